@@ -1,0 +1,34 @@
+terraform {
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+resource "trainyard_group" "service" {
+  cluster = trainyard_cluster.lab
+  name    = "service"
+  command = ["/bin/sleep", "infinity"]
+  roles   = { worker = { replicas = 2 } }
+}
+
+data "trainyard_logs" "first" {
+  cluster = trainyard_cluster.lab
+  member  = "${trainyard_group.service.name}-worker-0"
+  tail    = 20
+  since   = "15m"
+
+  # Read it after the group was applied.
+  depends_on = [trainyard_group.service]
+}
+
+output "log" {
+  description = "The last lines that the first worker wrote, which may hold secrets."
+  value       = join("\n", data.trainyard_logs.first.lines)
+  sensitive   = true
+}

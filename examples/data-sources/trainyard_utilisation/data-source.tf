@@ -1,0 +1,30 @@
+terraform {
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+resource "trainyard_group" "service" {
+  cluster = trainyard_cluster.lab
+  name    = "service"
+  command = ["/bin/sleep", "infinity"]
+  roles   = { worker = { replicas = 2 } }
+}
+
+data "trainyard_utilisation" "now" {
+  cluster = trainyard_cluster.lab
+
+  # Read it after the group was applied.
+  depends_on = [trainyard_group.service]
+}
+
+output "memory_mib" {
+  description = "Memory in use by each member, null where it is not known."
+  value       = { for name, member in data.trainyard_utilisation.now.members : name => member.memory_used_mib }
+}

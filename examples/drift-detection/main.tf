@@ -1,0 +1,51 @@
+# A service, and what tells in CI whether it is well: `terraform plan -detailed-exitcode` ends with 2 where anything differs
+# from this configuration. The check warns where nothing differs, but the service is down all the same.
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+variable "command" {
+  description = "What the members of the service run. Try [\"/bin/false\"] on a service that runs."
+  type        = list(string)
+  default     = ["/bin/sleep", "infinity"]
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "drift-lab"
+}
+
+resource "trainyard_group" "service" {
+  cluster = trainyard_cluster.lab
+  name    = "service"
+  command = var.command
+
+  roles = {
+    worker = {
+      replicas = 2
+      restart  = { condition = "always", delay = "5s" }
+    }
+  }
+
+  completion = { when = "never" }
+}
+
+data "trainyard_group" "service" {
+  cluster = trainyard_cluster.lab
+  name    = trainyard_group.service.name
+
+  depends_on = [trainyard_group.service]
+}
+
+check "service" {
+  assert {
+    condition     = data.trainyard_group.service.phase == "running"
+    error_message = "The service is ${data.trainyard_group.service.phase}: ${coalesce(data.trainyard_group.service.reason, "no reason given")}"
+  }
+}

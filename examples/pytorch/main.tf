@@ -1,0 +1,79 @@
+# Three ranks learn to read handwritten digits with DistributedDataParallel: as processes of this machine, or, with
+# engine = "swarm", as containers on several hosts.
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+locals {
+  ranks   = 3
+  swarm   = var.engine == "swarm"
+  program = local.swarm ? "/srv/train.py" : abspath("${path.module}/train.py")
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "pytorch-lab"
+  engine = var.engine
+  hosts  = var.hosts
+}
+
+# Containers have PyTorch from an image, which all hosts have before the group starts.
+resource "trainyard_image" "pytorch" {
+  count = local.swarm ? 1 : 0
+
+  cluster = trainyard_cluster.lab
+  name    = "pytorch:bookworm"
+  archive = var.archive
+  build   = var.archive == null ? { context = path.module } : null
+}
+
+resource "trainyard_group" "ddp" {
+  cluster   = trainyard_cluster.lab
+  name      = "ddp"
+  framework = "pytorch"
+  image     = one(trainyard_image.pytorch[*].image_id)
+  command   = [var.python, local.program]
+  args      = ["--epochs", tostring(var.epochs)]
+  env       = { OMP_NUM_THREADS = "1" }
+
+  # Worker 0 has rank 0, and is where the others meet.
+  roles = {
+    worker = { replicas = local.ranks, port = 29500 }
+  }
+
+  # They have the program from Terraform: a change to it starts the ranks anew, without another image.
+  container = local.swarm ? {
+    shm_size_mib = 256
+    configs = {
+      program = { content = file("${path.module}/train.py"), target = local.program }
+    }
+  } : null
+
+  # Synchronous training: a rank that fails in a way that is retried takes all others back to the start.
+  restart_scope = "group"
+
+  # The apply returns when all ranks have completed, which is this framework's default for completion.
+  wait_for = "completed"
+}
+
+data "trainyard_logs" "ranks" {
+  count = local.ranks
+
+  cluster = trainyard_cluster.lab
+  member  = "${trainyard_group.ddp.name}-worker-${count.index}"
+
+  depends_on = [trainyard_group.ddp]
+}
+
+data "trainyard_group" "ddp" {
+  cluster = trainyard_cluster.lab
+  name    = trainyard_group.ddp.name
+
+  depends_on = [trainyard_group.ddp]
+}

@@ -1,0 +1,79 @@
+# Two parameter servers and four workers learn to read handwritten digits: as processes of this machine, or, with
+# engine = "swarm", as containers on several hosts.
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source  = "trainyard/trainyard"
+      version = ">= 0.1.0"
+    }
+  }
+}
+
+provider "trainyard" {}
+
+locals {
+  as_service = var.completion == "never"
+  swarm      = var.engine == "swarm"
+  trainer    = coalesce(var.trainer, abspath("${path.module}/digits-trainer"))
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = var.engine
+  hosts  = var.hosts
+}
+
+# Containers run the trainer from an image that holds nothing else. All hosts have it before the group starts.
+resource "trainyard_image" "trainer" {
+  count = local.swarm ? 1 : 0
+
+  cluster = trainyard_cluster.lab
+  name    = "digits-trainer"
+  build   = { context = path.module }
+}
+
+resource "trainyard_group" "digits" {
+  cluster   = trainyard_cluster.lab
+  name      = "digits"
+  framework = "tensorflow" # each member finds its place in TF_CONFIG
+
+  image   = one(trainyard_image.trainer[*].image_id)
+  command = local.swarm ? null : [local.trainer]
+  args    = local.as_service ? ["-steps", "0", "-step-interval", "50ms", "-log-every", "20"] : ["-steps", tostring(var.steps)]
+
+  roles = {
+    ps     = { replicas = 2, port = 8000 }
+    worker = { replicas = 4, port = 9000 }
+  }
+
+  # As a job, the apply waits until the chief, worker 0, has trained and evaluated. As a service, it waits until all
+  # members run, and they go on when Terraform has ended.
+  completion = { when = var.completion }
+  wait_for   = local.as_service ? "running" : "completed"
+}
+
+# What changes by itself is read, not managed. The dependency makes it be read after the group has done its work.
+
+data "trainyard_group" "digits" {
+  cluster = trainyard_cluster.lab
+  name    = trainyard_group.digits.name
+
+  depends_on = [trainyard_group.digits]
+}
+
+data "trainyard_logs" "chief" {
+  cluster = trainyard_cluster.lab
+  member  = "${trainyard_group.digits.name}-worker-0"
+  tail    = 20
+
+  depends_on = [trainyard_group.digits]
+}
+
+data "trainyard_utilisation" "now" {
+  cluster = trainyard_cluster.lab
+
+  depends_on = [trainyard_group.digits]
+}

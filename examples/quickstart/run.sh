@@ -1,0 +1,264 @@
+#!/usr/bin/env bash
+# Applies this example from the source tree, shows what it did, and takes it down again.
+#
+#   run.sh          a job: the apply waits until the model is trained
+#   run.sh service  a service: it trains on after Terraform has ended, until it is destroyed
+#   run.sh swarm    the job, as containers on several hosts
+#
+# TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
+# PROVIDER  the provider's binary (default: built from this tree)
+# HOSTS     for swarm: the hosts, as in "gpu1=ssh://ops@gpu1 gpu2=ssh://ops@gpu2", the first of which is the manager where
+#           they are no Swarm yet (default: a Swarm of three Docker Engines that is made on this machine, as root)
+#
+# All files, the provider's state directory included, are in one temporary folder, kept only where something failed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+engine=process completion=chief
+case ${1:-job} in
+job) ;;
+service) completion=never ;;
+swarm) engine=swarm ;;
+*)
+  sed -n '2,/^set /{s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2
+  exit 2
+  ;;
+esac
+if [[ ! -d /proc/self ]]; then
+  echo "The process engine, on which this example runs, needs Linux." >&2
+  exit 1
+fi
+
+TF=$("$root/internal/tools/terraform.sh")
+if [[ -n ${PROVIDER:-} ]]; then
+  PROVIDER=$(realpath "$PROVIDER")
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-quickstart.XXXXXX")
+work=$(cd "$work" && pwd -P)
+state=$work/state
+log=$work/log
+standing= # set from the first apply to the end of the destroy
+bed=      # process of the hosts that were made here, as long as they are there
+
+# ---- printing
+
+bold='' red='' plain=''
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
+  bold=$'\e[1m' red=$'\e[31m' plain=$'\e[0m'
+fi
+
+# step NAME DESCRIPTION COMMAND…: runs the command into the log and prints one line with the time it took.
+step() {
+  local name=$1 description=$2 begin=${EPOCHREALTIME//[!0-9]/} elapsed
+  shift 2
+  printf '  %s%-8s%s %-62s' "$bold" "$name" "$plain" "$description"
+  printf '\n=== %s: %s\n' "$name" "$*" >>"$log"
+  if ! "$@" >>"$log" 2>&1; then
+    printf ' %sfailed%s\n' "$red" "$plain"
+    fail "$name"
+  fi
+  elapsed=$(((${EPOCHREALTIME//[!0-9]/} - begin) / 10000))
+  printf ' %4d.%02d s\n' $((elapsed / 100)) $((elapsed % 100))
+}
+
+# fail STEP: shows the end of the log; the exit trap cleans up.
+fail() {
+  printf '\nThe step "%s" failed. The end of its log:\n\n' "$1" >&2
+  tac "$log" | sed '/^=== /q' | tac | tail -n 60 | sed 's/^/    /' >&2
+  exit 1
+}
+
+# ---- Terraform
+
+tf() {
+  env -u TF_DATA_DIR -u TF_WORKSPACE -u TF_CLI_ARGS -u TF_REATTACH_PROVIDERS \
+    TF_CLI_CONFIG_FILE="$work/cli.tfrc" TF_IN_AUTOMATION=1 TF_INPUT=0 CHECKPOINT_DISABLE=1 \
+    TRAINYARD_STATE_DIR="$state" "$TF" -chdir="$work/config" "$@"
+}
+
+# show EXPRESSION: prints the text or lines that the expression is. Only the last state is read, no live system.
+show() {
+  local shown
+  printf '\n=== show: %s\n' "$1" >>"$log"
+  shown=$(tr '\n' ' ' <<<"$1" | tf console 2>>"$log") || fail show
+  sed -e '/^<<-\{0,1\}EOT$/d' -e '/^EOT$/d' -e 's/^"\(.*\)"$/\1/' -e 's/^/  /' <<<"$shown"
+}
+
+build() {
+  (cd "$root" && CGO_ENABLED=0 go build -o "$work/trainer" ./examples/quickstart/trainer) || return
+  if [[ -n ${PROVIDER:-} ]]; then
+    cp "$PROVIDER" "$work/provider"
+  else
+    (cd "$root" && CGO_ENABLED=0 go build -o "$work/provider" .)
+  fi
+}
+
+# The provider is installed as a mirror would have it, above any released version, for Terraform and OpenTofu alike.
+init() {
+  local host package version=999.0.0
+  for host in registry.terraform.io registry.opentofu.org; do
+    package=$work/mirror/$host/trainyard/trainyard/$version/$(go env GOOS)_$(go env GOARCH)
+    mkdir -p "$package" || return
+    cp "$work/provider" "$package/terraform-provider-trainyard_v$version" || return
+  done
+  mkdir "$work/config" && cp "$here"/{*.tf,Dockerfile,.dockerignore} "$work/config/" && cp "$work/trainer" "$work/config/digits-trainer" || return
+  printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/cli.tfrc"
+  printf 'engine     = "%s"\ncompletion = "%s"\n' "$engine" "$completion" >"$work/config/terraform.tfvars"
+  if [[ $engine == swarm ]]; then
+    describe_hosts >>"$work/config/terraform.tfvars"
+  fi
+  tf init -no-color
+}
+
+# describe_hosts: the value of the variable hosts, from HOSTS.
+describe_hosts() {
+  local host role='role = "manager"'
+  echo 'hosts = {'
+  for host in $HOSTS; do
+    printf '  "%s" = { address = "%s", %s }\n' "${host%%=*}" "${host#*=}" "$role"
+    role=
+  done
+  echo '}'
+}
+
+# make_hosts: starts a test bed, and sets HOSTS to its nodes.
+make_hosts() {
+  (cd "$root" && go build -o "$work/testbed" ./internal/acctest/testbed/keep) || return
+  "$work/testbed" -managers 0 >"$work/hosts" 2>&1 &
+  bed=$!
+  until grep -q Ctrl-C "$work/hosts"; do
+    if ! kill -0 "$bed" 2>/dev/null; then
+      cat "$work/hosts"
+      bed=
+      return 1
+    fi
+    sleep 0.1
+  done
+  HOSTS=$(awk '/^node/ { name = $1 } /DOCKER_HOST=/ { sub(/.*DOCKER_HOST=/, ""); print name "=" $0 }' "$work/hosts")
+}
+
+end_hosts() {
+  kill "$bed" && wait "$bed" && bed=
+}
+
+apply() {
+  standing=yes
+  tf apply -auto-approve -no-color "$@"
+}
+
+plan() {
+  local code=0
+  tf plan -detailed-exitcode -no-color || code=$?
+  if ((code == 2)); then
+    echo "The plan shows changes, though nothing was changed."
+  fi
+  return "$code"
+}
+
+destroy() {
+  tf destroy -auto-approve -no-color && standing=
+}
+
+# leftovers: the processes that came out of this run, by their binary, arguments or environment, and the files of the
+# provider's state.
+leftovers() {
+  local proc pid
+  for proc in /proc/[0-9]*; do
+    pid=${proc#/proc/}
+    if [[ $(readlink "$proc/exe" 2>/dev/null || true) == "$work"/* ]] ||
+      grep -qsF "$work" "$proc/cmdline" "$proc/environ"; then
+      printf 'process %s: %s\n' "$pid" "$(tr '\0' ' ' 2>/dev/null <"$proc/cmdline" || true)"
+    fi
+  done
+  if [[ -d $state ]]; then
+    find "$state" ! -type d -printf 'file %p\n'
+  fi
+}
+
+nothing_left() {
+  local left
+  left=$(leftovers)
+  if [[ -n $left ]]; then
+    printf 'Still there after the destroy:\n%s\n' "$left"
+    return 1
+  fi
+}
+
+# clean_up: on every way out. After a failure it destroys what stands, and ends by force what even that leaves running.
+clean_up() {
+  local code=$? left
+  trap - EXIT
+  trap '' INT TERM
+  if [[ -n $standing ]]; then
+    echo "Destroying what was created." >&2
+    destroy >>"$log" 2>&1 || echo "The destroy failed, too." >&2
+  fi
+  if [[ -n $bed ]]; then
+    end_hosts >>"$log" 2>&1 || echo "The hosts that were made here did not end well." >&2
+  fi
+  left=$(leftovers | sed -n 's/^process \([0-9]*\):.*/\1/p')
+  if [[ -n $left ]]; then
+    echo "Ending by force what is still running:" $left >&2
+    kill -KILL $left 2>/dev/null || true
+  fi
+  if ((code == 0)); then
+    rm -rf "$work"
+  else
+    printf 'Kept for a closer look: %s (log: %s)\n' "$work" "$log" >&2
+  fi
+  exit "$code"
+}
+trap clean_up EXIT
+trap 'echo; exit 130' INT
+trap 'echo; exit 143' TERM
+
+# ---- the run
+
+printf '\n%sTrainyard quickstart%s: 2 parameter servers and 4 workers learn to read handwritten digits\n\n' "$bold" "$plain"
+step build "the trainer and the provider" build
+if [[ $engine == swarm && -z ${HOSTS:-} ]]; then
+  step hosts "three Docker Engines on this machine" make_hosts
+fi
+step init "$(CHECKPOINT_DISABLE=1 "$TF" version 2>/dev/null | sed -n 1p), with the provider that was built" init
+if [[ $completion == chief ]]; then
+  step apply "cluster lab, group digits; waits until the model is trained" apply
+else
+  step apply "cluster lab, group digits; waits until all members run" apply
+  step read "the data sources again, now that Terraform has ended once" apply -refresh-only
+fi
+
+printf '\n'
+show 'join("\n", [
+  "phase      ${data.trainyard_group.digits.phase}",
+  try(format("accuracy   %.1f %% of %d held-out images", 100 * local.evaluation.accuracy, local.evaluation.examples),
+    "last log   ${reverse(data.trainyard_logs.chief.lines)[0]}", "accuracy   none yet")
+])'
+printf '\n%s' "$bold"
+show 'format("%-16s %-10s %4s  %8s  %-21s  %5s  %9s", "MEMBER", "STATE", "EXIT", "RESTARTS", "ADDRESS", "CPUS", "MEMORY")'
+printf '%s' "$plain"
+show 'join("\n", [for name, m in data.trainyard_group.digits.members :
+  format("%-16s %-10s %4s  %8d  %-21s  %5s  %9s", name, m.state,
+    try(format("%d", m.exit_code), "-"), m.restarts, m.address,
+    try(format("%.2f", data.trainyard_utilisation.now.members[name].cpus_used), "-"),
+    try(format("%.0f MiB", data.trainyard_utilisation.now.members[name].memory_used_mib), "-"))
+])'
+printf '\n%s' "$bold"
+show 'format("%-16s %-15s  %-22s  %s", "HOST", "CPUS USED", "MEMORY USED", "SAMPLED AT")'
+printf '%s' "$plain"
+show 'join("\n", [for name, h in data.trainyard_utilisation.now.hosts :
+  format("%-16s %-15s  %-22s  %s", name,
+    try(format("%.2f of %g", h.cpus_used, h.cpus), "-"),
+    try(format("%.0f of %.0f MiB", h.memory_used_mib, h.memory_mib), "-"),
+    try(format("%s", h.sampled_at), "-"))
+])'
+printf '\n'
+
+step plan "a second plan finds nothing to do" plan
+step destroy "group and cluster" destroy
+if [[ -n $bed ]]; then
+  step hosts "the Docker Engines end" end_hosts
+fi
+step check "no process and no state is left" nothing_left
+printf '\n'

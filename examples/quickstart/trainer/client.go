@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	firstBackoff   = 10 * time.Millisecond
+	longestBackoff = time.Second
+	requestTimeout = 10 * time.Second
+)
+
+// parameterClient pulls and pushes vectors of parameterCount numbers, of which each server holds a shard. A server that
+// is not there yet, or is restarting, is tried again until it has been out of reach for the client's patience.
+type parameterClient struct {
+	servers  []string // host:port, by index
+	patience time.Duration
+	http     *http.Client
+	log      *slog.Logger
+}
+
+func newParameterClient(servers []string, patience time.Duration, log *slog.Logger) *parameterClient {
+	return &parameterClient{
+		servers:  servers,
+		patience: patience,
+		log:      log,
+		// The members of a group talk to each other directly, so a proxy of the environment does not apply.
+		http: &http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: requestTimeout},
+	}
+}
+
+// pull overwrites parameters with the current ones.
+func (c *parameterClient) pull(ctx context.Context, parameters []float64) error {
+	return c.eachShard(parameters, func(server int, part []float64) error {
+		return c.call(ctx, server, http.MethodGet, parametersPath, nil, func(body io.Reader) error {
+			return readVector(body, part)
+		})
+	})
+}
+
+// push sends the gradient. One that was sent again after a lost answer may be applied twice, which is harmless to
+// asynchronous training.
+func (c *parameterClient) push(ctx context.Context, gradient []float64) error {
+	return c.eachShard(gradient, func(server int, part []float64) error {
+		return c.call(ctx, server, http.MethodPost, gradientPath, encodeVector(part), func(body io.Reader) error {
+			_, err := io.Copy(io.Discard, body)
+			return err
+		})
+	})
+}
+
+// close gives the connections back.
+func (c *parameterClient) close() { c.http.CloseIdleConnections() }
+
+// eachShard calls do for all servers at once, each with its part of the vector.
+func (c *parameterClient) eachShard(vector []float64, do func(server int, part []float64) error) error {
+	errs := make([]error, len(c.servers))
+	var all sync.WaitGroup
+	for server := range c.servers {
+		held := shardOf(len(vector), server, len(c.servers))
+		all.Go(func() { errs[server] = do(server, vector[held.low:held.high]) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// call makes one request, again and again with growing pauses while the server is out of reach.
+func (c *parameterClient) call(
+	ctx context.Context, server int, method, path string, body []byte, read func(io.Reader) error,
+) error {
+	var deadline time.Time
+	for backoff := firstBackoff; ; backoff = min(2*backoff, longestBackoff) {
+		err := c.attempt(ctx, server, method, path, body, read)
+		switch {
+		case err == nil:
+			if !deadline.IsZero() {
+				c.log.Info("connected", "server", c.servers[server])
+			}
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case isRefusal(err):
+			return fmt.Errorf("parameter server %d (%s): %w", server, c.servers[server], err)
+		case deadline.IsZero():
+			deadline = time.Now().Add(c.patience)
+			c.log.Info("waiting", "server", c.servers[server], "reason", err.Error())
+		case time.Now().After(deadline):
+			return fmt.Errorf("parameter server %d (%s) was out of reach for %s: %w; see whether it runs and logs "+
+				"\"serving\", or raise -connect-timeout", server, c.servers[server], c.patience, err)
+		}
+		if err := pause(ctx, backoff); err != nil {
+			return err
+		}
+	}
+}
+
+// attempt makes one request once.
+func (c *parameterClient) attempt(
+	ctx context.Context, server int, method, path string, body []byte, read func(io.Reader) error,
+) error {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.servers[server]+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusBadRequest {
+		reason, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
+		return &statusError{code: response.StatusCode, reason: string(bytes.TrimSpace(reason))}
+	}
+	return read(response.Body)
+}
+
+// statusError is an answer of the server that is not the one asked for.
+type statusError struct {
+	code   int
+	reason string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.reason)
+}
+
+// isRefusal tells what asking again would not change from a server that is out of reach.
+func isRefusal(err error) bool {
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.code < http.StatusInternalServerError
+	}
+	_, ok := errors.AsType[*sizeError](err)
+	return ok
+}
+
+// pause waits for d, or until ctx ends, which is its error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,152 @@
+// Command trainer learns to read handwritten digits on asynchronous parameter servers.
+//
+// It is an ordinary training program: what it is and whom it talks to comes from the TF_CONFIG environment variable
+// alone. As a `ps` it serves its shard of the parameters until it is asked to end; as a `worker` or `chief` it pulls
+// parameters, computes gradients on its share of the data and pushes them back. Progress goes to standard output, one
+// JSON object a line.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Exit codes of the trainer. An unfinished worker that was asked to end reports the signal as a shell would, so that
+// nobody takes its training for done.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 128 + int(syscall.SIGTERM)
+)
+
+// errInterrupted says that the trainer was asked to end before it had done its steps.
+var errInterrupted = errors.New("interrupted before the last step")
+
+// options are the flags. Every member of a group is given the same ones.
+type options struct {
+	steps        int
+	batchSize    int
+	learningRate float64
+	seed         uint64
+	data         string
+	modelDir     string
+	logEvery     int
+	stepInterval time.Duration
+	patience     time.Duration
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Getenv("TF_CONFIG"), os.Stdout, os.Stderr))
+}
+
+// run is the whole program: it returns the exit code once the task is done, has failed, or ctx has ended.
+func run(ctx context.Context, args []string, tfConfig string, stdout, stderr io.Writer) int {
+	opts, err := parseOptions(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitDone
+	}
+	if err != nil {
+		return exitUsage // the flag set has said why
+	}
+	task, err := parseTask(tfConfig)
+	if err != nil {
+		fmt.Fprintln(stderr, "trainer:", err)
+		return exitUsage
+	}
+
+	log := newLogger(stdout).With("task", task.Type, "index", task.Index)
+	switch err := perform(ctx, task, opts, log); {
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintf(stderr, "trainer: %s: %v\n", task, err)
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintf(stderr, "trainer: %s: %v\n", task, err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// perform does the work of one task.
+func perform(ctx context.Context, task task, opts options, log *slog.Logger) error {
+	if task.Type == taskPS {
+		listener, err := net.Listen("tcp", bindAddress(task.address()))
+		if err != nil {
+			return fmt.Errorf("cannot serve parameters on %s: %w", task.address(), err)
+		}
+		return serve(ctx, listener, newParameterServer(task.shard(), opts), log)
+	}
+	digits, err := loadDigits(opts.data)
+	if err != nil {
+		return err
+	}
+	return train(ctx, task, opts, splitDigits(digits), log)
+}
+
+// parseOptions reads and checks the flags; what is wrong is also written to stderr, with the usage.
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var opts options
+	flags := flag.NewFlagSet("trainer", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&opts.steps, "steps", 1500, "mini-batches each worker trains on; 0 trains until asked to end")
+	flags.IntVar(&opts.batchSize, "batch-size", 32, "images in a mini-batch")
+	flags.Float64Var(&opts.learningRate, "learning-rate", 0.1, "factor by which a parameter server applies a gradient")
+	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the first parameters and of the order of the images")
+	flags.StringVar(&opts.data, "data", "", "gzip-compressed CSV file of digits (default: the data set in the binary)")
+	flags.StringVar(&opts.modelDir, "model-dir", "", "folder in which the chief saves the trained model (default: not saved)")
+	flags.IntVar(&opts.logEvery, "log-every", 100, "steps from one progress line to the next")
+	flags.DurationVar(&opts.stepInterval, "step-interval", 0, "pause after each step, to train at leisure")
+	flags.DurationVar(&opts.patience, "connect-timeout", time.Minute, "how long a parameter server may be out of reach")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+
+	var err error
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q: the trainer takes flags only", flags.Arg(0))
+	case opts.steps < 0:
+		err = fmt.Errorf("-steps is %d: it must be 0 (endless) or more", opts.steps)
+	case opts.batchSize < 1:
+		err = fmt.Errorf("-batch-size is %d: it must be 1 or more", opts.batchSize)
+	case !(opts.learningRate > 0):
+		err = fmt.Errorf("-learning-rate is %g: it must be above 0", opts.learningRate)
+	case opts.logEvery < 1:
+		err = fmt.Errorf("-log-every is %d: it must be 1 or more", opts.logEvery)
+	case opts.stepInterval < 0:
+		err = fmt.Errorf("-step-interval is %s: it must be 0s or more", opts.stepInterval)
+	case opts.patience <= 0:
+		err = fmt.Errorf("-connect-timeout is %s: it must be above 0s", opts.patience)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "trainer:", err)
+		flags.Usage()
+	}
+	return opts, err
+}
+
+// newLogger logs JSON lines of the shape {"time":…,"event":…,…}.
+func newLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+			switch attr.Key {
+			case slog.LevelKey:
+				return slog.Attr{}
+			case slog.MessageKey:
+				attr.Key = "event"
+			}
+			return attr
+		},
+	}))
+}

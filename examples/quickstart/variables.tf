@@ -1,0 +1,39 @@
+variable "engine" {
+  description = "What runs the members: `process`, this machine, or `swarm`."
+  type        = string
+  default     = "process"
+}
+
+variable "hosts" {
+  description = "For swarm: the hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. They form a Swarm, or are one already."
+  type        = map(object({ address = string, role = optional(string) }))
+  default     = null
+}
+
+variable "trainer" {
+  description = "For process: path of the training program. Defaults to `digits-trainer` in this folder, where it has to be for swarm: what `CGO_ENABLED=0 go build -o digits-trainer ./trainer` makes."
+  type        = string
+  default     = null
+}
+
+variable "steps" {
+  description = "Mini-batches that each worker trains on."
+  type        = number
+  default     = 1500
+
+  validation {
+    condition     = var.steps >= 1 && var.steps == floor(var.steps)
+    error_message = "steps must be a whole number, 1 or more. To train without end, set completion = \"never\"."
+  }
+}
+
+variable "completion" {
+  description = "`chief`: a job that is done when the chief is done. `never`: a service that trains until it is destroyed."
+  type        = string
+  default     = "chief"
+
+  validation {
+    condition     = contains(["chief", "never"], var.completion)
+    error_message = "completion must be \"chief\" or \"never\"."
+  }
+}

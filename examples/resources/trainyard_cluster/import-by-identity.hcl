@@ -1,0 +1,6 @@
+import {
+  to = trainyard_cluster.lab
+  identity = {
+    name = "lab"
+  }
+}

@@ -1,0 +1,19 @@
+# A Swarm of three hosts, which they form.
+resource "trainyard_cluster" "gpus" {
+  name   = "gpus"
+  engine = "swarm"
+
+  hosts = {
+    gpu1 = { address = "ssh://ops@gpu1", role = "manager", labels = { gpu = "v100" } }
+    gpu2 = { address = "ssh://ops@gpu2", labels = { gpu = "v100" } }
+    gpu3 = { address = "ssh://ops@gpu3", availability = "drain" }
+  }
+
+  network = { subnet = "10.20.0.0/20", encrypted = true }
+}
+
+# A Swarm that is there already, with all its nodes as they are: the one that the docker command would talk to.
+resource "trainyard_cluster" "shared" {
+  name   = "shared"
+  engine = "swarm"
+}

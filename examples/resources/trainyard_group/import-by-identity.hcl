@@ -1,0 +1,7 @@
+import {
+  to = trainyard_group.training
+  identity = {
+    cluster = "lab"
+    name    = "training"
+  }
+}

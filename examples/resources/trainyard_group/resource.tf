@@ -1,0 +1,71 @@
+terraform {
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+# Parameter servers and workers find each other in TF_CONFIG. The group has completed when worker 0, its chief, has
+# ended with exit code 0; then the others are stopped.
+resource "trainyard_group" "training" {
+  cluster   = trainyard_cluster.lab
+  name      = "training"
+  framework = "tensorflow"
+
+  command = ["/bin/sh", "-c", "echo \"$TF_CONFIG\"; exec sleep 60"]
+  env     = { LEARNING_RATE = "0.001" }
+
+  roles = {
+    ps = { replicas = 2, port = 8000 }
+
+    worker = {
+      replicas     = 4
+      port         = 9000
+      resources    = { cpus = 0.1, memory_mib = 64 }
+      placement    = { strategy = "spread" }
+      restart      = { condition = "on_failure", max_attempts = 3, delay = "5s" }
+      exit_codes   = { final = ["1-127"] }
+      grace_period = "30s"
+    }
+  }
+
+  completion = { when = "chief", deadline = "12h" }
+
+  # Another value makes all members start anew, also when the group has completed.
+  triggers = { run = "1" }
+
+  timeouts = { create = "10m" }
+}
+
+# A service with roles of its own. Templates lead from one member to another, and free ports are chosen.
+resource "trainyard_group" "service" {
+  cluster = trainyard_cluster.lab
+  name    = "service"
+
+  roles = {
+    broker = {
+      command = ["/bin/sleep", "infinity"]
+    }
+
+    client = {
+      replicas = 2
+      command  = ["/bin/sh", "-c", "echo \"member $NAME uses $BROKER\"; exec sleep infinity"]
+      env = {
+        NAME   = "{{ .Name }}"
+        BROKER = "{{ address \"broker\" 0 }}"
+      }
+    }
+  }
+
+  completion = { when = "never" }
+}
+
+output "brokers" {
+  description = "Addresses of the brokers, separated by commas."
+  value       = trainyard_group.service.cluster_spec["broker"]
+}

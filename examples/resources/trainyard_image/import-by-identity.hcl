@@ -1,0 +1,7 @@
+import {
+  to = trainyard_image.trainer
+  identity = {
+    cluster = "lab"
+    name    = "trainer:1.2"
+  }
+}

@@ -1,0 +1,65 @@
+# A group on a Swarm that is there already: the one that the docker command would talk to, by DOCKER_HOST or the current context.
+# None of its nodes is changed, and none leaves when all of this is destroyed.
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+variable "image" {
+  description = "Image of the service, which the hosts have or can pull."
+  type        = string
+  default     = "registry.example.com/service:3"
+}
+
+resource "trainyard_cluster" "shared" {
+  name   = "shared"
+  engine = "swarm"
+}
+
+resource "trainyard_group" "service" {
+  cluster = trainyard_cluster.shared
+  name    = "service"
+  image   = var.image
+
+  roles = {
+    broker = {
+      port = 7000
+
+      container = {
+        # The dashboard is reached at the broker's host, wherever that is.
+        ports = { dashboard = { target = 8080, published = 8080 } }
+
+        health_check = {
+          command      = ["/bin/service", "check"]
+          interval     = "10s"
+          start_period = "30s"
+        }
+      }
+    }
+
+    worker = {
+      replicas  = 3
+      resources = { cpus = 0.1, memory_mib = 128 }
+      env       = { BROKER = "{{ address \"broker\" 0 }}" }
+      restart   = { condition = "always", delay = "5s" }
+    }
+  }
+
+  completion = { when = "never" }
+}
+
+output "hosts" {
+  description = "Names of the Swarm's nodes."
+  value       = keys(trainyard_cluster.shared.hosts)
+}
+
+output "placements" {
+  description = "Name of the host on which each member is."
+  value       = trainyard_group.service.placements
+}

@@ -1,0 +1,97 @@
+// Package acctest holds what tests against the real thing need: built programs, engines on state directories of
+// their own, and faults.
+package acctest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// module is the path of this module.
+const module = "github.com/trainyard/terraform-provider-trainyard"
+
+// The programs that tests build.
+const (
+	// Provider is the provider itself, which is also the supervisor and the controller.
+	Provider = module
+	// Member is what members run in tests of engines.
+	Member = module + "/internal/engine/enginetest/member"
+	// Trainer is the training program of the quickstart.
+	Trainer = module + "/examples/quickstart/trainer"
+)
+
+// BuiltVariable is the environment variable by which a test hands the folder with what it built to a test process
+// that it starts.
+const BuiltVariable = "TRAINYARD_TEST_BUILT"
+
+var (
+	buildMutex sync.Mutex
+	buildDir   string
+	built      = map[string]string{}
+)
+
+// Build builds a program of this module, once a test process, and returns the path of its file.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	return build(t, pkg, pkg)
+}
+
+// BuildVersion builds the provider as a release of this version.
+func BuildVersion(t testing.TB, version string) string {
+	t.Helper()
+	return build(t, Provider+"-"+version, Provider, "-ldflags", "-X main.version="+version)
+}
+
+// build builds a program under a name, with flags of go build.
+func build(t testing.TB, name, pkg string, flags ...string) string {
+	t.Helper()
+	buildMutex.Lock()
+	defer buildMutex.Unlock()
+	if path, done := built[name]; done {
+		return path
+	}
+	if dir := os.Getenv(BuiltVariable); dir != "" {
+		return filepath.Join(dir, filepath.Base(name))
+	}
+	if buildDir == "" {
+		// Not the test's own folder: what is built serves all tests of the process.
+		dir, err := os.MkdirTemp("", "trainyard-build-") //nolint:usetesting // see above
+		if err != nil {
+			t.Fatal(err)
+		}
+		buildDir = dir
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // tests run the programs as other users, too
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(buildDir, filepath.Base(name))
+	args := append(append([]string{"build", "-o", path}, flags...), pkg)
+	command := exec.Command("go", args...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // they run in images without a C library, too
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, output)
+	}
+	built[name] = path
+	return path
+}
+
+// Main runs a package's tests, then what ends what they share, and deletes what they built. It is for TestMain.
+func Main(m *testing.M, ends ...func() error) {
+	code := m.Run()
+	for _, end := range ends {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	buildMutex.Lock()
+	defer buildMutex.Unlock()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,55 @@
+package acctest
+
+import (
+	"bytes"
+	"context"
+	"path"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+)
+
+// loader is what loads images: a test bed, onto all its nodes.
+type loader interface {
+	Load(ctx context.Context, ref string, archive []byte) error
+}
+
+// LoadMember loads an image of the program Member onto all nodes of a bed, by a name with a tag, and returns its ID.
+// Images of other names are other images, with other IDs.
+func LoadMember(t testing.TB, bed loader, name string) (id string) {
+	t.Helper()
+	return loadProgram(t, bed, Member, name)
+}
+
+// LoadTrainer loads an image of the program Trainer as [LoadMember] does.
+func LoadTrainer(t testing.TB, bed loader, name string) (id string) {
+	t.Helper()
+	return loadProgram(t, bed, Trainer, name)
+}
+
+// loadProgram loads an image of a program of this module.
+func loadProgram(t testing.TB, bed loader, pkg, name string) (id string) {
+	t.Helper()
+	entrypoint := "/" + path.Base(pkg)
+	program, err := image.FromDisk(entrypoint, Build(t, pkg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := image.Build(v1.Config{Entrypoint: []string{entrypoint}, Labels: map[string]string{"name": name}}, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err = image.ID(img); err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if err := image.Write(&archive, name, img); err != nil {
+		t.Fatal(err)
+	}
+	if err := bed.Load(t.Context(), name, archive.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

@@ -1,0 +1,74 @@
+// Command mortal is the provider, killed after one of its engine calls: after the one whose number, counted over all of its
+// processes, the environment names. It shows that the next apply gets on from there.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+)
+
+func main() {
+	program := os.Getenv(acctest.ProgramVariable)
+	engines := engine.Registry{
+		process.Name: mortal(process.Opener(process.Program{File: program, Version: "dev"}), func(string, error) bool { return true }),
+		// Deaths after its reads, or after tries to take a lock, would take long, and make no difference to those who come after.
+		swarm.Name: mortal(swarm.Opener(swarm.Program{File: program, Version: "dev"}), func(call string, err error) bool {
+			return err == nil && engine.Changes(call)
+		}),
+	}
+	if err := provider.Serve(context.Background(), "test", engines, false); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// mortal opens engines of which those calls count that are told, by their results.
+func mortal(open engine.Open, counts func(call string, err error) bool) engine.Open {
+	return func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+		e, err := open(cluster, settings)
+		if err != nil {
+			return nil, err
+		}
+		return enginetest.OneByOne(engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
+			err := do()
+			if !counts(call, err) {
+				return err
+			}
+			return errors.Join(err, count(call))
+		})), nil
+	}
+}
+
+// count adds a call to the list of calls, and ends this process where it was the last one to be made.
+func count(call string) error {
+	path := os.Getenv(acctest.CallsVariable)
+	list, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, writeErr := fmt.Fprintln(list, call)
+	_ = list.Close()
+	calls, readErr := os.ReadFile(path)
+	if writeErr != nil || readErr != nil {
+		return fmt.Errorf("the list of calls: %w, %w", writeErr, readErr)
+	}
+	last, convErr := strconv.Atoi(os.Getenv(acctest.LastCallVariable))
+	if convErr == nil && bytes.Count(calls, []byte("\n")) >= last {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	return nil
+}

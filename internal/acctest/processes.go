@@ -1,0 +1,125 @@
+package acctest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Alive returns how many processes of a program run for members whose files are in a state directory.
+func Alive(t testing.TB, stateDir, program string) int {
+	t.Helper()
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, p := range processes {
+		executable, err := p.Executable()
+		if err != nil || executable != program {
+			continue
+		}
+		stat, err := p.Stat()
+		if err != nil || stat.State == "Z" {
+			continue
+		}
+		if below(p, stateDir) {
+			count++
+		}
+	}
+	return count
+}
+
+// below tells whether a process runs in a folder of the state directory.
+func below(p procfs.Proc, stateDir string) bool {
+	dir, err := p.Cwd()
+	return err == nil && len(dir) > len(stateDir) && dir[:len(stateDir)] == stateDir
+}
+
+// Processes returns all processes that have to do with a state directory, but for the test's own: members, their shells,
+// supervisors, controllers and providers, by their ids, with what they are.
+func Processes(t testing.TB, stateDir string) map[int]string {
+	t.Helper()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]string{}
+	for _, p := range all {
+		if p.PID == os.Getpid() {
+			continue
+		}
+		// What can't be read is somebody else's, or gone.
+		line, _ := p.CmdLine()
+		environ, _ := p.Environ()
+		cwd, _ := p.Cwd()
+		command := strings.Join(line, " ")
+		if strings.Contains(command+cwd+strings.Join(environ, " "), stateDir) {
+			found[p.PID] = fmt.Sprintf("%d in %s: %s", p.PID, cwd, command)
+		}
+	}
+	return found
+}
+
+// ExpectNobody fails unless all processes that have to do with a state directory end, and leave no file in it. Those of a test
+// that failed already are killed.
+func ExpectNobody(t testing.TB, stateDir, when string) {
+	t.Helper()
+	failed := t.Failed()
+	Eventually(t, "the last process to end "+when, func() bool {
+		left := Processes(t, stateDir)
+		if failed {
+			for pid := range left {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		return len(left) == 0
+	})
+	if failed {
+		return
+	}
+	err := filepath.WalkDir(stateDir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			t.Errorf("%s, %s is left", when, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// EndCluster destroys a cluster with all that is in it, at the end of a test.
+func EndCluster(t testing.TB, e engine.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := e.Cluster(ctx); err != nil {
+		return
+	}
+	observed, err := e.Observe(ctx, "")
+	if err != nil {
+		t.Error(err)
+	}
+	var names []string
+	for _, o := range observed {
+		names = append(names, o.Name)
+	}
+	if len(names) > 0 {
+		if err := e.Remove(ctx, names); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := e.DeleteCluster(ctx); err != nil {
+		t.Error(err)
+	}
+}

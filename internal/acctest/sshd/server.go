@@ -1,0 +1,218 @@
+// Package sshd is an SSH server for tests: a real one, within the test's process, that forwards connections to sockets and
+// addresses of this machine as OpenSSH's sshd does.
+//
+//	server := sshd.Start(t, sshd.Options{})
+//	address := "ssh://ops@" + server.Addr + socket
+//	key, known := sshd.PEM(t, sshd.User(), ""), server.Known(t, sshd.Ed25519())
+package sshd
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// Options are how a server differs from one that has the host key Ed25519, lets the key User in, and forwards to everything.
+type Options struct {
+	HostKeys []ssh.Signer
+	// Prohibit forbids to forward.
+	Prohibit bool
+}
+
+// Server is an SSH server. It ends with the test.
+type Server struct {
+	// Addr is where it listens: 127.0.0.1 and a port.
+	Addr string
+	// Ended gets a value for each login that ended, up to a hundred that nobody has received.
+	Ended chan struct{}
+
+	config   *ssh.ServerConfig
+	prohibit bool
+
+	mu      sync.Mutex
+	live    map[*ssh.ServerConn]bool
+	users   []string
+	offered []string
+	opened  []string
+}
+
+// Start starts a server.
+func Start(t testing.TB, options Options) *Server {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{
+		Addr: listener.Addr().String(), Ended: make(chan struct{}, 100),
+		prohibit: options.Prohibit, live: map[*ssh.ServerConn]bool{},
+	}
+	s.config = &ssh.ServerConfig{PublicKeyCallback: s.admit(ssh.FingerprintSHA256(Signer(t, User()).PublicKey()))}
+	if options.HostKeys == nil {
+		options.HostKeys = []ssh.Signer{Signer(t, Ed25519())}
+	}
+	for _, key := range options.HostKeys {
+		s.config.AddHostKey(key)
+	}
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		s.Drop()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { s.serve(conn) })
+		}
+	})
+	return s
+}
+
+// admit lets the key with a fingerprint in, and notes all that are offered.
+func (s *Server) admit(authorized string) func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
+	return func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		fingerprint := ssh.FingerprintSHA256(key)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.offered = append(s.offered, fingerprint)
+		if fingerprint != authorized {
+			return nil, errors.New("not authorized")
+		}
+		return nil, nil
+	}
+}
+
+func (s *Server) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	c, channels, requests, err := ssh.NewServerConn(conn, s.config)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.live[c] = true
+	s.users = append(s.users, c.User())
+	s.mu.Unlock()
+	go ssh.DiscardRequests(requests)
+	for channel := range channels {
+		go s.forward(channel)
+	}
+	_ = c.Wait()
+	s.mu.Lock()
+	delete(s.live, c)
+	s.mu.Unlock()
+	select {
+	case s.Ended <- struct{}{}:
+	default:
+	}
+}
+
+// forward connects a channel to the socket or address that it asks for.
+func (s *Server) forward(channel ssh.NewChannel) {
+	network, address := target(channel)
+	if s.prohibit {
+		_ = channel.Reject(ssh.Prohibited, "open failed")
+		return
+	}
+	inner, err := new(net.Dialer).DialContext(context.Background(), network, address)
+	if err != nil {
+		_ = channel.Reject(ssh.ConnectionFailed, "open failed")
+		return
+	}
+	s.mu.Lock()
+	s.opened = append(s.opened, address)
+	s.mu.Unlock()
+	outer, requests, err := channel.Accept()
+	if err != nil {
+		_ = inner.Close()
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	var both sync.WaitGroup
+	pass := func(to, from io.ReadWriter) {
+		_, _ = io.Copy(to, from)
+		if half, ok := to.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	}
+	both.Go(func() { pass(inner, outer) })
+	both.Go(func() { pass(outer, inner) })
+	both.Wait()
+	_ = outer.Close()
+	_ = inner.Close()
+}
+
+// target returns what a channel asks to be connected to.
+func target(channel ssh.NewChannel) (network, address string) {
+	switch channel.ChannelType() {
+	case "direct-streamlocal@openssh.com":
+		var m struct {
+			Path      string
+			Reserved  string
+			Reserved2 uint32
+		}
+		if err := ssh.Unmarshal(channel.ExtraData(), &m); err != nil {
+			panic(err)
+		}
+		return "unix", m.Path
+	case "direct-tcpip":
+		var m struct {
+			Host   string
+			Port   uint32
+			Origin string
+			From   uint32
+		}
+		if err := ssh.Unmarshal(channel.ExtraData(), &m); err != nil {
+			panic(err)
+		}
+		return "tcp", net.JoinHostPort(m.Host, strconv.Itoa(int(m.Port)))
+	}
+	return "", ""
+}
+
+// Drop ends all connections.
+func (s *Server) Drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.live {
+		_ = c.Close()
+	}
+}
+
+// Users are the users of all logins so far, in their order.
+func (s *Server) Users() []string { return s.noted(&s.users) }
+
+// Offered are the fingerprints of the keys that clients came with. A key that is accepted is seen twice: before and with its signature.
+func (s *Server) Offered() []string { return s.noted(&s.offered) }
+
+// Opened are the sockets and addresses that connections were forwarded to.
+func (s *Server) Opened() []string { return s.noted(&s.opened) }
+
+func (s *Server) noted(notes *[]string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(*notes)
+}
+
+// Known returns the lines of a known_hosts file for these keys of the server.
+func (s *Server) Known(t testing.TB, keys ...crypto.Signer) string {
+	t.Helper()
+	var lines strings.Builder
+	for _, key := range keys {
+		lines.WriteString(knownhosts.Line([]string{s.Addr}, Signer(t, key).PublicKey()) + "\n")
+	}
+	return lines.String()
+}

@@ -1,0 +1,202 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/docker/docker/client"
+	"golang.org/x/sync/errgroup"
+)
+
+// maxNodes is how many nodes a bed may have: what fits a machine, rather than the subnet.
+const maxNodes = 99
+
+// Options say what a bed is like. Beds of the same options are alike.
+type Options struct {
+	// Nodes is the number of nodes, 1 to 99.
+	Nodes int
+	// Managers is how many of them, from the first on, are managers of the Swarm that the bed forms; the others are
+	// its workers. With 0 no Swarm is formed.
+	Managers int
+	// TLS has the engines listen for TLS, too: Node.TLSHost, Bed.Certificates.
+	TLS bool
+	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it
+	// is 1 s, so that tests need not wait for long; Docker's default is 5 s.
+	Heartbeat time.Duration
+}
+
+// validate says what is wrong with the options.
+func (o Options) validate() error {
+	if o.Nodes < 1 || o.Nodes > maxNodes {
+		return fmt.Errorf("a test bed of %d nodes: it has 1 to %d", o.Nodes, maxNodes)
+	}
+	if o.Managers < 0 || o.Managers > o.Nodes {
+		return fmt.Errorf("a test bed of %d nodes with %d managers: it has 0 to %[1]d", o.Nodes, o.Managers)
+	}
+	return nil
+}
+
+// Bed is a set of machines with Docker Engines, connected by a network.
+type Bed struct {
+	// Nodes are the bed's nodes, the managers first.
+	Nodes []*Node
+	// Certificates is the folder with ca.pem, cert.pem and key.pem of a client, as in DOCKER_CERT_PATH. It is empty
+	// without Options.TLS.
+	Certificates string
+
+	options   Options
+	folder    *folder
+	network   *network
+	authority *authority // nil without TLS
+	proxies   atomic.Int32
+	close     func() error
+}
+
+// Start starts a bed: when it returns, all engines answer and all nodes of the Swarm are ready. It removes what killed
+// processes left of theirs before. The bed has to be closed.
+func Start(ctx context.Context, options Options) (*Bed, error) {
+	if err := errors.Join(options.validate(), preflight(os.Geteuid(), lookPath)); err != nil {
+		return nil, err
+	}
+	if err := sweep(); err != nil {
+		return nil, err
+	}
+	bed := &Bed{options: options}
+	bed.close = sync.OnceValue(bed.tearDown)
+	err := bed.start(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the test bed: %w", err), bed.Close())
+	}
+	return bed, nil
+}
+
+// start makes all parts of the bed. What it made when it fails is in the bed.
+func (b *Bed) start(ctx context.Context) (err error) {
+	if b.folder, err = newFolder(); err != nil {
+		return err
+	}
+	if err := os.Chmod(b.folder.path, 0o755); err != nil { //nolint:gosec // tests may reach the sockets as other users
+		return err
+	}
+	if b.network, err = newNetwork(); err != nil {
+		return err
+	}
+	if b.options.TLS {
+		if b.authority, err = newAuthority(); err != nil {
+			return err
+		}
+		b.Certificates = filepath.Join(b.folder.path, "tls")
+		if err := b.authority.issueClient(b.Certificates); err != nil {
+			return err
+		}
+	}
+	for number := range b.options.Nodes {
+		node, err := newNode(b, number+1)
+		if err != nil {
+			return err
+		}
+		b.Nodes = append(b.Nodes, node)
+	}
+	err = b.each(func(node *Node) error {
+		if err := node.boot(); err != nil {
+			return err
+		}
+		if b.options.TLS {
+			if err := node.forwardTLS(); err != nil {
+				return err
+			}
+		}
+		return node.start(ctx)
+	})
+	if err != nil || b.options.Managers == 0 {
+		return err
+	}
+	return b.formSwarm(ctx)
+}
+
+// Close ends the bed and all that runs on it, and removes what it left. The second call does nothing.
+func (b *Bed) Close() error { return b.close() }
+
+// tearDown undoes start, as far as it came.
+func (b *Bed) tearDown() error {
+	err := b.each((*Node).close)
+	if b.network != nil {
+		err = errors.Join(err, b.network.close())
+	}
+	if b.folder != nil {
+		err = errors.Join(err, b.folder.remove())
+	}
+	if err != nil {
+		return fmt.Errorf("closing the test bed: %w", err)
+	}
+	return nil
+}
+
+// each does something with all nodes at the same time and returns the first error.
+func (b *Bed) each(do func(*Node) error) error {
+	var group errgroup.Group
+	for _, node := range b.Nodes {
+		group.Go(func() error { return do(node) })
+	}
+	return group.Wait()
+}
+
+// Load loads an image, given as a docker-archive, onto all nodes at the same time, and makes sure that they now have
+// it by that reference.
+func (b *Bed) Load(ctx context.Context, ref string, archive []byte) error {
+	return b.each(func(node *Node) error {
+		if err := node.load(ctx, ref, archive); err != nil {
+			return fmt.Errorf("loading %s onto %s: %w", ref, node.Name, err)
+		}
+		return nil
+	})
+}
+
+// load loads an image onto the node.
+func (n *Node) load(ctx context.Context, ref string, archive []byte) error {
+	response, err := n.client.ImageLoad(ctx, bytes.NewReader(archive), client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	// The engine's status is 200 even where it fails later on.
+	messages := json.NewDecoder(response.Body)
+	for {
+		var message struct{ Error string }
+		switch err := messages.Decode(&message); {
+		case errors.Is(err, io.EOF):
+			_, err := n.client.ImageInspect(ctx, ref)
+			return err
+		case err != nil:
+			return err
+		case message.Error != "":
+			return errors.New(message.Error)
+		}
+	}
+}
+
+// Gateway is the address of another machine in the bed's network, for DialContext and Listen.
+func (b *Bed) Gateway() netip.Addr { return gateway }
+
+// DialContext connects to an IP address and port of the bed's network from that machine: a port that a container has
+// on its host, say. It serves as a transport's DialContext.
+func (b *Bed) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return b.network.dial(ctx, network, address)
+}
+
+// Listen listens on a TCP port of that machine, 0 for any, so that nodes can reach a server of the test at Gateway.
+// The engines take a registry there without TLS.
+func (b *Bed) Listen(port int) (net.Listener, error) {
+	return b.network.listen(port)
+}

@@ -1,0 +1,37 @@
+// Package testbed runs several real Docker Engines on this machine, as nodes of one network, and forms a Swarm of them.
+// Tests set a bed up by themselves and it vanishes with them, however they end. It needs root, and the commands dockerd
+// and iptables (apt-get install docker.io iptables).
+//
+//	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
+//	err := bed.Load(ctx, "trainer:1", archive)         // an image, onto all nodes
+//	bed.Nodes[0].Client().ServiceCreate(ctx, …)        // the client of a node's engine
+//	provider(bed.Nodes[0].Host())                      // its endpoint, for other programs: "unix://…"
+//
+// A package with many tests shares beds among them, and closes them when all have ended:
+//
+//	func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
+//	bed := testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1})
+//
+// # Faults
+//
+// A Node can be paused, killed, restarted, crashed and cut off the network; Bed.Await waits until its Swarm has seen
+// it. A Proxy stands between a client and an engine: it lists the calls, and fails, delays or drops those that a Fault
+// names.
+//
+//	proxy := testbed.NewProxy(t, bed.Nodes[0])
+//	proxy.On(testbed.Fault{Nth: 3, Do: testbed.DropAnswer()})
+//	proxy.On(testbed.Fault{Match: testbed.Matching("POST", "/services/*/update"), Nth: 1, Onwards: true, Do: testbed.Drop()})
+//
+// # How a node is made
+//
+// A node is a process with namespaces of its own for processes, mounts, hostname and network. The process is this very
+// program, started again (see init): it is the node's init, starts dockerd when told to, and reaps. It lives as long as
+// the connection to the process that made it, and when it goes, the kernel ends all that runs on the node and drops its
+// mounts and devices. So nothing outlives a test that is killed but the bed's folder and its control groups. The folder
+// is locked by its owner, and the next Start removes those that nobody holds.
+//
+// Each node has a /run of its own, hence /var/run/docker.sock is its own engine for containers that mount it, as on any
+// host, and writes to its own copy of /etc. All other folders are this machine's. The nodes' cables end in a bridge in
+// a network namespace of its own, and no device or address is made in this machine's: beds cannot clash, and all have
+// the same addresses. There is no default route: a pull from a registry fails at once.
+package testbed

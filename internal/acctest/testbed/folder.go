@@ -1,0 +1,143 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// folderPrefix begins the names of the folders of beds, and of their control groups.
+const folderPrefix = "trainyard-testbed-"
+
+// cgroupRoot is where control groups are mounted.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// removeLimit is how long processes may take to end when the kernel ends them.
+const removeLimit = 10 * time.Second
+
+// folder is where a bed keeps everything. Who holds its lock owns it; the kernel gives the lock back when its owner
+// ends, however it does.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// newFolder makes a folder and locks it.
+func newFolder() (*folder, error) {
+	for {
+		path, err := os.MkdirTemp("", folderPrefix)
+		if err != nil {
+			return nil, err
+		}
+		// Another process that looks for leftovers may have been faster to lock it; then the folder is its.
+		claimed, err := claim(path)
+		if err != nil {
+			return nil, err
+		}
+		if claimed != nil {
+			return claimed, nil
+		}
+	}
+}
+
+// claim locks a folder. It returns nil where the folder is another's or is gone.
+func claim(path string) (*folder, error) {
+	lock, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var status unix.Stat_t
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = unix.Fstat(int(lock.Fd()), &status)
+	}
+	if err != nil || status.Nlink == 0 {
+		_ = lock.Close() // only read from
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = nil
+		}
+		return nil, err
+	}
+	return &folder{path: path, lock: lock}, nil
+}
+
+// name is the folder's name, which is the name of the bed's control group as well.
+func (f *folder) name() string { return filepath.Base(f.path) }
+
+// remove removes the control groups and the folder, and lastly gives the lock up. Processes of the bed may be about to
+// end, as when their owner was killed just now; it waits for them.
+func (f *folder) remove() error {
+	look := time.NewTicker(poll)
+	defer look.Stop()
+	deadline := time.After(removeLimit)
+	for {
+		err := errors.Join(removeControlGroups(f.name()), os.RemoveAll(f.path))
+		if err == nil {
+			return f.lock.Close()
+		}
+		select {
+		case <-look.C:
+		case <-deadline:
+			return errors.Join(err, f.lock.Close())
+		}
+	}
+}
+
+// sweep removes what beds whose owner has ended left behind.
+func sweep() error {
+	paths, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		leftover, err := claim(path)
+		if err != nil {
+			return fmt.Errorf("a test bed that was left behind: %w", err)
+		}
+		if leftover == nil {
+			continue
+		}
+		if err := leftover.remove(); err != nil {
+			return fmt.Errorf("removing a test bed that was left behind: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeControlGroups removes the control groups of a bed's containers, of either version.
+func removeControlGroups(name string) error {
+	var groups []string
+	for _, pattern := range []string{filepath.Join(cgroupRoot, name), filepath.Join(cgroupRoot, "*", name)} {
+		roots, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		for _, root := range roots {
+			err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+				if err == nil && entry.IsDir() {
+					groups = append(groups, path)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	// Children come after their parents, and have to go before them.
+	for _, group := range slices.Backward(groups) {
+		if err := unix.Rmdir(group); err != nil {
+			return fmt.Errorf("removing control group %s: %w", group, err)
+		}
+	}
+	return nil
+}

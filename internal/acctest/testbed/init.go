@@ -1,0 +1,196 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/rpc"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// initName is the name under which this program is a node's init instead of what it is otherwise.
+const initName = "trainyard-testbed-node"
+
+// init makes this program, whichever it is, a node's init where a bed started it as that. Its arguments are the node's
+// hostname and folder, and its standard input is the connection to the bed.
+func init() {
+	if len(os.Args) != 3 || os.Args[0] != initName {
+		return
+	}
+	if err := serveInit(&nodeInit{hostname: os.Args[1], folder: os.Args[2]}); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(0)
+}
+
+// serveInit does what the bed tells until the bed is gone. With this process the kernel ends all others of the node.
+func serveInit(node *nodeInit) error {
+	connection, err := net.FileConn(os.Stdin)
+	if err != nil {
+		return err
+	}
+	go node.reap()
+	server := rpc.NewServer()
+	if err := server.RegisterName("Node", node); err != nil {
+		return err
+	}
+	server.ServeConn(connection)
+	return nil
+}
+
+// nodeInit is the first process of a node: its exported methods are what the bed can tell it, by net/rpc.
+type nodeInit struct {
+	hostname, folder string
+
+	mu      sync.Mutex
+	dockerd int           // the process ID of the last dockerd started
+	ended   chan struct{} // closed when it has ended; nil where none was started
+}
+
+// Boot gives the node what a host has: a name, and a /proc, /run and /etc of its own.
+func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
+	upper, work := filepath.Join(n.folder, "etc"), filepath.Join(n.folder, "etc.work")
+	mounts := []struct {
+		source, target, kind string
+		flags                uintptr
+		data                 string
+	}{
+		// What is mounted from here on is the node's alone.
+		{target: "/", flags: unix.MS_SLAVE | unix.MS_REC},
+		{source: "proc", target: "/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{source: "tmpfs", target: "/run", kind: "tmpfs", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=0755"},
+		{source: "overlay", target: "/etc", kind: "overlay", data: "lowerdir=/etc,upperdir=" + upper + ",workdir=" + work},
+	}
+	docker := filepath.Join(upper, "docker")
+	for _, folder := range []string{docker, work} {
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // /etc is for all to read
+			return err
+		}
+	}
+	// Of this machine's /etc/docker nothing is seen: it may hold the identity of its engine.
+	if err := unix.Setxattr(docker, "trusted.overlay.opaque", []byte("y"), 0); err != nil {
+		return fmt.Errorf("%s: %w", docker, err)
+	}
+	for _, m := range mounts {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
+			return fmt.Errorf("mounting %s: %w", m.target, err)
+		}
+	}
+	return unix.Sethostname([]byte(n.hostname))
+}
+
+// Start starts dockerd by this command, and does not wait until it is up.
+func (n *nodeInit) Start(command []string, _ *struct{}) error {
+	output, err := os.OpenFile(filepath.Join(n.folder, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	// Under the lock, so that reap knows the process by the time that it ends.
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	process, err := os.StartProcess(command[0], command, &os.ProcAttr{Dir: "/", Files: []*os.File{nil, output, output}})
+	if err != nil {
+		return err
+	}
+	n.dockerd, n.ended = process.Pid, make(chan struct{})
+	return process.Release()
+}
+
+// Running says whether dockerd runs.
+func (n *nodeInit) Running(_ struct{}, running *bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	*running = n.runs()
+	return nil
+}
+
+// runs says whether dockerd runs. The lock is held.
+func (n *nodeInit) runs() bool {
+	if n.ended == nil {
+		return false
+	}
+	select {
+	case <-n.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// End sends dockerd a signal and waits for its end.
+func (n *nodeInit) End(signal syscall.Signal, _ *struct{}) error {
+	n.mu.Lock()
+	if !n.runs() {
+		n.mu.Unlock()
+		return nil
+	}
+	err := errors.Join(unix.Kill(n.dockerd, signal), signalEngine(unix.SIGCONT))
+	ended := n.ended
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	<-ended
+	return nil
+}
+
+// Signal sends dockerd and its containerd a signal.
+func (n *nodeInit) Signal(signal syscall.Signal, _ *struct{}) error {
+	return signalEngine(signal)
+}
+
+// signalEngine sends a signal to the processes of the engine; those of containers, and their shims, are none.
+func signalEngine(signal syscall.Signal) error {
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		if !slices.Contains([]string{"dockerd", "containerd"}, strings.TrimSpace(string(comm))) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			return err
+		}
+		if err := unix.Kill(pid, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("signal %v to process %d: %w", signal, pid, err)
+		}
+	}
+	return nil
+}
+
+// reap takes note of ended processes, be they dockerd or orphans that came to this process as their new parent.
+func (n *nodeInit) reap() {
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	for range children {
+		for {
+			pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+			if err != nil || pid <= 0 {
+				break
+			}
+			n.mu.Lock()
+			if pid == n.dockerd {
+				close(n.ended)
+				n.dockerd = 0
+			}
+			n.mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// Command keep runs a test bed to play with, until it is interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+)
+
+func main() {
+	var options testbed.Options
+	flag.IntVar(&options.Nodes, "nodes", 3, "number of nodes")
+	flag.IntVar(&options.Managers, "managers", 1, "number of them that are managers of the Swarm; 0 forms none")
+	flag.BoolVar(&options.TLS, "tls", false, "listen for TLS, too")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := keep(ctx, os.Stdout, options); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// keep runs a bed and says how to use it, until the context ends.
+func keep(ctx context.Context, out io.Writer, options testbed.Options) error {
+	bed, err := testbed.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	err = describe(out, bed, options)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, bed.Close())
+}
+
+// describe writes how the bed can be used.
+func describe(out io.Writer, bed *testbed.Bed, options testbed.Options) error {
+	for i, node := range bed.Nodes {
+		role := "engine"
+		switch {
+		case i < options.Managers:
+			role = "manager"
+		case options.Managers > 0:
+			role = "worker"
+		}
+		if _, err := fmt.Fprintf(out, "%s  %-8s %s\n  export DOCKER_HOST=%s\n", node.Name, role, node.Address, node.Host()); err != nil {
+			return err
+		}
+		if options.TLS {
+			if _, err := fmt.Fprintf(out, "  export DOCKER_HOST=%s DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=%s\n", node.TLSHost(), bed.Certificates); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprint(out, `
+Export one of these in another terminal: docker, docker stack and the provider then speak to that node.
+The nodes reach each other by their addresses, and nothing else. Images have to be loaded: docker save … | docker load.
+Services need --endpoint-mode dnsrr where the kernel has no IPVS.
+
+Ctrl-C ends all of it.
+`)
+	return err
+}

@@ -1,0 +1,309 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/docker/docker/client"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// logName is the file in a node's folder with what its engine says.
+	logName = "dockerd.log"
+	// logTail is how much of it errors show, in lines.
+	logTail = 20
+	// errorTail is how many of its errors a failed test shows.
+	errorTail = 3
+	// tlsPort is Docker's port for TLS.
+	tlsPort = 2376
+	// poll is how often a bed looks for what no event tells of.
+	poll = 20 * time.Millisecond
+)
+
+// Node is a machine with a Docker Engine. Its methods may be used at the same time.
+type Node struct {
+	// Name is the node's hostname: node1, node2, ….
+	Name string
+	// Address is the node's address in the bed's network, which other nodes and containers can reach.
+	Address netip.Addr
+	// Socket is the path of the Unix socket on which the engine can be reached from this machine.
+	Socket string
+
+	bed     *Bed
+	folder  string
+	client  *client.Client
+	forward net.Listener // of the TLS port; nil without TLS
+
+	mu      sync.Mutex
+	init    *exec.Cmd   // nil while the node is powered off
+	control *rpc.Client // of the init
+	cut     bool
+}
+
+// Host is the engine's endpoint, as in DOCKER_HOST.
+func (n *Node) Host() string { return "unix://" + n.Socket }
+
+// TLSHost is the engine's endpoint with TLS, by the certificates in Bed.Certificates. It leads through the bed's
+// network, so that Cut cuts it, too. Without Options.TLS it is empty.
+func (n *Node) TLSHost() string {
+	if n.forward == nil {
+		return ""
+	}
+	return "tcp://" + n.forward.Addr().String()
+}
+
+// Client is a client of the engine that speaks the newest API version that both know. It is closed with the bed.
+func (n *Node) Client() *client.Client { return n.client }
+
+// newNode prepares a node, which is powered off.
+func newNode(bed *Bed, number int) (*Node, error) {
+	n := &Node{Name: "node" + strconv.Itoa(number), bed: bed}
+	octets := Subnet.Addr().As4()
+	octets[3] = byte(number) //nolint:gosec // at most maxNodes
+	n.Address = netip.AddrFrom4(octets)
+	n.folder = filepath.Join(bed.folder.path, n.Name)
+	n.Socket = filepath.Join(n.folder, "docker.sock")
+	if err := os.Mkdir(n.folder, 0o755); err != nil { //nolint:gosec // tests may reach the socket as other users
+		return nil, err
+	}
+	if err := n.configure(); err != nil {
+		return nil, err
+	}
+	var err error
+	n.client, err = client.NewClientWithOpts(client.WithHost(n.Host()), client.WithAPIVersionNegotiation())
+	return n, err
+}
+
+// configure writes the engine's configuration.
+func (n *Node) configure() error {
+	hosts := []string{"unix:///run/docker.sock", n.Host()}
+	configuration := map[string]any{
+		"data-root":           filepath.Join(n.folder, "data"),
+		"storage-driver":      "overlay2",
+		"exec-opts":           []string{"native.cgroupdriver=cgroupfs"},
+		"cgroup-parent":       "/" + n.bed.folder.name(),
+		"insecure-registries": []string{netip.PrefixFrom(gateway, gateway.BitLen()).String()},
+	}
+	if n.bed.authority != nil {
+		certificates := filepath.Join(n.folder, "tls")
+		if err := n.bed.authority.issueServer(certificates, n.Name, n.Address, netip.MustParseAddr("127.0.0.1")); err != nil {
+			return err
+		}
+		configuration["tlsverify"] = true
+		configuration["tlscacert"] = filepath.Join(certificates, "ca.pem")
+		configuration["tlscert"] = filepath.Join(certificates, "cert.pem")
+		configuration["tlskey"] = filepath.Join(certificates, "key.pem")
+		hosts = append(hosts, "tcp://"+netip.AddrPortFrom(n.Address, tlsPort).String())
+	}
+	configuration["hosts"] = hosts
+	encoded, err := json.MarshalIndent(configuration, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(n.configuration(), encoded, 0o600)
+}
+
+// configuration is the path of the engine's configuration.
+func (n *Node) configuration() string { return filepath.Join(n.folder, "daemon.json") }
+
+// Pause stops the processes of the engine where they are, as a hung machine would; containers run on.
+func (n *Node) Pause() error { return n.tell("Signal", unix.SIGSTOP) }
+
+// Resume lets them go on.
+func (n *Node) Resume() error { return n.tell("Signal", unix.SIGCONT) }
+
+// Kill ends dockerd at once. Containers run on until it is started again.
+func (n *Node) Kill() error { return n.tell("End", unix.SIGKILL) }
+
+// Restart starts the engine on the data that it has, and waits until it answers. A running engine is told to end
+// first; a node that crashed boots.
+func (n *Node) Restart(ctx context.Context) error {
+	if err := n.boot(); err != nil {
+		return err
+	}
+	if err := n.tell("End", unix.SIGTERM); err != nil {
+		return err
+	}
+	return n.start(ctx)
+}
+
+// Crash powers the node off: nothing on it runs on, and nothing is told to end.
+func (n *Node) Crash() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.powerOff()
+}
+
+// powerOff ends the node's init, and so all its processes. The lock is held.
+func (n *Node) powerOff() error {
+	if n.init == nil {
+		return nil
+	}
+	err := n.init.Process.Kill()
+	// It ends by a signal, which is an ExitError. When it has ended, so has everything else on the node.
+	if ended := n.init.Wait(); n.init.ProcessState == nil {
+		err = errors.Join(err, ended)
+	}
+	_ = n.control.Close() // it may have noticed by itself
+	n.init, n.control = nil, nil
+	return err
+}
+
+// Cut takes the node off the bed's network. This machine can still reach its Unix socket.
+func (n *Node) Cut() error { return n.plug(true) }
+
+// Reconnect undoes Cut.
+func (n *Node) Reconnect() error { return n.plug(false) }
+
+// plug pulls the node's cable, or puts it back.
+func (n *Node) plug(cut bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut = cut
+	if n.init == nil {
+		return nil // the next boot heeds it
+	}
+	return n.bed.network.connect(n.Name, !cut)
+}
+
+// boot makes the node's namespaces and its init, if it is powered off.
+func (n *Node) boot() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.init != nil {
+		return nil
+	}
+	if err := n.launch(); err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	err := n.control.Call("Node.Boot", struct{}{}, nil)
+	if err == nil {
+		err = n.bed.network.plug(n.Name, n.init.Process.Pid, n.Address, n.cut)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("booting %s: %w", n.Name, err), n.powerOff())
+	}
+	return nil
+}
+
+// launch starts the node's init. The lock is held.
+func (n *Node) launch() error {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	ours, theirs := os.NewFile(uintptr(ends[0]), "bed"), os.NewFile(uintptr(ends[1]), "node")
+	defer ours.Close() // the connection has a copy
+	defer theirs.Close()
+	connection, err := net.FileConn(ours)
+	if err != nil {
+		return err
+	}
+	init := exec.Command("/proc/self/exe")
+	init.Args = []string{initName, n.Name, n.folder}
+	init.Env = []string{"PATH=" + searchPath}
+	init.Stdin, init.Stderr = theirs, os.Stderr
+	init.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET,
+		Setsid:     true, // an interrupt from the terminal is the bed's to handle
+	}
+	if err := init.Start(); err != nil {
+		return errors.Join(fmt.Errorf("starting a process in namespaces of its own: %w", err), connection.Close())
+	}
+	n.init, n.control = init, rpc.NewClient(connection)
+	return nil
+}
+
+// tell has the node's init act on the engine by a signal.
+func (n *Node) tell(what string, signal syscall.Signal) error { return n.call(what, signal, nil) }
+
+// call calls the node's init.
+func (n *Node) call(what string, argument, result any) error {
+	n.mu.Lock()
+	control := n.control
+	n.mu.Unlock()
+	if control == nil {
+		return fmt.Errorf("%s is powered off; Restart boots it", n.Name)
+	}
+	if err := control.Call("Node."+what, argument, result); err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// start starts dockerd and waits until it answers.
+func (n *Node) start(ctx context.Context) error {
+	dockerd, err := lookPath("dockerd")
+	if err != nil {
+		return err
+	}
+	if err := n.call("Start", []string{dockerd, "--config-file", n.configuration()}, nil); err != nil {
+		return err
+	}
+	look := time.NewTicker(poll)
+	defer look.Stop()
+	for {
+		if _, err = n.client.Ping(ctx); err == nil {
+			return nil
+		}
+		var running bool
+		if err := n.call("Running", struct{}{}, &running); err != nil {
+			return err
+		}
+		if !running {
+			return fmt.Errorf("the engine of %s ended:\n%s", n.Name, n.log())
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the engine of %s does not answer: %w: %w\n%s", n.Name, ctx.Err(), err, n.log())
+		}
+	}
+}
+
+// log is the end of what the engine said.
+func (n *Node) log() string { return n.lastLines(logTail, func(string) bool { return true }) }
+
+// errors is the end of what the engine said went wrong.
+func (n *Node) errors() string {
+	return n.lastLines(errorTail, func(line string) bool {
+		return strings.Contains(line, "level=error") || strings.Contains(line, "level=fatal")
+	})
+}
+
+// lastLines returns so many of the lines of the engine's log that count.
+func (n *Node) lastLines(limit int, counts func(line string) bool) string {
+	content, err := os.ReadFile(filepath.Join(n.folder, logName))
+	if err != nil {
+		return err.Error()
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(content)), "\n"), func(line string) bool { return !counts(line) })
+	return strings.Join(lines[max(0, len(lines)-limit):], "\n")
+}
+
+// close powers the node off for good.
+func (n *Node) close() error {
+	err := n.Crash()
+	if n.forward != nil {
+		err = errors.Join(err, n.forward.Close())
+	}
+	if n.client != nil {
+		err = errors.Join(err, n.client.Close())
+	}
+	return err
+}

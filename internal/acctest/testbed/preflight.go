@@ -1,0 +1,53 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// searchPath is where commands are looked for: root's, which is not the PATH of everyone who has root's rights.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// packages are the commands that a bed needs, by the packages of Debian and Ubuntu that have them.
+var packages = []struct{ command, name string }{
+	{"dockerd", "docker.io"},
+	{"containerd", "containerd"},
+	{"runc", "runc"},
+	{"iptables", "iptables"},
+}
+
+// preflight says what this machine lacks for a bed.
+func preflight(uid int, look func(command string) (string, error)) error {
+	if uid != 0 {
+		return fmt.Errorf("the test bed runs Docker Engines in namespaces, which only root may; this is user %d. "+
+			"Run the tests as root (sudo -E make testacc)", uid)
+	}
+	var missing, install []string
+	for _, p := range packages {
+		if _, err := look(p.command); err != nil {
+			missing, install = append(missing, p.command), append(install, p.name)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return fmt.Errorf("the test bed needs %s. Run: apt-get install %s",
+		strings.Join(missing, ", "), strings.Join(install, " "))
+}
+
+// lookPath finds a command in searchPath.
+func lookPath(command string) (string, error) {
+	for folder := range strings.SplitSeq(searchPath, ":") {
+		path, err := exec.LookPath(folder + "/" + command)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%s: %w", command, os.ErrNotExist)
+}

@@ -1,0 +1,61 @@
+package testbed
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPreflight(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		uid     int
+		missing []string
+		want    []string // in the error; none where there is none
+	}{
+		{name: "all there"},
+		{name: "no root", uid: 1000, want: []string{"only root may", "user 1000", "sudo"}},
+		{
+			name: "no engine", missing: []string{"dockerd", "containerd", "runc"},
+			want: []string{"needs dockerd, containerd, runc", "apt-get install docker.io containerd runc"},
+		},
+		{name: "no firewall", missing: []string{"iptables"}, want: []string{"needs iptables", "apt-get install iptables"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := preflight(test.uid, func(command string) (string, error) {
+				if slices.Contains(test.missing, command) {
+					return "", os.ErrNotExist
+				}
+				return "/usr/bin/" + command, nil
+			})
+			if (err == nil) != (test.want == nil) {
+				t.Fatalf("error %v", err)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q, want %q in it", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{Nodes: 1}, ""},
+		{Options{Nodes: 99, Managers: 99}, ""},
+		{Options{}, "0 nodes: it has 1 to 99"},
+		{Options{Nodes: 100}, "100 nodes"},
+		{Options{Nodes: 3, Managers: 4}, "3 nodes with 4 managers: it has 0 to 3"},
+		{Options{Nodes: 3, Managers: -1}, "-1 managers"},
+	} {
+		err := test.options.validate()
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%+v: error %v, want %q", test.options, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// swarmPort is where managers listen.
+	swarmPort = "2377"
+	// defaultHeartbeat is Options.Heartbeat where none is given.
+	defaultHeartbeat = time.Second
+	// answerLimit is how long a manager that may be paused is given to answer.
+	answerLimit = time.Second
+)
+
+// formSwarm makes the nodes a Swarm, and waits until all are ready.
+func (b *Bed) formSwarm(ctx context.Context) error {
+	heartbeat := b.options.Heartbeat
+	if heartbeat == 0 {
+		heartbeat = defaultHeartbeat
+	}
+	first := b.Nodes[0]
+	_, err := first.client.SwarmInit(ctx, swarm.InitRequest{
+		ListenAddr:    first.swarmAddress(),
+		AdvertiseAddr: first.Address.String(),
+		Spec:          swarm.Spec{Dispatcher: swarm.DispatcherConfig{HeartbeatPeriod: heartbeat}},
+	})
+	if err != nil {
+		return fmt.Errorf("swarm init on %s: %w", first.Name, err)
+	}
+	formed, err := first.client.SwarmInspect(ctx)
+	if err != nil {
+		return err
+	}
+	var joins errgroup.Group
+	for i, node := range b.Nodes[1:] {
+		token := formed.JoinTokens.Worker
+		if i+1 < b.options.Managers {
+			token = formed.JoinTokens.Manager
+		}
+		joins.Go(func() error {
+			err := node.client.SwarmJoin(ctx, swarm.JoinRequest{
+				ListenAddr:    node.swarmAddress(),
+				AdvertiseAddr: node.Address.String(),
+				RemoteAddrs:   []string{first.swarmAddress()},
+				JoinToken:     token,
+			})
+			if err != nil {
+				return fmt.Errorf("swarm join on %s: %w\n%s", node.Name, err, node.log())
+			}
+			return nil
+		})
+	}
+	if err := joins.Wait(); err != nil {
+		return err
+	}
+	return b.awaitNodes(ctx, []*Node{first}, "all nodes ready", func(nodes []swarm.Node) bool {
+		return len(nodes) == len(b.Nodes) && !slices.ContainsFunc(nodes, func(node swarm.Node) bool {
+			return node.Status.State != swarm.NodeStateReady
+		})
+	})
+}
+
+// swarmAddress is where the node listens as a manager.
+func (n *Node) swarmAddress() string { return n.Address.String() + ":" + swarmPort }
+
+// Await waits until another node, a manager, sees the node in this state.
+func (b *Bed) Await(ctx context.Context, node *Node, state swarm.NodeState) error {
+	others := slices.DeleteFunc(slices.Clone(b.Nodes), func(other *Node) bool { return other == node })
+	return b.awaitNodes(ctx, others, fmt.Sprintf("%s %s", node.Name, state), func(nodes []swarm.Node) bool {
+		return slices.ContainsFunc(nodes, func(seen swarm.Node) bool {
+			return seen.Description.Hostname == node.Name && seen.Status.State == state
+		})
+	})
+}
+
+// awaitNodes waits until one of these managers, of which some may be gone and some be workers, sees what holds of the
+// Swarm's nodes.
+func (b *Bed) awaitNodes(ctx context.Context, managers []*Node, what string, holds func([]swarm.Node) bool) error {
+	look := time.NewTicker(poll)
+	defer look.Stop()
+	var last error
+	for {
+		for _, manager := range managers {
+			answer, cancel := context.WithTimeout(ctx, answerLimit)
+			nodes, err := manager.client.NodeList(answer, swarm.NodeListOptions{})
+			cancel()
+			if err != nil {
+				last = fmt.Errorf("%s: %w", manager.Name, err)
+				continue
+			}
+			if holds(nodes) {
+				return nil
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, errors.Join(ctx.Err(), last))
+		}
+	}
+}

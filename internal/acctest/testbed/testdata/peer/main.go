@@ -1,0 +1,92 @@
+// Command peer is what containers run in tests of the test bed. Without an argument it answers questions on a port, a
+// line each; with "echo" it copies its input to its output.
+//
+//	name         the node it runs on, from the environment
+//	peers NAME   the names of all peers that NAME resolves to, asked over the network
+//	engine       what Docker's API says of the engine behind /var/run/docker.sock
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"strings"
+)
+
+const port = ":7000"
+
+func main() {
+	fmt.Println("peer starts")
+	if len(os.Args) > 1 && os.Args[1] == "echo" {
+		if _, err := io.Copy(os.Stdout, os.Stdin); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	listener, err := net.Listen("tcp", port)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		go serve(connection)
+	}
+}
+
+func serve(connection net.Conn) {
+	defer connection.Close()
+	question, err := bufio.NewReader(connection).ReadString('\n')
+	if err != nil {
+		return
+	}
+	answer, err := answer(strings.Fields(question))
+	if err != nil {
+		answer = "error: " + err.Error()
+	}
+	fmt.Fprintln(connection, answer)
+}
+
+func answer(question []string) (string, error) {
+	switch question[0] {
+	case "name":
+		return os.Getenv("NODE"), nil
+	case "peers":
+		addresses, err := net.LookupHost(question[1])
+		if err != nil {
+			return "", err
+		}
+		var names []string
+		for _, address := range addresses {
+			name, err := ask("tcp", address+port, "name\n")
+			if err != nil {
+				return "", err
+			}
+			names = append(names, name)
+		}
+		return strings.Join(names, " "), nil
+	case "engine":
+		response, err := ask("unix", "/var/run/docker.sock", "GET /info HTTP/1.0\r\n\r\n")
+		_, body, _ := strings.Cut(response, "\r\n\r\n")
+		return body, err
+	}
+	return "", fmt.Errorf("unknown question %q", question)
+}
+
+func ask(network, address, question string) (string, error) {
+	connection, err := net.Dial(network, address)
+	if err != nil {
+		return "", err
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, question); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(connection)
+	return strings.TrimSpace(string(answer)), err
+}

@@ -1,0 +1,83 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startLimit is how long a bed of a test may take to start.
+const startLimit = 2 * time.Minute
+
+// New starts a bed that ends with the test. Where none can be had the test fails: it is never skipped.
+func New(t testing.TB, options Options) *Bed {
+	t.Helper()
+	bed := start(t, options)
+	t.Cleanup(func() {
+		if err := bed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	bed.logFailure(t)
+	return bed
+}
+
+var (
+	sharedMutex sync.Mutex
+	shared      = map[Options]*Bed{}
+)
+
+// Shared is the bed with these options that all tests of the process share; the first one starts it. A test leaves it
+// as it found it. TestMain ends the process with CloseShared.
+func Shared(t testing.TB, options Options) *Bed {
+	t.Helper()
+	sharedMutex.Lock()
+	defer sharedMutex.Unlock()
+	bed := shared[options]
+	if bed == nil {
+		bed = start(t, options)
+		shared[options] = bed
+	}
+	bed.logFailure(t)
+	return bed
+}
+
+// CloseShared closes all shared beds.
+func CloseShared() error {
+	sharedMutex.Lock()
+	defer sharedMutex.Unlock()
+	var err error
+	for options, bed := range shared {
+		err = errors.Join(err, bed.Close())
+		delete(shared, options)
+	}
+	return err
+}
+
+// start starts a bed or fails the test.
+func start(t testing.TB, options Options) *Bed {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	bed, err := Start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bed
+}
+
+// logFailure has a test that fails log what last went wrong in the engines, and little of it: what the test says is not to drown in it.
+func (b *Bed) logFailure(t testing.TB) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, node := range b.Nodes {
+			if wrong := node.errors(); wrong != "" {
+				t.Logf("the engine of %s:\n%s", node.Name, wrong)
+			}
+		}
+	})
+}

@@ -1,0 +1,274 @@
+// Package limits bounds the CPU and memory of member instances by control groups, of version 1 and 2, for root and
+// for ordinary users with a delegated group.
+//
+// Each instance has a group "trainyard/<name>" in the hierarchy of each controller, under the topmost group that
+// this process may manage. That place is the same for all processes of a user, so that a group is
+// found again by whoever replaces its creator.
+package limits
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// parentName is the group that holds all others. It stays when they are deleted.
+	parentName = "trainyard"
+	// procsFile is where a process joins a group.
+	procsFile = "cgroup.procs"
+	// deleteWithin is how long a group may still be busy with processes that were killed just before.
+	deleteWithin = 2 * time.Second
+)
+
+// validName keeps names apart from the files of a group, which have a dot or an underscore.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+
+// Group holds the processes of one instance.
+type Group struct {
+	name string
+	dirs []directory
+}
+
+// directory is a group in one hierarchy.
+type directory struct {
+	hierarchy
+	path string
+}
+
+// Available tells whether limits can be enforced by this process, and if not, why, in words for a user. It creates
+// a group and removes it.
+func Available() (ok bool, reason string) {
+	if err := probe(); err != nil {
+		return false, err.Error()
+	}
+	return true, ""
+}
+
+func probe() error {
+	g, err := Create("probe-"+rand.Text(), 1, 1024)
+	if err != nil {
+		return err
+	}
+	return g.Delete()
+}
+
+// Create makes a group whose processes together use at most cpus processors and memoryMiB MiB of memory without
+// swap; 0 leaves either unlimited. Processes may exceed the CPU limit for less than a tenth of a second, and
+// are killed beyond the memory limit. Where the group exists, its limits are set anew.
+func Create(name string, cpus float64, memoryMiB int64) (*Group, error) {
+	if err := validate(name, cpus, memoryMiB); err != nil {
+		return nil, err
+	}
+	hierarchies, err := findHierarchies()
+	if err != nil {
+		return nil, err
+	}
+	group, made := &Group{name: name}, &Group{name: name}
+	for _, h := range hierarchies {
+		parent, err := h.parent()
+		if err != nil {
+			return nil, errors.Join(err, made.Delete())
+		}
+		dir := directory{hierarchy: h, path: filepath.Join(parent, name)}
+		err = os.Mkdir(dir.path, 0o755)
+		if err == nil {
+			made.dirs = append(made.dirs, dir)
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			err = dir.limit(cpus, memoryMiB)
+		}
+		if err != nil {
+			err = fmt.Errorf("creating the control group %s: %w", dir.path, err)
+			return nil, errors.Join(err, made.Delete())
+		}
+		group.dirs = append(group.dirs, dir)
+	}
+	return group, nil
+}
+
+// Open returns a group that exists, or [fs.ErrNotExist].
+func Open(name string) (*Group, error) {
+	if err := validate(name, 0, 0); err != nil {
+		return nil, err
+	}
+	hierarchies, err := findHierarchies()
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{name: name}
+	for _, h := range hierarchies {
+		for _, dir := range h.ancestry() {
+			path := filepath.Join(dir, parentName, name)
+			if _, err := os.Stat(path); err == nil {
+				g.dirs = append(g.dirs, directory{hierarchy: h, path: path})
+				break
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("opening the control group %s: %w", name, err)
+			}
+		}
+	}
+	if len(g.dirs) == 0 {
+		return nil, fmt.Errorf("the control group %s: %w", name, fs.ErrNotExist)
+	}
+	return g, nil
+}
+
+// JoinFiles returns the files into which a process writes its id, or 0 for itself, to join the group: one for
+// each hierarchy.
+func (g *Group) JoinFiles() []string {
+	files := make([]string, len(g.dirs))
+	for i, dir := range g.dirs {
+		files[i] = filepath.Join(dir.path, procsFile)
+	}
+	return files
+}
+
+// OOMKills returns how many processes of the group the kernel killed for lack of memory, be it the group's or
+// the host's.
+func (g *Group) OOMKills() (int, error) {
+	for _, dir := range g.dirs {
+		if !slices.Contains(dir.controllers, memory) {
+			continue
+		}
+		file := filepath.Join(dir.path, "memory.oom_control")
+		if dir.unified {
+			file = filepath.Join(dir.path, "memory.events")
+		}
+		return readCount(file, "oom_kill")
+	}
+	return 0, fmt.Errorf("the control group %s has no memory controller: it was deleted in part", g.name)
+}
+
+// Delete removes the group and those that its processes made in it. A group that is gone already is no error. The
+// processes must have ended: where some have not within two seconds, Delete fails and names them.
+func (g *Group) Delete() error {
+	return g.delete(deleteWithin)
+}
+
+func (g *Group) delete(within time.Duration) error {
+	deadline, retry := time.NewTimer(within), time.NewTicker(10*time.Millisecond)
+	defer deadline.Stop()
+	defer retry.Stop()
+	for {
+		var busy []string
+		for _, dir := range g.dirs {
+			switch err := removeAll(dir.path); {
+			case errors.Is(err, unix.EBUSY):
+				busy = append(busy, dir.path)
+			case err != nil:
+				return fmt.Errorf("deleting the control group %s: %w", g.name, err)
+			}
+		}
+		if len(busy) == 0 {
+			return nil
+		}
+		select {
+		case <-retry.C:
+		case <-deadline.C:
+			return fmt.Errorf("deleting the control group %s: it still holds processes %s; end them first",
+				g.name, strings.Join(members(busy[0]), ", "))
+		}
+	}
+}
+
+// limit writes the limits of the controllers of a directory.
+func (d directory) limit(cpus float64, memoryMiB int64) error {
+	for _, s := range settings(d.unified, cpus, memoryMiB) {
+		if !slices.Contains(d.controllers, s.controller) {
+			continue
+		}
+		err := write(filepath.Join(d.path, s.file), s.value)
+		if err != nil && (!s.optional || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate returns an error for what can't be a name or a limit of a group.
+func validate(name string, cpus float64, memoryMiB int64) error {
+	// Written so that what is not a number is out of range.
+	enforceable := cpus >= minCPUs && cpus <= maxCPUs
+	switch {
+	case !validName.MatchString(name):
+		return fmt.Errorf("%q is no name for a control group: use 1 to 128 letters, digits and hyphens", name)
+	case cpus != 0 && !enforceable:
+		return fmt.Errorf("a limit of %v CPUs can't be enforced: use %v to %v, or 0 for none", cpus, minCPUs, maxCPUs)
+	case memoryMiB < 0 || memoryMiB > math.MaxInt64>>20:
+		return fmt.Errorf("a limit of %d MiB of memory can't be enforced: use 1 to %d, or 0 for none", memoryMiB, math.MaxInt64>>20)
+	}
+	return nil
+}
+
+// removeAll removes a group and those in it, or returns [unix.EBUSY] while processes are left.
+func removeAll(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			if err := removeAll(filepath.Join(dir, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// members returns the processes of a group and of those in it, as far as they can be read.
+func members(dir string) []string {
+	var pids []string
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == procsFile {
+			content, _ := os.ReadFile(path)
+			pids = append(pids, strings.Fields(string(content))...)
+		}
+		return nil
+	})
+	return pids
+}
+
+// readCount returns the number after a key in a file of lines "<key> <number>".
+func readCount(file, key string) (int, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), key+" "); ok {
+			return strconv.Atoi(text)
+		}
+	}
+	return 0, fmt.Errorf("%s holds no %s: this needs Linux 4.13", file, key)
+}
+
+// write writes a setting to a file that the kernel made.
+func write(file, value string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}

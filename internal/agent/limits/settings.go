@@ -1,0 +1,54 @@
+package limits
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+const (
+	// periodMicros is the stretch of time over which the kernel accounts for a CPU limit.
+	periodMicros = 100_000
+	// minCPUs is what the kernel takes at least: 1 ms a period.
+	minCPUs = 0.01
+	maxCPUs = 100_000
+)
+
+// setting is a file of a group and what to write to it.
+type setting struct {
+	controller string
+	file       string
+	value      string
+	// optional is true for a file that kernels without accounting of swap lack.
+	optional bool
+}
+
+// settings returns what to write for limits, in this order; 0 is none.
+func settings(unified bool, cpus float64, memoryMiB int64) []setting {
+	none := "-1"
+	if unified {
+		none = "max"
+	}
+	quota, bytes, swap := none, none, none
+	if cpus > 0 {
+		quota = strconv.FormatInt(int64(math.Round(cpus*periodMicros)), 10)
+	}
+	if memoryMiB > 0 {
+		bytes, swap = strconv.FormatInt(memoryMiB<<20, 10), "0"
+	}
+	if unified {
+		return []setting{
+			{controller: cpu, file: "cpu.max", value: fmt.Sprintf("%s %d", quota, periodMicros)},
+			{controller: memory, file: "memory.swap.max", value: swap, optional: true},
+			{controller: memory, file: "memory.max", value: bytes},
+		}
+	}
+	return []setting{
+		{controller: cpu, file: "cpu.cfs_period_us", value: strconv.Itoa(periodMicros)},
+		{controller: cpu, file: "cpu.cfs_quota_us", value: quota},
+		// Memory and swap together may at no time be limited to less than memory alone.
+		{controller: memory, file: "memory.memsw.limit_in_bytes", value: none, optional: true},
+		{controller: memory, file: "memory.limit_in_bytes", value: bytes},
+		{controller: memory, file: "memory.memsw.limit_in_bytes", value: bytes, optional: true},
+	}
+}

@@ -1,0 +1,156 @@
+// Package proctree finds, signals and watches the processes of instances.
+//
+// An instance is one run of a member: a shell that leads a session of its own, the command, and all that the
+// command starts. Nothing about it is kept: whoever asks reads the process table, so that an instance is found
+// again after the death of the supervisor that started it. That holds for processes that run as another user
+// and for those that cleared their environment, as long as they have a parent or a session in common with it.
+package proctree
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// InstanceVariable is the environment variable that marks all processes of an instance; its value is the
+// instance's id.
+const InstanceVariable = "TRAINYARD_INSTANCE"
+
+// ErrGone means that a process has exited, or that its id belongs to another process by now.
+var ErrGone = errors.New("the process has exited")
+
+// ClockTick is the unit of the times in the process table, the same on all of Go's Linux platforms.
+const ClockTick = time.Second / 100
+
+// Process is one live process.
+type Process struct {
+	// PID is its id, which with StartTime, in clock ticks (1/100 s) since the boot, identifies it.
+	PID       int
+	StartTime uint64
+	// Session is the id of the session's leader, and Parent that of the parent.
+	Session int
+	Parent  int
+	// CPU is the processor time of all its threads so far, and WaitedCPU that of the children that exited and
+	// for which it waited, with theirs.
+	CPU       time.Duration
+	WaitedCPU time.Duration
+	// ResidentBytes is its memory, with what it shares with others.
+	ResidentBytes int64
+}
+
+// Scan reads the process table once and returns the live processes of each instance by its id, the oldest first.
+//
+// A process belongs to the instance that its environment names; failing that, to the one of its session, or of
+// its parent. Zombies are left out, and so is what vanishes during the scan. The environment of another user's process
+// can't be read, except by root: it is taken for one that names no instance; where the system hides other users' processes
+// altogether (hidepid), they are left out. So is that of a process in the midst of an
+// exec: an instance that starts at this very moment may not be found yet.
+func Scan() (map[string][]Process, error) {
+	table, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	return byInstance(table), nil
+}
+
+// Lookup returns a live process, or [ErrGone] where there is none with this id.
+func Lookup(pid int) (Process, error) {
+	proc, err := procfs.NewProc(pid)
+	if err == nil {
+		var p Process
+		if p, err = read(proc); err == nil {
+			return p, nil
+		}
+	}
+	if vanished(err) {
+		return Process{}, fmt.Errorf("process %d: %w", pid, ErrGone)
+	}
+	return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+}
+
+// readTable returns the live processes by id.
+func readTable() (map[int]entry, error) {
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("reading the process table: %w", err)
+	}
+	table := make(map[int]entry, len(procs))
+	for _, proc := range procs {
+		p, err := read(proc)
+		if vanished(err) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading process %d: %w", proc.PID, err)
+		}
+		environ, err := proc.Environ()
+		if err != nil && !vanished(err) && !errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("reading the environment of process %d: %w", proc.PID, err)
+		}
+		table[p.PID] = entry{Process: p, named: instanceIn(environ)}
+	}
+	return table, nil
+}
+
+// read returns a live process, or [ErrGone].
+func read(proc procfs.Proc) (Process, error) {
+	stat, err := proc.Stat()
+	if err != nil {
+		return Process{}, err
+	}
+	// Where only the first of several threads has ended, the process shows as a zombie but lives on.
+	if strings.Contains("ZXx", stat.State) && stat.NumThreads <= 1 {
+		return Process{}, ErrGone
+	}
+	return Process{
+		PID:           stat.PID,
+		StartTime:     stat.Starttime,
+		Session:       stat.Session,
+		Parent:        stat.PPID,
+		CPU:           time.Duration(stat.UTime+stat.STime) * ClockTick,
+		WaitedCPU:     time.Duration(stat.CUTime+stat.CSTime) * ClockTick,
+		ResidentBytes: int64(stat.ResidentMemory()),
+	}, nil
+}
+
+// vanished tells whether an error means that the process is no longer there.
+func vanished(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
+
+// instanceIn returns the instance that an environment names, or an empty string.
+func instanceIn(environ []string) string {
+	for _, variable := range environ {
+		if id, ok := strings.CutPrefix(variable, InstanceVariable+"="); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// oldestFirst orders processes by their start.
+func oldestFirst(a, b Process) int {
+	return cmp.Or(cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.PID, b.PID))
+}
+
+// byInstance sorts the processes of a table by the instance that they belong to; the rest is left out.
+func byInstance(table map[int]entry) map[string][]Process {
+	owners := newOwners(table)
+	instances := map[string][]Process{}
+	for pid, e := range table {
+		if id := owners.of(pid); id != "" {
+			instances[id] = append(instances[id], e.Process)
+		}
+	}
+	for _, processes := range instances {
+		slices.SortFunc(processes, oldestFirst)
+	}
+	return instances
+}

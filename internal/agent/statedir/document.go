@@ -1,0 +1,113 @@
+package statedir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Read returns the document in a file: [engine.ErrNotFound] where there is no file, [*engine.CorruptError]
+// where it holds something else.
+func Read[T any](path string) (document T, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return document, engine.ErrNotFound
+	}
+	if err != nil {
+		return document, err
+	}
+	if err := json.Unmarshal(data, &document); err != nil {
+		return document, &engine.CorruptError{Where: path, Err: err}
+	}
+	return document, nil
+}
+
+// Durability says whether a document has to survive a loss of power.
+type Durability bool
+
+// The durabilities of a document.
+const (
+	// Durable documents say what should be: they are flushed to the disk.
+	Durable Durability = true
+	// Volatile documents are about processes, which don't survive either.
+	Volatile Durability = false
+)
+
+// Write replaces the document in a file atomically: a reader, and whoever looks after a death in the middle,
+// finds the old document or the new one.
+func Write(path string, document any, durability Durability) (err error) {
+	data, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("%s can't be written: %w", path, err)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), temporaryPattern)
+	if err != nil {
+		return fmt.Errorf("%s can't be written: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary.Name())
+			err = fmt.Errorf("%s can't be written, and is left as it was: %w", path, err)
+		}
+	}()
+	_, err = temporary.Write(data)
+	if err == nil && durability == Durable {
+		err = temporary.Sync()
+	}
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(temporary.Name(), path); err != nil || durability == Volatile {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder flushes the names in a folder to the disk.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// abandonedAfter is the age from which on a temporary file is taken for that of a writer that died.
+const abandonedAfter = time.Minute
+
+// Sweep deletes what writers that died left behind.
+func (d Dir) Sweep(now time.Time) error {
+	for _, folder := range append([]string{"."}, folders...) {
+		left, err := filepath.Glob(d.Path(folder, temporaryPattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			info, err := os.Stat(path)
+			if err == nil && now.Sub(info.ModTime()) > abandonedAfter {
+				err = Delete(path)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// temporaryPattern is the pattern of the names of files that are being written.
+const temporaryPattern = ".new-*"
+
+// Delete removes a file that may not be there.
+func Delete(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

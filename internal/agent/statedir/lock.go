@@ -1,0 +1,124 @@
+package statedir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Lock is a lock that this process holds. It ends with the process.
+type Lock struct{ file *os.File }
+
+// SupervisorLock is the name of the lock that the supervisor holds while it runs.
+const SupervisorLock = "supervisor"
+
+// Lock takes a lock without waiting, and leaves a note about its holder in it. Where somebody else holds it, it
+// fails with an [*engine.LockedError]; in a cluster that is not there, with [engine.ErrNotFound].
+func (d Dir) Lock(name string, holder engine.Holder) (*Lock, error) {
+	file, err := d.openLock(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &engine.LockedError{Lock: name, Holder: readHolder(file)}
+		}
+		return nil, err
+	}
+	lock := &Lock{file}
+	// The lock is held with or without its note, which takes space on a disk that may be full.
+	_ = lock.Note(holder)
+	return lock, nil
+}
+
+// Holder returns who holds a lock, and false where nobody does.
+func (d Dir) Holder(name string) (holder engine.Holder, held bool, err error) {
+	file, err := d.openLock(name)
+	if errors.Is(err, engine.ErrNotFound) {
+		return holder, false, nil
+	}
+	if err != nil {
+		return holder, false, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		defer file.Close()
+		return readHolder(file), true, nil
+	}
+	return holder, false, errors.Join(err, unlock(file))
+}
+
+// AwaitRelease returns when nobody holds the lock, or ctx is done.
+func (d Dir) AwaitRelease(ctx context.Context, name string) error {
+	file, err := d.openLock(name)
+	if err != nil {
+		return err
+	}
+	released := make(chan error, 1)
+	go func() {
+		for {
+			err := unix.Flock(int(file.Fd()), unix.LOCK_SH)
+			if !errors.Is(err, unix.EINTR) {
+				released <- errors.Join(err, unlock(file))
+				return
+			}
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-released:
+		return err
+	}
+}
+
+// Release gives the lock back.
+func (l *Lock) Release() error {
+	return errors.Join(l.file.Truncate(0), unlock(l.file))
+}
+
+// unlock gives a lock back and closes its file. To close it is not enough: a process that is being started at this moment has the file
+// open, too, and so holds the lock a little longer.
+func unlock(file *os.File) error {
+	return errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_UN), file.Close())
+}
+
+// Note replaces the note about the holder.
+func (l *Lock) Note(holder engine.Holder) error {
+	data, err := json.Marshal(holder)
+	if err != nil {
+		return err
+	}
+	// Written over before it is cut to length, which takes no space where there was a note before.
+	if _, err := l.file.WriteAt(data, 0); err != nil {
+		return err
+	}
+	return l.file.Truncate(int64(len(data)))
+}
+
+// openLock opens a lock's file. It does not make the folder: a cluster that is gone has no locks.
+func (d Dir) openLock(name string) (*os.File, error) {
+	file, err := os.OpenFile(d.Path(locks, strings.ReplaceAll(name, " ", "-")+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if os.IsNotExist(err) {
+		return nil, engine.ErrNotFound
+	}
+	return file, err
+}
+
+// readHolder returns the note in a lock. The holder may be about to write it: then the note is empty.
+func readHolder(file *os.File) engine.Holder {
+	var holder engine.Holder
+	data, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<16))
+	if err != nil || json.Unmarshal(data, &holder) != nil {
+		holder.Who = "someone"
+	}
+	return holder
+}

@@ -1,0 +1,134 @@
+package statedir
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// maxLogSize is the size in bytes from which on a log is rotated; one older log is kept.
+const maxLogSize = 10 << 20
+
+const (
+	olderSuffix = ".1"
+	// timesSuffix is that of a log's index: lines "<unix nanoseconds> <size>", saying that the log had this size at that moment.
+	timesSuffix = ".times"
+)
+
+func (d Dir) logFiles(member string) []string {
+	log := d.Log(member)
+	return []string{log, log + timesSuffix, log + olderSuffix, log + olderSuffix + timesSuffix}
+}
+
+// OpenLog opens a member's log for appending. Members write to it themselves, so that no process between them
+// and their log can hold them up or end them.
+func (d Dir) OpenLog(member string) (*os.File, error) {
+	return os.OpenFile(d.Log(member), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// KeepLog notes the size of a member's log where it has changed from the last one, rotates it where
+// it is full, and returns its size. A line written during the rotation itself may be lost, as with
+// logrotate's copytruncate: the member keeps writing to the same file.
+func (d Dir) KeepLog(member string, last int64, now time.Time) (size int64, err error) {
+	log := d.Log(member)
+	info, err := os.Stat(log)
+	if err != nil || info.Size() == last {
+		return last, err
+	}
+	index, err := os.OpenFile(log+timesSuffix, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return last, err
+	}
+	_, err = fmt.Fprintln(index, now.UnixNano(), info.Size())
+	if err := errors.Join(err, index.Close()); err != nil || info.Size() < maxLogSize {
+		return info.Size(), err
+	}
+	if err := copyFile(log+olderSuffix, log); err != nil {
+		return info.Size(), err
+	}
+	if err := os.Rename(log+timesSuffix, log+olderSuffix+timesSuffix); err != nil {
+		return info.Size(), err
+	}
+	return 0, os.Truncate(log, 0)
+}
+
+func copyFile(target, source string) error {
+	from, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// ReadLog returns the lines of a member's log that the options select.
+func (d Dir) ReadLog(member string, options engine.LogOptions) ([]string, error) {
+	log := d.Log(member)
+	var lines []string
+	for _, path := range []string{log + olderSuffix, log} {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !options.Since.IsZero() {
+			start, err := sizeAt(path, options.Since)
+			if err != nil {
+				return nil, err
+			}
+			data = data[min(start, int64(len(data))):]
+		}
+		scanner := bufio.NewScanner(bytes.NewReader(data))
+		scanner.Buffer(nil, len(data)+1)
+		for scanner.Scan() {
+			lines = append(lines, scanner.Text())
+		}
+	}
+	if options.Tail > 0 && len(lines) > options.Tail {
+		lines = lines[len(lines)-options.Tail:]
+	}
+	return lines, nil
+}
+
+// sizeAt returns the last known size of a log before a moment; 0 where there is none.
+func sizeAt(log string, moment time.Time) (size int64, err error) {
+	info, err := os.Stat(log)
+	if err != nil {
+		return 0, err
+	}
+	if info.ModTime().Before(moment) {
+		return info.Size(), nil // also of a member that ended before its last lines were noted
+	}
+	data, err := os.ReadFile(log + timesSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(data) {
+		var at, noted int64
+		if _, err := fmt.Sscan(string(line), &at, &noted); err != nil {
+			continue // the last line of an index whose writer died
+		}
+		if at > moment.UnixNano() {
+			break
+		}
+		size = noted
+	}
+	return size, nil
+}

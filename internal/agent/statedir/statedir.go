@@ -1,0 +1,272 @@
+// Package statedir is the folder in which the process engine keeps a cluster, and through which the engine
+// and the supervisor talk to each other.
+//
+// Each fact has one file, written by one side and replaced atomically, so that either side may die at any
+// point and be replaced:
+//
+//	cluster.json, groups/<group>.json   the documents                      written by the engine
+//	staged/<member>.json                a specification not started yet    engine
+//	starts/<group>.<run>.json           the request to start what is staged; the supervisor removes it
+//	specs/<member>.json                 a specification in force           moved from staged by the supervisor
+//	stops/<member>.json                 the request to stop a member       engine
+//	states/<member>.json                what became of it                  supervisor
+//	exits/<member>.<instance>           an instance's exit code            the instance's shell
+//	logs/, files/, work/                logs, files of the specification, and the default working directories
+//	locks/                              locks, held by flock(2)
+package statedir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Dir is the state directory of one cluster.
+type Dir struct {
+	// Root is the folder that holds the state directories of all clusters.
+	Root string
+	// Cluster is the cluster's name.
+	Cluster string
+}
+
+// The folders of a state directory.
+const (
+	Groups = "groups"
+	Staged = "staged"
+	Starts = "starts"
+	Specs  = "specs"
+	Stops  = "stops"
+	States = "states"
+	exits  = "exits"
+	logs   = "logs"
+	files  = "files"
+	work   = "work"
+	locks  = "locks"
+)
+
+var folders = []string{Groups, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
+
+const documentSuffix = ".json"
+
+// DefaultRoot returns TRAINYARD_STATE_DIR, or trainyard in the user's XDG state folder.
+func DefaultRoot() (string, error) {
+	if dir := os.Getenv("TRAINYARD_STATE_DIR"); dir != "" {
+		return dir, nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "trainyard"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state", "trainyard"), nil
+}
+
+// Path returns a path within the directory.
+func (d Dir) Path(elements ...string) string {
+	return filepath.Join(append([]string{d.Root, d.Cluster}, elements...)...)
+}
+
+// Document returns the path of a member's or group's document in a folder.
+func (d Dir) Document(folder, name string) string { return d.Path(folder, name+documentSuffix) }
+
+// ClusterDocument returns the path of the cluster's document.
+func (d Dir) ClusterDocument() string { return d.Path("cluster" + documentSuffix) }
+
+// Log returns the path of a member's log.
+func (d Dir) Log(member string) string { return d.Path(logs, member+".log") }
+
+// FilesDir returns the folder of the files that a member's specification brings along.
+func (d Dir) FilesDir(member string) string { return d.Path(files, member) }
+
+// WorkDir returns the folder in which a member runs that names no other.
+func (d Dir) WorkDir(member string) string { return d.Path(work, member) }
+
+// Exit returns the path under which an instance's shell leaves its exit code.
+func (d Dir) Exit(member, instance string) string { return d.Path(exits, member+"."+instance) }
+
+// SupervisorLog returns the path of the supervisor's own log.
+func (d Dir) SupervisorLog() string { return d.Path(logs, "supervisor.log") }
+
+// Create makes the folders. They are for their owner alone: specifications may hold secrets.
+func (d Dir) Create() error {
+	for _, folder := range folders {
+		if err := os.MkdirAll(d.Path(folder), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Exists tells whether the cluster's document is there.
+func (d Dir) Exists() (bool, error) {
+	_, err := os.Stat(d.ClusterDocument())
+	if os.IsNotExist(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Remove deletes the directory, but for working directories in which something was left.
+func (d Dir) Remove() error {
+	entries, err := os.ReadDir(d.Path())
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == work {
+			continue
+		}
+		if err := os.RemoveAll(d.Path(entry.Name())); err != nil {
+			return err
+		}
+	}
+	// Each of these fails where something is left in the folder, and so keeps it.
+	entries, _ = os.ReadDir(d.Path(work))
+	for _, entry := range entries {
+		if entry.IsDir() {
+			_ = os.Remove(d.Path(work, entry.Name()))
+		}
+	}
+	_ = os.Remove(d.Path(work))
+	_ = os.Remove(d.Path())
+	return nil
+}
+
+// Forget deletes all files about a member, but for a working directory in which something was left.
+func (d Dir) Forget(member string) error {
+	if err := os.RemoveAll(d.FilesDir(member)); err != nil {
+		return err
+	}
+	_ = os.Remove(d.WorkDir(member)) // fails where something was left in it, and so keeps it
+	paths, err := filepath.Glob(d.Exit(member, "*"))
+	if err != nil {
+		return err
+	}
+	paths = append(paths, d.Document(Staged, member), d.Document(Specs, member), d.Document(Stops, member))
+	paths = append(paths, d.logFiles(member)...)
+	// The state last: as long as it is there, a successor knows that there is something to be forgotten.
+	for _, path := range append(paths, d.Document(States, member)) {
+		if err := Delete(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MayBeOf tells whether a member of this name may be of a group; where it may, its document tells.
+func MayBeOf(member, group string) bool { return strings.HasPrefix(member, group+"-") }
+
+// Stamp identifies one version of a file.
+type Stamp struct {
+	Modified time.Time `json:"modified"`
+	Size     int64     `json:"size"`
+}
+
+// Names returns the names of the documents of a folder, without the suffix.
+func (d Dir) Names(folder string) (map[string]bool, error) {
+	entries, err := os.ReadDir(d.Path(folder))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	names := make(map[string]bool, len(entries))
+	for _, entry := range entries {
+		if name, isDocument := strings.CutSuffix(entry.Name(), documentSuffix); isDocument {
+			names[name] = true
+		}
+	}
+	return names, nil
+}
+
+// List returns the documents of a folder: their names, without the suffix, and the stamps of their files.
+func (d Dir) List(folder string) (map[string]Stamp, error) {
+	entries, err := os.ReadDir(d.Path(folder))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	stamps := make(map[string]Stamp, len(entries))
+	for _, entry := range entries {
+		name, isDocument := strings.CutSuffix(entry.Name(), documentSuffix)
+		if !isDocument {
+			continue
+		}
+		info, err := entry.Info()
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		stamps[name] = Stamp{info.ModTime().UTC(), info.Size()}
+	}
+	return stamps, nil
+}
+
+// Start is the request to start the staged members of a group whose Run is Run. Each has a document of its own, so that none
+// is lost with the one before.
+type Start struct {
+	Group string `json:"group"`
+	Run   int    `json:"run"`
+}
+
+// Name returns the name of the request's document.
+func (s Start) Name() string { return fmt.Sprintf("%s.%d", s.Group, s.Run) }
+
+// Stop is the request to stop a member in its run.
+type Stop struct {
+	Run    int               `json:"run"`
+	Reason domain.StopReason `json:"reason"`
+}
+
+// State is what became of a member.
+type State struct {
+	Name    string `json:"name"`
+	Group   string `json:"group"`
+	Role    string `json:"role"`
+	Index   int    `json:"index"`
+	Host    string `json:"host"`
+	Address string `json:"address"`
+	Hash    string `json:"hash"`
+	Run     int    `json:"run"`
+	// Spec is the stamp of the specification's file that this state is about.
+	Spec Stamp `json:"spec"`
+
+	State        domain.State      `json:"state"`
+	Restarts     int               `json:"restarts,omitempty"`
+	ExitCode     *int              `json:"exit_code,omitempty"`
+	RunStartedAt *time.Time        `json:"run_started_at,omitempty"`
+	StartedAt    *time.Time        `json:"started_at,omitempty"`
+	FinishedAt   *time.Time        `json:"finished_at,omitempty"`
+	LastError    string            `json:"last_error,omitempty"`
+	StopReason   domain.StopReason `json:"stop_reason,omitempty"`
+	// RestartAt is when the next instance is due, where the state is restarting.
+	RestartAt *time.Time `json:"restart_at,omitempty"`
+
+	// Instance is the mark of the present instance's processes; empty where none was started. PID and
+	// StartTime (in clock ticks since Boot) identify its shell; they are 0 until it is known to run.
+	Instance  string `json:"instance,omitempty"`
+	PID       int    `json:"pid,omitempty"`
+	StartTime uint64 `json:"start_time,omitempty"`
+	Boot      string `json:"boot,omitempty"`
+}
+
+// Observed returns the state as the engine reports it.
+func (s State) Observed() domain.Observed {
+	return domain.Observed{
+		Name: s.Name, Group: s.Group, Role: s.Role, Index: s.Index, Host: s.Host, Address: s.Address,
+		Hash: s.Hash, Run: s.Run, State: s.State, Restarts: s.Restarts, ExitCode: s.ExitCode,
+		RunStartedAt: s.RunStartedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
+		LastError: s.LastError, StopReason: s.StopReason,
+	}
+}

@@ -1,0 +1,68 @@
+package supervisor
+
+import (
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/limits"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// limited is the resource group of an instance, or nothing where it has none.
+type limited struct {
+	group  *limits.Group
+	memory int64
+}
+
+// limit makes a resource group for an instance whose specification limits it, where this machine can. Where it can't,
+// the plan has said so.
+func limit(spec domain.MemberSpec, id string) (limited, error) {
+	if spec.Limits == (domain.Resources{}) {
+		return limited{}, nil
+	}
+	if available, _ := limits.Available(); !available {
+		return limited{}, nil
+	}
+	group, err := limits.Create(limitsName(spec, id), spec.Limits.CPUs, spec.Limits.MemoryMiB)
+	return limited{group, spec.Limits.MemoryMiB}, err
+}
+
+// reopenLimits finds the resource group again that a predecessor made.
+func reopenLimits(spec domain.MemberSpec, id string) limited {
+	if spec.Limits == (domain.Resources{}) {
+		return limited{}
+	}
+	group, err := limits.Open(limitsName(spec, id))
+	if err != nil {
+		return limited{}
+	}
+	return limited{group, spec.Limits.MemoryMiB}
+}
+
+func limitsName(spec domain.MemberSpec, id string) string { return spec.Name + "-" + id }
+
+func (l limited) joinFiles() []string {
+	if l.group == nil {
+		return nil
+	}
+	return l.group.JoinFiles()
+}
+
+// note says what the limits did to the instance, if that ended it.
+func (l limited) note() string {
+	if l.group == nil {
+		return ""
+	}
+	if kills, err := l.group.OOMKills(); err != nil || kills == 0 {
+		return ""
+	}
+	return fmt.Sprintf("out of memory: its limit is %d MiB", l.memory)
+}
+
+func (l limited) delete(s *supervisor) {
+	if l.group == nil {
+		return
+	}
+	if err := l.group.Delete(); err != nil {
+		s.log.Warn("a resource group can't be deleted", "error", err)
+	}
+}

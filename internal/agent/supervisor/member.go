@@ -1,0 +1,297 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// lostExitCode stands for that of an instance whose shell was killed before it could leave one.
+const lostExitCode = 128 + 9
+
+// member is what the supervisor knows of a member.
+type member struct {
+	name string
+	// spec is the specification in force, from a file with this stamp; nil where the member is to be forgotten.
+	spec  *domain.MemberSpec
+	stamp statedir.Stamp
+	stop  *statedir.Stop
+	// unread is true where the specification could not be read, and lost where the state could not: then the member is
+	// left as it is.
+	unread, lost bool
+
+	state statedir.State
+	// unsaved is true where the state's file could not be written.
+	unsaved bool
+	// instance is nil where nothing runs.
+	instance *instance
+	// retryAt is when to try again what failed for a reason outside the member, such as a full disk.
+	retryAt   time.Time
+	logSize   int64
+	forgotten bool
+}
+
+func (m *member) group() string {
+	if m.spec != nil {
+		return m.spec.Group
+	}
+	return m.state.Group
+}
+
+// load reads the specification from its file.
+func (m *member) load(s *supervisor, stamp statedir.Stamp) {
+	spec, err := statedir.Read[domain.MemberSpec](s.dir.Document(statedir.Specs, m.name))
+	if errors.Is(err, engine.ErrNotFound) {
+		m.spec, m.unread = nil, false
+		return
+	}
+	m.unread = err != nil
+	if err != nil {
+		s.log.Error("a specification can't be read; the member is left as it is", "member", m.name, "error", err)
+		return
+	}
+	m.spec, m.stamp = &spec, stamp
+	m.stop = nil
+}
+
+// loadStop reads the request to stop.
+func (m *member) loadStop(s *supervisor) {
+	stop, err := statedir.Read[statedir.Stop](s.dir.Document(statedir.Stops, m.name))
+	switch {
+	case errors.Is(err, engine.ErrNotFound):
+		m.stop = nil
+	case err != nil:
+		s.log.Error("a request to stop can't be read", "member", m.name, "error", err)
+	default:
+		m.stop = &stop
+	}
+}
+
+// current tells whether the state is about the specification in force.
+func (m *member) current() bool {
+	return m.spec != nil && m.state.Run == m.spec.Run && m.state.Hash == m.spec.Hash
+}
+
+// stopped tells whether the member was asked to stop in its present run.
+func (m *member) stopped() bool {
+	return m.spec != nil && m.stop != nil && m.stop.Run == m.spec.Run
+}
+
+// wanted tells whether the instance that runs should go on.
+func (m *member) wanted() bool { return m.unread || m.lost || m.current() && !m.stopped() }
+
+// end brings an instance that has exited, or that should, as far towards its end as it goes at this moment. It
+// returns when to look again.
+func (m *member) end(s *supervisor, now time.Time) (next time.Time) {
+	i := m.instance
+	switch {
+	case i.exited:
+		// What the command left running ends with it, as in a container.
+		left, err := s.processes(m.state.Instance)
+		if err != nil {
+			return s.unseen(err, now)
+		}
+		if len(left) > 0 {
+			i.kill(left)
+			return now.Add(sweep)
+		}
+		m.ended(s, now)
+	case !m.wanted():
+		processes, err := s.processes(m.state.Instance)
+		if err != nil {
+			return s.unseen(err, now)
+		}
+		return i.terminate(processes, now)
+	}
+	return time.Time{}
+}
+
+// unseen returns when to look at the process table again, which can't be read.
+func (s *supervisor) unseen(err error, now time.Time) time.Time {
+	s.log.Error("the process table can't be read; trying again", "error", err)
+	return now.Add(tick)
+}
+
+// ended notes the end of the instance, and what the restart rule makes of it.
+func (m *member) ended(s *supervisor, now time.Time) {
+	i := m.instance
+	m.instance = nil
+	code, known := i.exitCode(s.dir.Exit(m.name, m.state.Instance))
+	finished := now
+	m.state.ExitCode, m.state.FinishedAt, m.state.LastError = &code, &finished, ""
+	verdict := i.restart.Judge(code, m.state.Restarts)
+	switch {
+	case m.state.Boot != s.boot:
+		verdict.Reason += ": the machine was restarted"
+		if i.restart.Condition != domain.RestartNever {
+			verdict.State = domain.StatePending // no fault of the member, and no attempt of its restart rule
+		}
+	case !known:
+		verdict.Reason += ": its shell was killed"
+	}
+	if note := i.limits.note(); note != "" && code != 0 {
+		verdict.Reason += ": " + note
+	}
+	if i.asked() && m.stopped() {
+		verdict = domain.Verdict{State: domain.StateStopped}
+		m.state.StopReason = m.stop.Reason
+	}
+	m.judge(verdict, now)
+	m.save(s)
+	i.limits.delete(s)
+	_ = statedir.Delete(s.dir.Exit(m.name, m.state.Instance))
+}
+
+func (m *member) judge(verdict domain.Verdict, now time.Time) {
+	m.state.State = verdict.State
+	m.state.LastError = verdict.Reason
+	m.state.RestartAt = nil
+	if verdict.State == domain.StateRestarting {
+		due := now.Add(verdict.Delay)
+		m.state.RestartAt = &due
+	}
+}
+
+// settle brings a member of which nothing runs to where it should be, and returns when to look again. It starts
+// nothing while other members of its group are still being ended.
+func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Time) {
+	switch {
+	case m.unread || m.lost:
+		return time.Time{}
+	case m.spec == nil:
+		if err := s.dir.Forget(m.name); err != nil {
+			s.log.Error("a member's files can't be deleted; trying again", "member", m.name, "error", err)
+			return now.Add(tick)
+		}
+		m.forgotten = true
+		return time.Time{}
+	case !m.current():
+		m.state = newState(*m.spec, m.stamp)
+		m.unsaved = true
+	}
+	if m.stopped() && !m.state.State.Ended() {
+		m.state.State, m.state.StopReason, m.state.RestartAt = domain.StateStopped, m.stop.Reason, nil
+		m.unsaved = true
+	}
+	if m.due(now) && ending {
+		return time.Time{} // the end of the others is an event
+	}
+	if m.due(now) {
+		if m.retryAt.After(now) {
+			return m.retryAt
+		}
+		if err := m.start(s, now); err != nil {
+			s.log.Error("a member can't be started; trying again", "member", m.name, "error", err)
+			m.state.LastError = err.Error()
+			m.save(s)
+			m.retryAt = now.Add(tick)
+			return m.retryAt
+		}
+		if m.spec == nil {
+			return now // withdrawn in the meantime, and to be forgotten
+		}
+	}
+	if m.unsaved {
+		m.save(s)
+	}
+	if m.state.RestartAt != nil {
+		return *m.state.RestartAt
+	}
+	return time.Time{}
+}
+
+// due tells whether an instance should be started.
+func (m *member) due(now time.Time) bool {
+	switch m.state.State {
+	case domain.StatePending:
+		return true
+	case domain.StateRestarting:
+		return m.state.RestartAt == nil || !m.state.RestartAt.After(now)
+	}
+	return false
+}
+
+func newState(spec domain.MemberSpec, stamp statedir.Stamp) statedir.State {
+	return statedir.State{
+		Name: spec.Name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address,
+		Hash: spec.Hash, Run: spec.Run, Spec: stamp, State: domain.StatePending,
+	}
+}
+
+// start starts an instance. An error leaves everything as it was; what is the command's own fault is no error, but
+// a failure of the member.
+func (m *member) start(s *supervisor, now time.Time) error {
+	if m.state.State == domain.StateRestarting {
+		m.state.Restarts++
+	}
+	before := m.state
+	// The mark is on disk before the first process bears it, so that a successor knows what to look for.
+	m.state.Instance, m.state.PID, m.state.StartTime, m.state.Boot = newInstanceID(), 0, 0, s.boot
+	m.state.State, m.state.RestartAt = domain.StatePending, nil
+	if err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, statedir.Volatile); err != nil {
+		m.state = before
+		return err
+	}
+	// Whoever withdrew the specification before this moment may have found nothing of the member, and taken it for gone.
+	if _, err := os.Stat(s.dir.Document(statedir.Specs, m.name)); errors.Is(err, os.ErrNotExist) {
+		m.state, m.spec = before, nil
+		return nil
+	}
+	// What the instance before left, its exit code and error, stays to be seen.
+	m.state.StartedAt, m.state.FinishedAt = &now, nil
+	if m.state.RunStartedAt == nil {
+		m.state.RunStartedAt = &now
+	}
+	started, err := startInstance(s, *m.spec, m.state.Instance)
+	if fault, ok := errors.AsType[*commandError](err); ok {
+		code := commandFailed
+		m.state.ExitCode, m.state.FinishedAt, m.state.Instance = &code, &now, ""
+		verdict := m.spec.Restart.Judge(code, m.state.Restarts)
+		verdict.Reason = fmt.Sprintf("it can't be started: %v", fault)
+		m.judge(verdict, now)
+		m.save(s)
+		return nil
+	}
+	if err != nil {
+		m.state = before
+		m.unsaved = true
+		return err
+	}
+	m.run(s, started)
+	m.state.State = domain.StateRunning
+	m.save(s)
+	return nil
+}
+
+// run makes an instance the member's present one, and has its exit reported.
+func (m *member) run(s *supervisor, i *instance) {
+	m.instance = i
+	m.state.PID, m.state.StartTime = i.process.PID, i.process.StartTime
+	if i.exited {
+		return
+	}
+	go func() {
+		<-i.watcher.Done()
+		s.exited <- m.name
+	}()
+}
+
+// save writes the state. Where that fails it is tried again with the next turn: nothing is lost as long
+// as this process lives, and what matters most (the instance's mark) was written before.
+func (m *member) save(s *supervisor) {
+	// That a member has come to its end must survive a loss of power, or it would run again.
+	durability := statedir.Volatile
+	if m.spec != nil && (m.state.State == domain.StateCompleted || m.state.State == domain.StateFailed) {
+		durability = statedir.Durable
+	}
+	err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, durability)
+	if err != nil && !m.unsaved {
+		s.log.Error("a member's state can't be written; trying again", "member", m.name, "error", err)
+	}
+	m.unsaved = err != nil
+}

@@ -1,0 +1,399 @@
+// Package supervisor runs the members of one cluster as processes of this machine: one supervisor for all of
+// them, driven by the files of a state directory.
+//
+// The supervisor may die at any point, and take nothing along: each member runs under a small shell that
+// leaves its exit code behind (see shell.sh), writes to its log by itself, and is found again by the next
+// supervisor through the process table.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// tick is how often logs are looked after while members run, and how soon what failed is tried again.
+	tick = time.Second
+	// sweep is how soon killed processes are looked for again.
+	sweep = 10 * time.Millisecond
+	// takeover is how long a new supervisor waits for its predecessor to end.
+	takeover = 2 * time.Second
+)
+
+// supervisor is the state of the loop. Only the loop's goroutine touches it.
+type supervisor struct {
+	dir     statedir.Dir
+	log     *slog.Logger
+	boot    string
+	members map[string]*member
+	// exited receives the names of members whose shell has ended.
+	exited chan string
+	// table is the process table as of the present turn of the loop; nil until someone needs it.
+	table map[string][]proctree.Process
+	// logsDue is when the logs are looked after next.
+	logsDue time.Time
+}
+
+// AtWork returns the supervisor of a cluster that is at work, and false where there is none.
+func AtWork(dir statedir.Dir) (engine.Holder, bool, error) {
+	holder, held, err := dir.Holder(statedir.SupervisorLock)
+	if err != nil || !held || holder.Process == 0 {
+		return holder, false, err
+	}
+	// Who asks holds the lock for an instant, too, and the note may be that of a supervisor that was killed.
+	process, err := proctree.Lookup(holder.Process)
+	if errors.Is(err, proctree.ErrGone) {
+		return holder, false, nil
+	}
+	return holder, err == nil && process.StartTime == holder.StartTime, err
+}
+
+// Run supervises the members of the cluster until the cluster is gone, or ctx is done; then it leaves the members
+// running for its successor. It returns at once where another supervisor is at work.
+func Run(ctx context.Context, dir statedir.Dir, version string, log *slog.Logger) error {
+	lock, err := acquire(ctx, dir)
+	var locked *engine.LockedError
+	if errors.As(err, &locked) || errors.Is(err, engine.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }() // it ends with the process anyway
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	s := &supervisor{dir: dir, log: log, boot: boot, members: map[string]*member{}, exited: make(chan string)}
+	return s.run(ctx, lock, version)
+}
+
+// acquire takes the supervisor's lock. It is patient for a moment: whoever asks whether a supervisor runs holds the
+// lock, too, for an instant.
+func acquire(ctx context.Context, dir statedir.Dir) (*statedir.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, takeover)
+	defer cancel()
+	for {
+		lock, err := dir.Lock(statedir.SupervisorLock, engine.Holder{Who: "supervisor", Operation: "starting", Since: time.Now()})
+		if _, locked := errors.AsType[*engine.LockedError](err); !locked {
+			return lock, err
+		}
+		if _, atWork, errAtWork := AtWork(dir); atWork || errAtWork != nil {
+			return nil, errors.Join(err, errAtWork)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(sweep):
+		}
+	}
+}
+
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+}
+
+func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version string) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("the state directory can't be watched: %w", err)
+	}
+	defer watcher.Close()
+	for _, folder := range []string{".", statedir.Starts, statedir.Specs, statedir.Stops} {
+		if err := watcher.Add(s.dir.Path(folder)); err != nil {
+			return err
+		}
+	}
+	if err := s.adopt(); err != nil {
+		return err
+	}
+	self, err := proctree.Lookup(os.Getpid())
+	if err != nil {
+		return err
+	}
+	atWork := engine.Holder{
+		Who: "supervisor", Process: self.PID, StartTime: self.StartTime, Operation: "supervision", Since: time.Now(), Version: version,
+	}
+	if err := lock.Note(atWork); err != nil {
+		return err
+	}
+	if err := s.dir.Sweep(time.Now()); err != nil {
+		s.log.Warn("what writers left behind can't be deleted", "error", err)
+	}
+	changed := true
+	for {
+		var retry time.Time
+		if changed && !s.reload() {
+			retry = time.Now().Add(tick)
+		}
+		now := time.Now()
+		next := earlier(s.step(now), retry)
+		if !s.logsDue.After(now) {
+			s.keepLogs(now)
+			s.logsDue = now.Add(tick)
+		}
+		if len(s.members) == 0 {
+			if exists, err := s.dir.Exists(); err == nil && !exists {
+				return nil
+			}
+		}
+		timer := time.NewTimer(time.Until(next))
+		changed = false
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case name := <-s.exited:
+			s.noteExit(name)
+		case <-watcher.Events:
+			changed = true
+		case err := <-watcher.Errors:
+			s.log.Warn("events were lost; everything is read again", "error", err)
+			changed = true
+		case <-timer.C:
+			changed = !retry.IsZero()
+		}
+		timer.Stop()
+		changed = s.drain(watcher) || changed
+	}
+}
+
+// drain takes all that is waiting, so that what happens at once is dealt with at once.
+func (s *supervisor) drain(watcher *fsnotify.Watcher) (changed bool) {
+	for {
+		select {
+		case name := <-s.exited:
+			s.noteExit(name)
+		case <-watcher.Events:
+			changed = true
+		default:
+			return changed
+		}
+	}
+}
+
+func (s *supervisor) noteExit(name string) {
+	if m := s.members[name]; m != nil && m.instance != nil {
+		m.instance.exited = true
+	}
+}
+
+// reload reads what the engine asks for. What can't be read stays as it was, and has to be read again: then it returns
+// false.
+func (s *supervisor) reload() (complete bool) {
+	complete = s.release()
+	specs, err := s.dir.List(statedir.Specs)
+	if err != nil {
+		s.log.Error("specifications can't be listed; trying again", "error", err)
+		return false
+	}
+	stops, err := s.dir.List(statedir.Stops)
+	if err != nil {
+		s.log.Error("requests to stop can't be listed; trying again", "error", err)
+		return false
+	}
+	for name, stamp := range specs {
+		m := s.members[name]
+		if m == nil {
+			m = &member{name: name}
+			s.members[name] = m
+		}
+		if m.lost {
+			m.recall(s)
+		}
+		if m.spec == nil || m.stamp != stamp {
+			m.load(s, stamp)
+		}
+		if _, asked := stops[name]; asked && m.stop == nil || m.stop != nil && m.spec != nil && m.stop.Run != m.spec.Run {
+			m.loadStop(s)
+		}
+		complete = complete && !m.unread && !m.lost
+	}
+	for name, m := range s.members {
+		if _, there := specs[name]; !there {
+			m.spec = nil
+		}
+	}
+	return complete
+}
+
+// release puts the staged specifications in force whose start was asked for. It returns false where that has to be
+// tried again.
+func (s *supervisor) release() (complete bool) {
+	starts, err := s.dir.List(statedir.Starts)
+	if err != nil {
+		s.log.Error("requests to start can't be listed; trying again", "error", err)
+		return false
+	}
+	complete = true
+	for name := range starts {
+		if err := s.releaseStart(name); err != nil {
+			s.log.Error("staged members can't be released; trying again", "start", name, "error", err)
+			complete = false
+		}
+	}
+	return complete
+}
+
+// claimed ends the name of a request that a supervisor is at work on.
+const claimed = ".claimed"
+
+// releaseStart puts the staged specifications of one run of a group in force: none before all of them can be read. What
+// was staged for an earlier run is that of an apply that died, and dropped.
+func (s *supervisor) releaseStart(request string) error {
+	// Claimed before anything is looked at, so that a request made in the meantime is another one.
+	if !strings.HasSuffix(request, claimed) {
+		if err := os.Rename(s.dir.Document(statedir.Starts, request), s.dir.Document(statedir.Starts, request+claimed)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		request += claimed
+	}
+	start, err := statedir.Read[statedir.Start](s.dir.Document(statedir.Starts, request))
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	staged, err := s.dir.List(statedir.Staged)
+	if err != nil {
+		return err
+	}
+	runs := map[string]int{}
+	for name := range staged {
+		if !statedir.MayBeOf(name, start.Group) {
+			continue
+		}
+		spec, err := statedir.Read[domain.MemberSpec](s.dir.Document(statedir.Staged, name))
+		if errors.Is(err, engine.ErrNotFound) {
+			continue // removed in the meantime
+		}
+		if err != nil {
+			return err
+		}
+		if spec.Group == start.Group {
+			runs[name] = spec.Run
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(runs)) {
+		from := s.dir.Document(statedir.Staged, name)
+		switch run := runs[name]; {
+		case run < start.Run:
+			err = statedir.Delete(from)
+		case run == start.Run:
+			if err = os.Rename(from, s.dir.Document(statedir.Specs, name)); os.IsNotExist(err) {
+				err = nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return statedir.Delete(s.dir.Document(statedir.Starts, request))
+}
+
+// step brings every member as far as it goes, and returns when to look again without any event.
+func (s *supervisor) step(now time.Time) (next time.Time) {
+	s.table = nil
+	next = now.Add(time.Hour)
+	// Those that end come first: a group's members are started when none of it is still being ended.
+	for _, m := range s.members {
+		if m.instance != nil {
+			next = earlier(next, m.end(s, now))
+		}
+	}
+	ending := map[string]bool{}
+	for _, m := range s.members {
+		if m.instance != nil && !m.wanted() {
+			ending[m.state.Group] = true
+		}
+	}
+	for name, m := range s.members {
+		if m.instance == nil {
+			next = earlier(next, m.settle(s, now, ending[m.group()]))
+			if m.instance != nil && m.instance.exited {
+				next = now // it has ended already, while it was started
+			}
+		}
+		if m.forgotten {
+			delete(s.members, name)
+		}
+		if m.instance != nil || m.unsaved {
+			next = earlier(next, now.Add(tick))
+		}
+	}
+	return next
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// keepLogs looks after the logs of the members that run.
+func (s *supervisor) keepLogs(now time.Time) {
+	for _, m := range s.members {
+		if m.instance != nil {
+			if size, err := s.dir.KeepLog(m.name, m.logSize, now); err == nil {
+				m.logSize = size
+			}
+		}
+	}
+}
+
+// processes returns the live processes of an instance.
+func (s *supervisor) processes(instance string) ([]proctree.Process, error) {
+	if s.table == nil {
+		table, err := proctree.Scan()
+		if err != nil {
+			return nil, err
+		}
+		s.table = table
+	}
+	return s.table[instance], nil
+}
+
+// adopt takes over what a predecessor left: states, and the instances that still run.
+func (s *supervisor) adopt() error {
+	for _, folder := range []string{statedir.States, statedir.Specs} {
+		names, err := s.dir.List(folder)
+		if err != nil {
+			return err
+		}
+		for name := range names {
+			if s.members[name] == nil {
+				m := &member{name: name}
+				s.members[name] = m
+				m.recall(s)
+			}
+		}
+	}
+	return nil
+}
+
+// Executable returns a path of this program that stays good when its file is replaced or deleted.
+func Executable() string {
+	path, err := os.Executable()
+	if _, errStat := os.Stat(path); err != nil || errStat != nil {
+		return filepath.Join("/proc", fmt.Sprint(os.Getpid()), "exe")
+	}
+	return path
+}

@@ -1,0 +1,158 @@
+package telemetry
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+)
+
+// start runs a script as an instance, and returns when it has said that it is ready. It ends with the test.
+func start(t *testing.T, instance, script string) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Env = append(os.Environ(), proctree.InstanceVariable+"="+instance)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing is ever written to it: a script that reads from it waits.
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the script said %q, %v", line, err)
+	}
+}
+
+func TestSample(t *testing.T) {
+	busy, idle, unasked := t.Name()+"-busy", t.Name()+"-idle", t.Name()+"-unasked"
+	start(t, busy, "while :; do :; done & echo ready; read never")
+	start(t, idle, `hold=$(head -c 50000000 /dev/zero | tr "\0" x); echo ready; read never`)
+	start(t, unasked, "echo ready; read never")
+
+	begin := time.Now()
+	var host Host
+	var instances map[string]Instance
+	// A machine under load may leave the busy instance without a processor for a while.
+	for instances[busy].CPUs == 0 {
+		var err error
+		host, instances, err = Sample(t.Context(), 50*time.Millisecond, []string{busy, idle, "not there"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(maps.Keys(instances)); !slices.Equal(got, []string{busy, idle}) {
+			t.Fatalf("instances %q, want the two that run", got)
+		}
+	}
+	end := time.Now()
+
+	if use := instances[idle]; use.CPUs != 0 {
+		t.Errorf("an instance that waits uses %v CPUs", use.CPUs)
+	}
+	if use := instances[idle]; use.MemoryMiB < 45 || use.MemoryMiB > float64(host.TotalMemoryMiB) {
+		t.Errorf("an instance that holds 48 MiB uses %v MiB", use.MemoryMiB)
+	}
+	if use := instances[busy]; use.CPUs > float64(host.TotalCPUs) || use.MemoryMiB <= 0 || use.MemoryMiB > 45 {
+		t.Errorf("a shell that computes uses %+v on a host of %d CPUs", use, host.TotalCPUs)
+	}
+	if host.CPUs <= 0 || host.CPUs > float64(host.TotalCPUs) || host.TotalCPUs < runtime.NumCPU() {
+		t.Errorf("%v of %d CPUs of the host are busy", host.CPUs, host.TotalCPUs)
+	}
+	if host.MemoryMiB <= instances[idle].MemoryMiB/2 || host.MemoryMiB >= float64(host.TotalMemoryMiB) {
+		t.Errorf("%v of %d MiB of the host are used", host.MemoryMiB, host.TotalMemoryMiB)
+	}
+	for _, at := range []time.Time{host.SampledAt, instances[busy].SampledAt, instances[idle].SampledAt} {
+		if at.Before(begin) || at.After(end) {
+			t.Errorf("sampled at %s, want between %s and %s", at, begin, end)
+		}
+	}
+}
+
+func TestSampleEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := Sample(ctx, time.Hour, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+}
+
+func TestSampleNeedsAnInterval(t *testing.T) {
+	for _, interval := range []time.Duration{0, -time.Second} {
+		if _, _, err := Sample(t.Context(), interval, nil); err == nil || !strings.Contains(err.Error(), "must be positive") {
+			t.Errorf("an interval of %s: %v", interval, err)
+		}
+	}
+}
+
+func TestProcessors(t *testing.T) {
+	for name, test := range map[string]struct {
+		used, elapsed time.Duration
+		want          float64
+	}{
+		"a rate":                 {3 * time.Second, 2 * time.Second, 1.5},
+		"more ticks than time":   {4100 * time.Millisecond, time.Second, 4},
+		"counters that ran back": {-time.Millisecond, time.Second, 0},
+		"nothing":                {0, time.Second, 0},
+		"all":                    {4 * time.Second, time.Second, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := processors(test.used, test.elapsed, 4); got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestBusyLeavesOutIdleAndStolenTime(t *testing.T) {
+	stat := procfs.CPUStat{User: 1, Nice: 2, System: 4, IRQ: 8, SoftIRQ: 16, Idle: 32, Iowait: 64, Steal: 128, Guest: 1, GuestNice: 2}
+	if got := busy(stat); got != 31*time.Second {
+		t.Errorf("%s, want 31s", got)
+	}
+}
+
+func TestUsedMemoryIsNeverNegative(t *testing.T) {
+	for m, want := range map[memory]uint64{{total: 10, available: 4}: 6, {total: 10, available: 11}: 0} {
+		if got := m.used(); got != want {
+			t.Errorf("%+v: %d, want %d", m, got, want)
+		}
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	cpus, memoryMiB, err := Capacity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(info.Totalram * uint64(info.Unit) >> 20); memoryMiB != want {
+		t.Errorf("%d MiB, want %d", memoryMiB, want)
+	}
+	if cpus != float64(runtime.NumCPU()) {
+		t.Errorf("%v CPUs, want %d", cpus, runtime.NumCPU())
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSample(t *testing.T) {
+	ms := func(values ...int) sample {
+		var s sample
+		for _, v := range values {
+			s = append(s, time.Duration(v)*time.Millisecond)
+		}
+		return s
+	}
+	for name, c := range map[string]struct{ got, want any }{
+		"median of one":           {ms(7).median(), 7 * time.Millisecond},
+		"median of an odd number": {ms(30, 10, 20).median(), 20 * time.Millisecond},
+		"median of an even one":   {ms(40, 10, 20, 30).median(), 25 * time.Millisecond},
+		"difference run by run":   {ms(30, 10).minus(ms(10, 20)), ms(20, -10)},
+		"ratio of medians":        {ms(30, 10, 20).ratio(ms(10, 5, 100)), 2.0},
+		"seconds":                 {ms(1500, 250, 3000).seconds(), "1.50 s (0.25 – 3.00)"},
+		"milliseconds":            {ms(15, 2, 30).milliseconds(), "15 ms (2 – 30)"},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := table{head: []string{"name", "×"}}
+	table.add("a", "1.00 ×")
+	table.add("longer", "")
+	want := strings.Join([]string{
+		"  name          ×",
+		"  ──────   ──────",
+		"  a        1.00 ×",
+		"  longer         ",
+		"",
+	}, "\n")
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := count(n); got != want {
+			t.Errorf("count(%d) = %q, not %q", n, got, want)
+		}
+	}
+}
+
+func TestReadEngineCalls(t *testing.T) {
+	log := strings.Join([]string{
+		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: duration="271.5µs" tf_rpc=ReadResource call=Group`,
+		`2026-01-01T00:00:00.000Z [TRACE] provider.x: Received request: call=Nothing duration=1h`,
+		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Observe duration=1.5ms`,
+		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Group duration=1s`,
+	}, "\n")
+	calls, err := readEngineCalls(strings.NewReader(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := calls.String(), "Group 2, Observe 1"; got != want {
+		t.Errorf("calls are %q, not %q", got, want)
+	}
+	if got := calls.total(); got != 3 {
+		t.Errorf("%d calls, not 3", got)
+	}
+	if want := time.Second + 1771500*time.Nanosecond; calls.time != want {
+		t.Errorf("they took %s, not %s", calls.time, want)
+	}
+	if _, err := readEngineCalls(strings.NewReader("x: engine call: call=Group duration=soon")); err == nil {
+		t.Error("a duration that is none is no error")
+	}
+}

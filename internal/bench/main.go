@@ -1,0 +1,143 @@
+// Command bench prints what Trainyard costs on this machine: one table a question, with the bars that it has to hold.
+//
+// It measures the real thing: a built provider, run by a real Terraform or OpenTofu, with real members. It asserts
+// nothing; whether a bar is held on a busy machine is for the reader to judge. It is run by run.sh.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// bench is what all parts share.
+type bench struct {
+	out      io.Writer // the tables
+	progress io.Writer // what is being measured at the moment
+	tf       string    // the path of terraform or tofu
+	provider string    // the path of the provider's binary
+	member   string    // the path of the program that members run on a Swarm, linked statically
+	work     string    // a folder for everything
+	cli      string    // the path of Terraform's CLI configuration
+	runs     int       // how often each figure is measured
+}
+
+// parts are the questions, in the order in which they are answered.
+var parts = []struct {
+	name  string
+	title string
+	run   func(*bench, context.Context) ([]fmt.Stringer, error)
+}{
+	{"plan", "Plan of a group in which nothing changed", (*bench).plan},
+	{"apply", "Apply and destroy of a group, over the same of a cluster without groups", (*bench).apply},
+	{"start", "Start of the provider", (*bench).start},
+	{"supervise", "Supervision of idle members", (*bench).supervise},
+	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	var names []string
+	for _, part := range parts {
+		names = append(names, part.name)
+	}
+	b := &bench{out: out, progress: progress}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.IntVar(&b.runs, "runs", 7, "how often each figure is measured")
+	only := flags.String("only", strings.Join(names, ","), "the parts to run, separated by commas")
+	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
+	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
+	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm")
+	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
+	parseErr := flags.Parse(args)
+	if b.work != "" {
+		defer func() { err = errors.Join(err, os.RemoveAll(b.work)) }()
+	}
+	if errors.Is(parseErr, flag.ErrHelp) {
+		return nil
+	}
+	if parseErr != nil {
+		return parseErr
+	}
+	if b.tf == "" || b.provider == "" || b.member == "" || b.work == "" || b.runs < 1 {
+		return errors.New("-tf, -provider, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
+	}
+	wanted := strings.Split(*only, ",")
+	for _, name := range wanted {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("-only %q: there is no part of this name; there are %s", name, strings.Join(names, ", "))
+		}
+	}
+
+	if err := b.install(); err != nil {
+		return err
+	}
+	version, err := b.version(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s, %d CPUs; medians of %d runs (least – most)\n", version, runtime.NumCPU(), b.runs)
+	for _, part := range parts {
+		if !slices.Contains(wanted, part.name) {
+			continue
+		}
+		sections, err := part.run(b, ctx)
+		if ctx.Err() != nil {
+			if cleanup, failed := errors.AsType[*cleanupError](err); failed {
+				return fmt.Errorf("interrupted: %w", cleanup)
+			}
+			return errors.New("interrupted; what was created is destroyed")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		fmt.Fprintf(out, "\n%s\n\n", part.title)
+		for _, section := range sections {
+			fmt.Fprint(out, section)
+		}
+	}
+	return nil
+}
+
+// install puts the provider where Terraform finds it, above any released version, as a mirror would have it.
+func (b *bench) install() error {
+	binary, err := os.ReadFile(b.provider)
+	if err != nil {
+		return err
+	}
+	mirror := filepath.Join(b.work, "mirror")
+	const version = "999.0.0"
+	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		dir := filepath.Join(mirror, host, "trainyard", "trainyard", version, runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "terraform-provider-trainyard_v"+version), binary, 0o755); err != nil {
+			return err
+		}
+	}
+	b.cli = filepath.Join(b.work, "cli.tfrc")
+	return os.WriteFile(b.cli, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600)
+}
+
+// say tells what is being measured.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "… "+format+"\n", args...)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// planSizes are the sizes of the groups; the first is what the others are compared with, and the last has a bar.
+var planSizes = []int{1, 10, 100, 1000}
+
+// planBar is by which factor the plan of the largest group may take longer than that of the smallest.
+const planBar = 2.0
+
+// planned is what was measured of one group.
+type planned struct {
+	*workspace
+	created, destroyed time.Duration
+	// plain are plans as a user makes them, unread those that take the state for what there is: -refresh=false.
+	plain, unread sample
+	calls         engineCalls
+}
+
+// plan measures plans without change, of groups that all stand at once, in turns.
+func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
+	var groups []*planned
+	defer func() {
+		for _, g := range groups {
+			err = errors.Join(err, g.close(ctx))
+		}
+	}()
+	for _, size := range planSizes {
+		b.say("plan: creating a group of %s", count(size))
+		w, err := b.workspace(ctx, fmt.Sprintf("plan-%d", size), size)
+		if err != nil {
+			return nil, err
+		}
+		g := &planned{workspace: w}
+		groups = append(groups, g)
+		if g.created, err = g.apply(ctx); err != nil {
+			return nil, err
+		}
+	}
+	b.say("plan: planning each %d times", b.runs)
+	for range b.runs {
+		for _, g := range groups {
+			plain, err := g.plan(ctx)
+			if err != nil {
+				return nil, err
+			}
+			unread, err := g.plan(ctx, "-refresh=false")
+			if err != nil {
+				return nil, err
+			}
+			g.plain, g.unread = append(g.plain, plain), append(g.unread, unread)
+		}
+	}
+	for _, g := range groups {
+		if g.calls, err = g.traced(ctx); err != nil {
+			return nil, err
+		}
+		if g.destroyed, err = g.destroy(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return planTable(groups), nil
+}
+
+func planTable(groups []*planned) []fmt.Stringer {
+	first, last := groups[0], groups[len(groups)-1]
+	t := &table{head: []string{"members", "plan", "ratio", "with -refresh=false", "ratio", "engine calls", "time in them", "created in", "destroyed in"}}
+	constant := true
+	for _, g := range groups {
+		constant = constant && g.calls.total() == first.calls.total()
+		t.add(count(g.members), g.plain.seconds(), times(g.plain.ratio(first.plain)), g.unread.seconds(), times(g.unread.ratio(first.unread)),
+			count(g.calls.total()), fmt.Sprintf("%.1f ms", g.calls.time.Seconds()*1000),
+			fmt.Sprintf("%.2f s", g.created.Seconds()), fmt.Sprintf("%.2f s", g.destroyed.Seconds()))
+	}
+	ratio := last.plain.ratio(first.plain)
+	return []fmt.Stringer{
+		t,
+		note("The floor is -refresh=false: the same state and plan, but the group is not read."),
+		note(fmt.Sprintf("Engine calls of a plan of %s: %s.", count(last.members), last.calls)),
+		note(fmt.Sprintf("Bar: engine calls constant: %s.", verdict(constant))),
+		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.",
+			count(last.members), times(planBar), count(first.members), times(ratio), verdict(ratio <= planBar))),
+	}
+}
+
+func times(factor float64) string { return fmt.Sprintf("%.2f ×", factor) }
+
+// traced plans once more with a log, and returns the engine calls that it holds.
+func (g *planned) traced(ctx context.Context) (engineCalls, error) {
+	path := filepath.Join(g.dir, "provider.log")
+	if _, err := g.terraformWith(ctx, []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + path}, "plan", "-detailed-exitcode"); err != nil {
+		return engineCalls{}, err
+	}
+	log, err := os.Open(path)
+	if err != nil {
+		return engineCalls{}, err
+	}
+	defer log.Close()
+	calls, err := readEngineCalls(log)
+	if err == nil && calls.total() == 0 {
+		err = fmt.Errorf("%s: the provider's log names no engine call", g.name)
+	}
+	return calls, err
+}
+
+// engineCalls are the calls to the engine that a run of the provider logged.
+type engineCalls struct {
+	names  []string // in the order of their first call
+	counts map[string]int
+	time   time.Duration
+}
+
+// readEngineCalls reads a log of Terraform's, in which a call is a line such as
+//
+//	2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Observe duration=1.2ms …
+func readEngineCalls(log io.Reader) (engineCalls, error) {
+	calls := engineCalls{counts: map[string]int{}}
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		_, fields, found := strings.Cut(lines.Text(), ": engine call: ")
+		if !found {
+			continue
+		}
+		for field := range strings.FieldsSeq(fields) {
+			key, value, _ := strings.Cut(field, "=")
+			switch key {
+			case "call":
+				if calls.counts[value] == 0 {
+					calls.names = append(calls.names, value)
+				}
+				calls.counts[value]++
+			case "duration":
+				took, err := time.ParseDuration(strings.Trim(value, `"`))
+				if err != nil {
+					return calls, fmt.Errorf("engine call with the duration %q: %w", value, err)
+				}
+				calls.time += took
+			}
+		}
+	}
+	return calls, lines.Err()
+}
+
+// total returns the number of calls.
+func (c engineCalls) total() (total int) {
+	for _, n := range c.counts {
+		total += n
+	}
+	return total
+}
+
+// String lists the calls with their numbers.
+func (c engineCalls) String() string {
+	var list []string
+	for _, name := range c.names {
+		list = append(list, fmt.Sprintf("%s %d", name, c.counts[name]))
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+)
+
+// crew are the processes that a cluster costs beside its members' own commands, by their ids.
+type crew struct {
+	supervisor int
+	controller int
+	// shells are those under which the members run, and the controller.
+	shells []int
+}
+
+// crewOf finds the crew of a cluster through its state directory.
+func crewOf(dir statedir.Dir) (crew, error) {
+	var c crew
+	holder, held, err := dir.Holder(statedir.SupervisorLock)
+	if err != nil {
+		return c, err
+	}
+	if !held {
+		return c, errors.New("no supervisor is at work")
+	}
+	c.supervisor = holder.Process
+	names, err := dir.List(statedir.States)
+	if err != nil {
+		return c, err
+	}
+	instances, err := proctree.Scan()
+	if err != nil {
+		return c, err
+	}
+	for name := range names {
+		state, err := statedir.Read[statedir.State](dir.Document(statedir.States, name))
+		if err != nil {
+			return c, fmt.Errorf("state of %s: %w", name, err)
+		}
+		c.shells = append(c.shells, state.PID)
+		if state.Group != "" {
+			continue
+		}
+		for _, p := range instances[state.Instance] { // in no group: the controller
+			if p.PID != state.PID {
+				c.controller = p.PID
+			}
+		}
+	}
+	if c.controller == 0 {
+		return c, errors.New("no controller is at work")
+	}
+	return c, nil
+}
+
+// all returns the ids of the whole crew.
+func (c crew) all() []int { return append([]int{c.supervisor, c.controller}, c.shells...) }
+
+// privateMemory returns the bytes that processes share with nobody: what ending them would give back.
+func privateMemory(pids ...int) (bytes uint64, err error) {
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return 0, err
+		}
+		maps, err := p.ProcSMapsRollup()
+		if err != nil {
+			return 0, fmt.Errorf("memory of process %d: %w", pid, err)
+		}
+		bytes += maps.PrivateClean + maps.PrivateDirty
+	}
+	return bytes, nil
+}
+
+// cpuTime returns the processor time that processes took so far.
+func cpuTime(pids ...int) (total time.Duration, err error) {
+	for _, pid := range pids {
+		p, err := proctree.Lookup(pid)
+		if err != nil {
+			return 0, err
+		}
+		total += p.CPU
+	}
+	return total, nil
+}
+
+// sweep is how soon killed processes are looked for again.
+const sweep = 20 * time.Millisecond
+
+// endProcesses kills the processes that came out of a folder, and returns how many it found at first.
+func endProcesses(ctx context.Context, dir string) (found int, err error) {
+	for first := true; ; first = false {
+		pids, err := processesOf(dir)
+		if err != nil || len(pids) == 0 {
+			return found, err
+		}
+		if first {
+			found = len(pids)
+		}
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by now
+		}
+		if err := pause(ctx, sweep); err != nil {
+			return found, fmt.Errorf("processes of %s can't be ended: %w", dir, err)
+		}
+	}
+}
+
+// processesOf returns the ids of the processes that run in a folder, or that have it in their arguments.
+func processesOf(dir string) ([]int, error) {
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, p := range processes {
+		if p.PID == os.Getpid() {
+			continue
+		}
+		// What can't be read has ended, or is another user's.
+		cwd, _ := p.Cwd()
+		arguments, _ := p.CmdLine()
+		if strings.HasPrefix(cwd, dir+"/") || strings.Contains(strings.Join(arguments, "\n"), dir+"/") {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids, nil
+}
+
+// pause waits, unless ctx is done before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

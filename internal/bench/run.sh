@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Prints the benchmark tables: what plans, applies, the provider's start and supervision cost on this machine.
+#
+#   run.sh [-runs N] [-only plan,apply,start,supervise,swarm]
+#
+# TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
+# PROVIDER  the provider's binary (default: built from this tree, stripped as for a release)
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+TF=$("$root/internal/tools/terraform.sh")
+if [[ -n ${PROVIDER:-} ]]; then
+  PROVIDER=$(realpath "$PROVIDER")
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-bench.XXXXXX")
+work=$(cd "$work" && pwd -P)
+trap 'rm -rf "$work"' EXIT
+cd "$root"
+go build -o "$work/bench" ./internal/bench
+CGO_ENABLED=0 go build -o "$work/member" ./internal/engine/enginetest/member
+if [[ -z ${PROVIDER:-} ]]; then
+  PROVIDER=$work/provider
+  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$PROVIDER" .
+fi
+# From here on the program answers for the folder, also when it is interrupted.
+exec "$work/bench" -tf "$TF" -provider "$PROVIDER" -member "$work/member" -work "$work" "$@"

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+	"golang.org/x/sync/errgroup"
+)
+
+// dockerStack does with the docker command what Trainyard does, to a stack of as many services of one replica.
+type dockerStack struct{ *swarmBench }
+
+const (
+	stackName = "bench"
+	// stackLook is how often it is looked whether a stack has got where it should.
+	stackLook = 50 * time.Millisecond
+)
+
+// docker runs a docker command on the manager.
+func (d dockerStack) docker(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "docker", args...)
+	cmd.Env = append(os.Environ(), "DOCKER_HOST="+d.bed.Nodes[0].Host())
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("docker %s: %w\n%s", strings.Join(args, " "), err, output.String())
+	}
+	return nil
+}
+
+// deploy deploys the stack, and returns when all its tasks run.
+func (d dockerStack) deploy(ctx context.Context) error {
+	var compose strings.Builder
+	compose.WriteString("version: \"3.8\"\nservices:\n")
+	for i := range swarmMembers {
+		fmt.Fprintf(&compose, "  w%d:\n    image: %s\n    command: [\"wait\"]\n    stop_grace_period: 1s\n    networks: [net]\n    deploy: {replicas: 1, endpoint_mode: dnsrr, restart_policy: {condition: none}}\n",
+			i, d.images[0])
+	}
+	compose.WriteString("networks:\n  net:\n    driver: overlay\n    ipam: {config: [{subnet: 10.32.0.0/20}]}\n")
+	file := filepath.Join(d.work, "compose.yaml")
+	if err := os.WriteFile(file, []byte(compose.String()), 0o600); err != nil {
+		return err
+	}
+	if err := d.docker(ctx, "stack", "deploy", "--resolve-image", "never", "--detach=true", "-c", file, stackName); err != nil {
+		return err
+	}
+	return d.run(ctx, d.images[0], swarmMembers, nil)
+}
+
+// update changes the image of the services, some at a time; each lot is waited for until it runs.
+func (d dockerStack) update(ctx context.Context) error {
+	var names []string
+	for i := range swarmMembers {
+		names = append(names, fmt.Sprintf("%s_w%d", stackName, i))
+	}
+	for lot := range slices.Chunk(names, swarmParallel) {
+		var group errgroup.Group
+		for _, name := range lot {
+			group.Go(func() error {
+				return d.docker(ctx, "service", "update", "--detach=true", "--no-resolve-image", "--image", d.images[1], name)
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if err := d.run(ctx, d.images[1], len(lot), lot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run returns when as many tasks of the stack run an image, of these services or of all.
+func (d dockerStack) run(ctx context.Context, imageID string, want int, services []string) error {
+	docker := d.bed.Nodes[0].Client()
+	selected := filters.NewArgs(filters.Arg("label", "com.docker.stack.namespace="+stackName), filters.Arg("desired-state", "running"))
+	for _, service := range services {
+		selected.Add("service", service)
+	}
+	for {
+		tasks, err := docker.TaskList(ctx, swarm.TaskListOptions{Filters: selected})
+		if err != nil {
+			return err
+		}
+		running := 0
+		for _, task := range tasks {
+			if task.Status.State == swarm.TaskStateRunning && task.Spec.ContainerSpec.Image == imageID {
+				running++
+			}
+		}
+		if running == want {
+			return nil
+		}
+		if err := pause(ctx, stackLook); err != nil {
+			return err
+		}
+	}
+}
+
+// remove removes the stack, and returns when its last container is gone.
+func (d dockerStack) remove(ctx context.Context) error {
+	if err := d.docker(ctx, "stack", "rm", "--detach=true", stackName); err != nil {
+		return err
+	}
+	return d.gone(ctx, "com.docker.stack.namespace="+stackName)
+}
+
+// gone returns when no node has a container with a label any more.
+func (d dockerStack) gone(ctx context.Context, label string) error {
+	for _, node := range d.bed.Nodes {
+		for {
+			left, err := node.Client().ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", label))})
+			if err != nil {
+				return err
+			}
+			if len(left) == 0 {
+				break
+			}
+			if err := pause(ctx, stackLook); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clean removes what is left of the stack.
+func (d dockerStack) clean(ctx context.Context) error {
+	return d.docker(ctx, "stack", "rm", stackName)
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+)
+
+const (
+	// swarmMembers is the size of the group that is applied, changed and destroyed beside the docker command.
+	swarmMembers = 100
+	// swarmParallel is how many members are changed at a time.
+	swarmParallel = 10
+	// swarmRuns is how often that is done: each run starts and ends hundreds of containers.
+	swarmRuns = 3
+)
+
+// swarmPlanSizes are the sizes of the groups that are planned; the first is what the last is compared with.
+var swarmPlanSizes = []int{10, 100, 300}
+
+// The bars of a Swarm.
+const (
+	swarmCallsBar  = 6
+	swarmPlanBar   = 1.5
+	swarmApplyBar  = 1.0
+	swarmUpdateBar = 1.1
+	swarmMemoryBar = 120 << 20
+)
+
+// swarm measures on a Swarm of three real Engines on this machine.
+func (b *bench) swarm(ctx context.Context) (_ []fmt.Stringer, err error) {
+	b.say("swarm: starting three Engines")
+	bed, err := testbed.Start(ctx, testbed.Options{Nodes: 3, Managers: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	s := &swarmBench{bench: b, bed: bed}
+	if s.proxy, err = testbed.StartProxy(bed.Nodes[0]); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.proxy.Close()) }()
+	for i, version := range []string{"one", "two"} {
+		if s.images[i], err = s.load(ctx, version); err != nil {
+			return nil, err
+		}
+	}
+	plans, err := s.plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	against, err := s.against(ctx)
+	return append(plans, against...), err
+}
+
+// swarmBench is a bed with two images of the members' program.
+type swarmBench struct {
+	*bench
+	bed    *testbed.Bed
+	proxy  *testbed.Proxy
+	images [2]string // their IDs
+	// manager is where the present workspace reaches the manager.
+	manager string
+}
+
+// load loads an image of the members' program onto all nodes, and returns its ID.
+func (s *swarmBench) load(ctx context.Context, version string) (string, error) {
+	program, err := image.FromDisk("/member", s.member)
+	if err != nil {
+		return "", err
+	}
+	built, err := image.Build(v1.Config{Entrypoint: []string{"/member"}, Labels: map[string]string{"version": version}}, program)
+	if err != nil {
+		return "", err
+	}
+	var archive bytes.Buffer
+	if err := image.Write(&archive, "bench:"+version, built); err != nil {
+		return "", err
+	}
+	if err := s.bed.Load(ctx, "bench:"+version, archive.Bytes()); err != nil {
+		return "", err
+	}
+	return image.ID(built)
+}
+
+// workspace makes a workspace with a cluster of all nodes, the manager of which is reached at an endpoint.
+func (s *swarmBench) workspace(ctx context.Context, name, manager string) (*workspace, error) {
+	w := &workspace{bench: s.bench, name: name, dir: filepath.Join(s.work, name)}
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return nil, err
+	}
+	s.manager = manager
+	if err := s.configure(w, 0, ""); err != nil {
+		return nil, err
+	}
+	_, err := w.terraform(ctx, "init")
+	return w, err
+}
+
+func (s *swarmBench) configure(w *workspace, members int, imageID string) error {
+	w.members = members
+	var hosts strings.Builder
+	for i, node := range s.bed.Nodes {
+		address := node.Host()
+		if i == 0 {
+			address = s.manager
+		}
+		fmt.Fprintf(&hosts, "    %s = { address = %q }\n", node.Name, address)
+	}
+	config := fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "bench" {
+  name     = %q
+  engine   = "swarm"
+  endpoint = %q
+  hosts = {
+%s  }
+}
+`, w.name, s.manager, hosts.String())
+	if members > 0 {
+		config += fmt.Sprintf(`
+resource "trainyard_group" "job" {
+  cluster   = trainyard_cluster.bench
+  name      = "job"
+  framework = "none"
+  image     = %q
+  args      = ["wait"]
+  roles = {
+    worker = { replicas = %d, port = 9000, grace_period = "1s", update = { parallelism = %d } }
+  }
+  completion = { when = "never" }
+}
+`, imageID, members, swarmParallel)
+	}
+	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
+}
+
+// swarmPlan is what was measured of a plan without change.
+type swarmPlan struct {
+	members int
+	took    sample
+	calls   int
+	memory  uint64 // the provider's peak
+}
+
+// plans measures plans without change, one size at a time: groups that stand beside each other would be listed together.
+func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
+	w, err := s.workspace(ctx, "swarm-plan", s.proxy.Host())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx, w)) }()
+	var plans []swarmPlan
+	for _, size := range swarmPlanSizes {
+		s.say("swarm: creating a group of %s", count(size))
+		if err := s.configure(w, size, s.images[0]); err != nil {
+			return nil, err
+		}
+		if _, err := w.apply(ctx); err != nil {
+			return nil, err
+		}
+		p := swarmPlan{members: size}
+		for range s.runs {
+			s.proxy.Reset()
+			took, err := w.plan(ctx)
+			if err != nil {
+				return nil, err
+			}
+			p.took, p.calls = append(p.took, took), len(s.proxy.Calls())
+		}
+		if p.memory, err = s.peak(func() error { _, err := w.plan(ctx); return err }); err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+		if _, err := w.destroy(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return swarmPlanTable(plans), nil
+}
+
+func swarmPlanTable(plans []swarmPlan) []fmt.Stringer {
+	first, last := plans[0], plans[len(plans)-1]
+	t := &table{head: []string{"members", "plan", "ratio", "requests", "provider's peak memory"}}
+	calls := 0
+	for _, p := range plans {
+		calls = max(calls, p.calls)
+		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)), count(p.calls), mebibytes(p.memory))
+	}
+	ratio := last.took.ratio(first.took)
+	return []fmt.Stringer{
+		t,
+		note("Requests are those to the Docker API of the manager, the ping included."),
+		note(fmt.Sprintf("Bar: at most %d requests at any size: %d, %s.", swarmCallsBar, calls, verdict(calls <= swarmCallsBar))),
+		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.", count(last.members), times(swarmPlanBar), count(first.members), times(ratio), verdict(ratio <= swarmPlanBar))),
+		note(fmt.Sprintf("Bar: below %s at %s members: %s, %s.\n", mebibytes(swarmMemoryBar), count(last.members), mebibytes(last.memory), verdict(last.memory < swarmMemoryBar))),
+	}
+}
+
+// against measures apply, change and destroy of a group, in turns with the docker command doing the same to a stack.
+func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) {
+	w, err := s.workspace(ctx, "swarm-apply", s.bed.Nodes[0].Host())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx, w)) }()
+	if _, err := w.apply(ctx); err != nil { // the cluster alone
+		return nil, err
+	}
+	d := dockerStack{s}
+	defer func() { err = errors.Join(err, d.clean(context.WithoutCancel(ctx))) }()
+	works := []struct {
+		name         string
+		bar          float64
+		ours, theirs func() error
+		took, docker sample
+	}{
+		{
+			name: fmt.Sprintf("apply %d until all run", swarmMembers), bar: swarmApplyBar,
+			ours:   func() error { return s.applied(ctx, w, s.images[0]) },
+			theirs: func() error { return d.deploy(ctx) },
+		},
+		{
+			name: fmt.Sprintf("another image for %d, %d at a time", swarmMembers, swarmParallel), bar: swarmUpdateBar,
+			ours:   func() error { return s.applied(ctx, w, s.images[1]) },
+			theirs: func() error { return d.update(ctx) },
+		},
+		{
+			name: fmt.Sprintf("destroy %d until the last container is gone", swarmMembers), bar: swarmApplyBar,
+			ours: func() error {
+				if _, err := w.terraform(ctx, "destroy", "-auto-approve", "-target=trainyard_group.job"); err != nil {
+					return err
+				}
+				return d.gone(ctx, "trainyard.group=job")
+			},
+			theirs: func() error { return d.remove(ctx) },
+		},
+	}
+	timed := func(do func() error, into *sample) error {
+		begin := time.Now()
+		err := do()
+		*into = append(*into, time.Since(begin))
+		return err
+	}
+	for range swarmRuns {
+		for _, side := range []string{"Trainyard", "docker"} {
+			for i := range works {
+				s.say("swarm: %s, by %s", works[i].name, side)
+				do, into := works[i].ours, &works[i].took
+				if side == "docker" {
+					do, into = works[i].theirs, &works[i].docker
+				}
+				if err := timed(do, into); err != nil {
+					return nil, fmt.Errorf("%s, by %s: %w", works[i].name, side, err)
+				}
+			}
+		}
+	}
+	t := &table{head: []string{"work", "Trainyard", "docker", "ratio", "bar", ""}}
+	for _, work := range works {
+		ratio := work.took.ratio(work.docker)
+		t.add(work.name, work.took.seconds(), work.docker.seconds(), times(ratio), "≤ "+times(work.bar), verdict(ratio <= work.bar))
+	}
+	return []fmt.Stringer{t, note(fmt.Sprintf("Medians of %d runs; Trainyard's times include Terraform's own plan. docker: stack deploy, service update %d at a time, stack rm.", swarmRuns, swarmParallel))}, nil
+}
+
+// applied applies the group with an image, which waits until all its members run.
+func (s *swarmBench) applied(ctx context.Context, w *workspace, imageID string) error {
+	if err := s.configure(w, swarmMembers, imageID); err != nil {
+		return err
+	}
+	_, err := w.apply(ctx)
+	return err
+}
+
+// close destroys what stands, and deletes the workspace.
+func (s *swarmBench) close(ctx context.Context, w *workspace) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	_, err := w.destroy(ctx)
+	if err := errors.Join(err, os.RemoveAll(w.dir)); err != nil {
+		return &cleanupError{err}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+)
+
+// workspace is a Terraform configuration with a state directory of its own: one cluster, with one group or none.
+type workspace struct {
+	bench   *bench
+	name    string
+	dir     string
+	members int
+}
+
+// cleanupTimeout bounds the clean-up of one workspace.
+const cleanupTimeout = 2 * time.Minute
+
+// cleanupError says what could not be cleaned up.
+type cleanupError struct{ err error }
+
+func (e *cleanupError) Error() string { return "cleaning up: " + e.err.Error() }
+func (e *cleanupError) Unwrap() error { return e.err }
+
+// workspace makes a workspace with a group of this many members, or with a cluster alone where that is none.
+func (b *bench) workspace(ctx context.Context, name string, members int) (*workspace, error) {
+	w := &workspace{bench: b, name: name, dir: filepath.Join(b.work, name), members: members}
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(name, members)), 0o600); err != nil {
+		return nil, err
+	}
+	_, err := w.terraform(ctx, "init")
+	return w, err
+}
+
+// port is that of the first member: below those that machines give out on their own.
+const port = 20000
+
+func configuration(cluster string, members int) string {
+	config := fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "bench" {
+  name = %q
+}
+`, cluster)
+	if members == 0 {
+		return config
+	}
+	return config + fmt.Sprintf(`
+resource "trainyard_group" "job" {
+  cluster   = trainyard_cluster.bench
+  name      = "job"
+  framework = "tensorflow"
+  command   = ["/bin/sleep", "infinity"]
+  roles = {
+    worker = { replicas = %d, port = %d }
+  }
+  completion = { when = "never" }
+}
+`, members, port)
+}
+
+// stateDir returns the state directory of the workspace's cluster.
+func (w *workspace) stateDir() statedir.Dir {
+	return statedir.Dir{Root: filepath.Join(w.dir, "state"), Cluster: w.name}
+}
+
+// terraform runs a command of Terraform and returns how long it took.
+func (w *workspace) terraform(ctx context.Context, args ...string) (time.Duration, error) {
+	return w.terraformWith(ctx, nil, args...)
+}
+
+// terraformWith does so with additional environment variables.
+func (w *workspace) terraformWith(ctx context.Context, env []string, args ...string) (time.Duration, error) {
+	cmd := w.bench.command(ctx, append(args, "-no-color")...)
+	cmd.Dir = w.dir
+	cmd.Env = append(cmd.Env, "TRAINYARD_STATE_DIR="+w.stateDir().Root)
+	cmd.Env = append(cmd.Env, env...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	begin := time.Now()
+	err := cmd.Run()
+	took := time.Since(begin)
+	if err != nil {
+		return took, fmt.Errorf("%s %s (%s): %w\n%s", filepath.Base(w.bench.tf), strings.Join(args, " "), w.name, err, output.String())
+	}
+	return took, nil
+}
+
+// command returns a command of Terraform that is interrupted when ctx is done, and not by the terminal before that.
+func (b *bench) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.tf, args...)
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "TF_") && !strings.HasPrefix(variable, "TRAINYARD_") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "TF_CLI_CONFIG_FILE="+b.cli, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = cleanupTimeout
+	return cmd
+}
+
+// version returns the name and version of Terraform or OpenTofu.
+func (b *bench) version(ctx context.Context) (string, error) {
+	output, err := b.command(ctx, "version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s version: %w", b.tf, err)
+	}
+	first, _, _ := strings.Cut(string(output), "\n")
+	return first, nil
+}
+
+// apply creates what is not there yet.
+func (w *workspace) apply(ctx context.Context) (time.Duration, error) {
+	return w.terraform(ctx, "apply", "-auto-approve")
+}
+
+// destroy destroys what is there.
+func (w *workspace) destroy(ctx context.Context) (time.Duration, error) {
+	return w.terraform(ctx, "destroy", "-auto-approve")
+}
+
+// plan plans, and fails where anything changed.
+func (w *workspace) plan(ctx context.Context, args ...string) (time.Duration, error) {
+	return w.terraform(ctx, append([]string{"plan", "-detailed-exitcode"}, args...)...)
+}
+
+// close destroys what stands, also after an interruption, ends by force what even that leaves, and deletes the
+// workspace.
+func (w *workspace) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	_, err := os.Stat(w.stateDir().Path())
+	if err == nil {
+		_, err = w.destroy(ctx)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	left, killErr := endProcesses(ctx, w.dir)
+	if left > 0 {
+		err = errors.Join(err, fmt.Errorf("%s: %d processes were still there after the destroy, and were killed", w.name, left))
+	}
+	if err := errors.Join(err, killErr, os.RemoveAll(w.dir)); err != nil {
+		return &cleanupError{err}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package controller is the resident process of a cluster that acts between two applies: it ends the rest of a
+// group that has completed, sees to deadlines, moves members off hosts that are lost, and restarts groups as a whole.
+//
+// It keeps nothing of its own. All that it knows it reads from the engine, so that it may die at any point.
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const (
+	// afterFault is how soon the controller looks again after an engine call failed.
+	afterFault = 2 * time.Second
+	// atLatest is how soon it looks again when nothing happens.
+	atLatest = time.Hour
+)
+
+// Run acts for the cluster of an engine until ctx is done.
+func Run(ctx context.Context, e engine.Engine, log *slog.Logger) error {
+	go func() {
+		for ctx.Err() == nil {
+			if err := e.Guard(ctx); err != nil {
+				log.Error("the engine can't be guarded; trying again", "error", err)
+			}
+			pause(ctx, afterFault)
+		}
+	}()
+	for ctx.Err() == nil {
+		if err := watch(ctx, reconcile.Reconciler{Engine: e, Controller: true}, log); err != nil && ctx.Err() == nil {
+			log.Error("the cluster can't be watched; trying again", "error", err)
+			pause(ctx, afterFault)
+		}
+	}
+	return nil
+}
+
+// watch does what the groups need, again after each change, until the stream of changes ends.
+func watch(ctx context.Context, r reconcile.Reconciler, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := r.Engine.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	told := faults{}
+	for {
+		start := time.Now()
+		next := keepAll(ctx, r, log, told)
+		engine.ResidentPace.Rest(ctx, start)
+		if err := engine.Await(ctx, events, next); err != nil {
+			return err
+		}
+	}
+}
+
+// faults are what was logged last of the groups that can't be seen to, so that each fault is logged once.
+type faults map[string]string
+
+// news tells whether a group's fault, or its end, is not known yet.
+func (f faults) news(group string, fault error) bool {
+	text := ""
+	if fault != nil {
+		text = fault.Error()
+	}
+	known := f[group] == text
+	f[group] = text
+	return !known
+}
+
+// keepAll does what the groups need now, and returns when the next of them needs something without any change.
+func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, told faults) (next time.Time) {
+	next = time.Now().Add(atLatest)
+	pending, err := r.Pending(ctx, time.Now())
+	if err != nil {
+		log.Error("not all groups can be seen to; trying again", "error", err)
+		next = time.Now().Add(afterFault)
+	}
+	for _, p := range pending {
+		due := p.Due
+		if !due.After(time.Now()) {
+			due, err = r.Keep(ctx, p.Group)
+			if told.news(p.Group, err) && err != nil {
+				log.Error("a group can't be seen to; trying again", "group", p.Group, "error", err)
+			}
+			if err != nil {
+				due = time.Now().Add(afterFault)
+			}
+		}
+		if !due.IsZero() && due.Before(next) {
+			next = due
+		}
+	}
+	return next
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

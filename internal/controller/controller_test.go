@@ -1,0 +1,29 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestFaultsAreToldOnce: a fault is news when it is not the group's last one.
+func TestFaultsAreToldOnce(t *testing.T) {
+	down, full := errors.New("host a is down"), errors.New("no room")
+	told := faults{}
+	for i, step := range []struct {
+		group string
+		fault error
+		news  bool
+	}{
+		{"mnist", nil, false},
+		{"mnist", down, true},
+		{"mnist", errors.New("host a is down"), false},
+		{"other", down, true},
+		{"mnist", full, true},
+		{"mnist", nil, true},
+		{"mnist", full, true},
+	} {
+		if got := told.news(step.group, step.fault); got != step.news {
+			t.Errorf("step %d: %v of group %s is news: %v", i, step.fault, step.group, got)
+		}
+	}
+}

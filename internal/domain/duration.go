@@ -1,0 +1,19 @@
+package domain
+
+import "time"
+
+// Duration is a time.Duration that documents hold as text, such as "30s".
+type Duration time.Duration
+
+// MarshalText writes the duration as time.Duration's String does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration accepts.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// String returns the duration as time.Duration does.
+func (d Duration) String() string { return time.Duration(d).String() }

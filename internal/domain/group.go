@@ -1,0 +1,274 @@
+package domain
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Group is the specification of a set of roles whose members know each other: one training job, one Spark
+// cluster, one broker set. It holds what the user wrote; what was left out is filled in by the accessors.
+type Group struct {
+	Cluster   string `json:"cluster"`
+	Name      string `json:"name"`
+	Framework string `json:"framework"`
+	// Template holds the defaults of all roles.
+	Template     Template          `json:"template,omitzero"`
+	Roles        map[string]Role   `json:"roles"`
+	Completion   Completion        `json:"completion,omitzero"`
+	RestartScope RestartScope      `json:"restart_scope"`
+	WaitFor      WaitFor           `json:"wait_for"`
+	Triggers     map[string]string `json:"triggers,omitempty"`
+}
+
+// Template says what a member runs. Its strings in Command, Args and the values of Env may hold templates
+// that refer to members, see package topology.
+type Template struct {
+	Image      string            `json:"image,omitempty"`
+	Command    []string          `json:"command,omitempty"`
+	Args       []string          `json:"args,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	WorkingDir string            `json:"working_dir,omitempty"`
+	Mounts     []Mount           `json:"mounts,omitempty"`
+	// Container is for engines that run containers; nil leaves all of it out.
+	Container *Container `json:"container,omitempty"`
+}
+
+// Over returns t laid over the defaults: what t leaves out is taken from them, Env is merged by name.
+// A role's own Command drops the defaults' Args, as a container's entrypoint drops the image's arguments.
+func (t Template) Over(defaults Template) Template {
+	if t.Image == "" {
+		t.Image = defaults.Image
+	}
+	if t.Args == nil && t.Command == nil {
+		t.Args = defaults.Args
+	}
+	if t.Command == nil {
+		t.Command = defaults.Command
+	}
+	if t.WorkingDir == "" {
+		t.WorkingDir = defaults.WorkingDir
+	}
+	if t.Mounts == nil {
+		t.Mounts = defaults.Mounts
+	}
+	if t.Container == nil {
+		t.Container = defaults.Container
+	}
+	env := maps.Clone(defaults.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, t.Env)
+	t.Env = env
+	return t
+}
+
+// Mount makes storage visible to a member at the path Target.
+type Mount struct {
+	// Type is MountBind where it is empty.
+	Type MountType `json:"type,omitempty"`
+	// Source is a path of the host for a bind mount, the name of a volume, and empty for a tmpfs.
+	Source   string `json:"source,omitempty"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+	// SizeMiB bounds a tmpfs; 0 sets no bound.
+	SizeMiB int64 `json:"size_mib,omitempty"`
+}
+
+// MountType says what is mounted.
+type MountType string
+
+// The types of mounts.
+const (
+	MountBind   MountType = "bind"
+	MountVolume MountType = "volume"
+	MountTmpfs  MountType = "tmpfs"
+)
+
+// MountTypes lists the types that a mount may name.
+var MountTypes = []MountType{MountBind, MountVolume, MountTmpfs}
+
+// Role is a part of a group: members that run the same program.
+type Role struct {
+	// Template overrides the group's.
+	Template Template `json:"template,omitzero"`
+	// Replicas is the number of members; nil leaves the count unmanaged: it starts at 1 and is then kept.
+	Replicas *int `json:"replicas,omitempty"`
+	// Port is the first port of the role's members; nil gives each member a free one.
+	Port      *int      `json:"port,omitempty"`
+	Resources Resources `json:"resources,omitzero"`
+	// Limits are what one member may use at most, where that is not what it requests.
+	Limits    Resources `json:"limits,omitzero"`
+	Placement Placement `json:"placement,omitzero"`
+	Restart   Restart   `json:"restart,omitzero"`
+	// Update says how a change rolls through the role's members. It is no part of what they run.
+	Update      Update     `json:"update,omitzero"`
+	ExitCodes   *ExitCodes `json:"exit_codes,omitempty"`
+	GracePeriod *Duration  `json:"grace_period,omitempty"`
+}
+
+// Resources are what one member requests. It is also what a member may use at most, where the role's Limits say
+// nothing else. Zero means no request and no limit.
+type Resources struct {
+	CPUs      float64 `json:"cpus,omitempty"`
+	MemoryMiB int64   `json:"memory_mib,omitempty"`
+}
+
+// Or returns the resources with those of defaults for what is zero.
+func (r Resources) Or(defaults Resources) Resources {
+	return Resources{CPUs: cmp.Or(r.CPUs, defaults.CPUs), MemoryMiB: cmp.Or(r.MemoryMiB, defaults.MemoryMiB)}
+}
+
+// Strategy is how a role's members are distributed over the hosts.
+type Strategy string
+
+// The strategies of placement.
+const (
+	Spread     Strategy = "spread"
+	Pack       Strategy = "pack"
+	OnePerHost Strategy = "one_per_host"
+)
+
+// Strategies lists the strategies that a placement may name.
+var Strategies = []Strategy{Spread, Pack, OnePerHost}
+
+// Placement constrains and orders the hosts for a role's members.
+type Placement struct {
+	// Strategy is Spread where it is empty.
+	Strategy Strategy `json:"strategy,omitempty"`
+	// Labels must all be on the host with the same values.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Hosts are the names of the only hosts that will do; none means any.
+	Hosts []string `json:"hosts,omitempty"`
+}
+
+// Condition says when a member that ended is started again.
+type Condition string
+
+// The conditions of a restart.
+const (
+	RestartNever     Condition = "never"
+	RestartOnFailure Condition = "on_failure"
+	RestartAlways    Condition = "always"
+	// RestartByGroup is for engines alone: whether a member is started again is decided for its group as a whole.
+	RestartByGroup Condition = "by_group"
+)
+
+// Conditions lists the conditions that a restart rule may name.
+var Conditions = []Condition{RestartNever, RestartOnFailure, RestartAlways}
+
+// Restart is a role's restart rule as the user wrote it; see [Role.RestartRule].
+type Restart struct {
+	Condition   Condition `json:"condition,omitempty"`
+	MaxAttempts *int      `json:"max_attempts,omitempty"`
+	Delay       *Duration `json:"delay,omitempty"`
+}
+
+// Defaults of what a role leaves out.
+const (
+	// DefaultMaxAttempts bounds restarts on failure, as the back-off limit of a Kubernetes Job does.
+	DefaultMaxAttempts  = 6
+	DefaultRestartDelay = Duration(time.Second)
+	// DefaultGracePeriod is Docker's default between the stop signal and the kill.
+	DefaultGracePeriod = Duration(10 * time.Second)
+)
+
+// RestartScope says who restarts when a member fails in a way that is retried.
+type RestartScope string
+
+// The scopes of a restart.
+const (
+	// ScopeMember restarts the failed member alone.
+	ScopeMember RestartScope = "member"
+	// ScopeGroup restarts all members, for synchronous training.
+	ScopeGroup RestartScope = "group"
+)
+
+// RestartScopes lists the scopes that a group may name.
+var RestartScopes = []RestartScope{ScopeMember, ScopeGroup}
+
+// WaitFor says which phase ends an apply.
+type WaitFor string
+
+// The phases an apply can wait for.
+const (
+	WaitRunning   WaitFor = "running"
+	WaitCompleted WaitFor = "completed"
+)
+
+// WaitFors lists the phases that an apply may wait for.
+var WaitFors = []WaitFor{WaitRunning, WaitCompleted}
+
+// When says which members must have completed for the group to be completed.
+type When string
+
+// The rules of completion.
+const (
+	WhenChief When = "chief"
+	WhenAll   When = "all"
+	WhenAny   When = "any"
+	WhenNever When = "never"
+)
+
+// Whens lists the rules that a completion may name.
+var Whens = []When{WhenChief, WhenAll, WhenAny, WhenNever}
+
+// Completion is a group's rule of completion as the user wrote it; package topology fills in what the
+// framework knows better, see [CompletionRule].
+type Completion struct {
+	When     When      `json:"when,omitempty"`
+	Roles    []string  `json:"roles,omitempty"`
+	Deadline *Duration `json:"deadline,omitempty"`
+	StopRest *bool     `json:"stop_rest,omitempty"`
+}
+
+// RoleNames returns the names of the group's roles, sorted.
+func (g Group) RoleNames() []string {
+	return slices.Sorted(maps.Keys(g.Roles))
+}
+
+// Equal tells whether two specifications are stored as the same document.
+func (g Group) Equal(other Group) bool {
+	a, errA := json.Marshal(g)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// EffectiveTemplate returns what the members of a role run: the role's template over the group's.
+func (g Group) EffectiveTemplate(role string) Template {
+	return g.Roles[role].Template.Over(g.Template)
+}
+
+// RestartRule returns the role's restart rule with its defaults filled in: on failure, 6 attempts, after 1 s.
+// MaxAttempts is 0 where restarts are not bounded.
+func (r Role) RestartRule() RestartRule {
+	rule := RestartRule{Condition: r.Restart.Condition, Delay: DefaultRestartDelay, Final: DefaultFinalExitCodes}
+	if rule.Condition == "" {
+		rule.Condition = RestartOnFailure
+	}
+	if rule.Condition == RestartOnFailure {
+		rule.MaxAttempts = DefaultMaxAttempts
+	}
+	if r.Restart.MaxAttempts != nil {
+		rule.MaxAttempts = *r.Restart.MaxAttempts
+	}
+	if r.Restart.Delay != nil {
+		rule.Delay = *r.Restart.Delay
+	}
+	if r.ExitCodes != nil {
+		rule.Final = *r.ExitCodes
+	}
+	return rule
+}
+
+// Grace returns how long a member of the role may take to end after the stop signal.
+func (r Role) Grace() Duration {
+	if r.GracePeriod != nil {
+		return *r.GracePeriod
+	}
+	return DefaultGracePeriod
+}

@@ -1,0 +1,162 @@
+package domain
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Member is one running instance of a role, as the topology lays it out and placement completes it.
+type Member struct {
+	Name  string
+	Role  string
+	Index int
+	// Host is the name of the host; empty before placement.
+	Host string
+	// Address is where other members reach it, "host:port"; empty before placement.
+	Address string
+	// Port is the port it listens on; 0 before placement.
+	Port int
+}
+
+// Place completes the member with what it was assigned, on a host with this address.
+func (m *Member) Place(assigned Assignment, address string) {
+	m.Host, m.Port = assigned.Host, assigned.Port
+	m.Address = net.JoinHostPort(address, strconv.Itoa(assigned.Port))
+}
+
+// Assignment is where a member was placed.
+type Assignment struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+}
+
+// File is a small file that a member needs to find, such as MPI's hostfile.
+type File struct {
+	Name    string `json:"name"`
+	Content string `json:"content"`
+}
+
+// MemberSpec is all that an engine needs to run a member: nothing in it is left to be looked up.
+type MemberSpec struct {
+	Cluster string `json:"cluster"`
+	Group   string `json:"group"`
+	Role    string `json:"role"`
+	Index   int    `json:"index"`
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	Address string `json:"address"`
+	// Hash identifies the specification that this was rendered from. Equal hashes need no restart.
+	Hash string `json:"hash"`
+	// Run is the revision of the group's document under which the member was last (re)started.
+	Run int `json:"run"`
+
+	Image string `json:"image,omitempty"`
+	// Command takes the place of an image's entrypoint, and Args that of its arguments.
+	Command    []string          `json:"command,omitempty"`
+	Args       []string          `json:"args,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	WorkingDir string            `json:"working_dir,omitempty"`
+	Mounts     []Mount           `json:"mounts,omitempty"`
+	Files      []File            `json:"files,omitempty"`
+	Resources  Resources         `json:"resources,omitzero"`
+	// Limits are what the member may use at most; they are never left to the requests.
+	Limits      Resources   `json:"limits,omitzero"`
+	Restart     RestartRule `json:"restart"`
+	GracePeriod Duration    `json:"grace_period"`
+	Container   Container   `json:"container,omitzero"`
+	// Placement constrains the hosts of an interchangeable member, for engines that choose them.
+	Placement Placement `json:"placement,omitzero"`
+	// Update says how changes roll through the members of an interchangeable role, for engines that choose their hosts.
+	Update Update `json:"update,omitzero"`
+	// Interchangeable members have no identity: those of one role and group have the same specification, but for
+	// Index, Name, Host and Address.
+	Interchangeable bool `json:"interchangeable,omitempty"`
+	// Secrets are the contents of secrets that are at hand: none but those of the apply that brings them. They are never
+	// stored.
+	Secrets SecretValues `json:"-"`
+	// Deviations say in words what no other field can of a member that somebody else changed, such as
+	// "its network was taken away". What Trainyard writes has none.
+	Deviations []string `json:"deviations,omitempty"`
+}
+
+// Argv returns the command followed by the args: what is run where there is no image.
+func (s MemberSpec) Argv() []string { return slices.Concat(s.Command, s.Args) }
+
+// State is where a member is in its life.
+type State string
+
+// The states of a member.
+const (
+	// StatePending is staged, or about to be started.
+	StatePending State = "pending"
+	StateRunning State = "running"
+	// StateRestarting has ended and waits for its next start.
+	StateRestarting State = "restarting"
+	// StateCompleted has ended with exit code 0 and stays ended.
+	StateCompleted State = "completed"
+	// StateFailed has ended, and its restart rule gives no further attempt.
+	StateFailed State = "failed"
+	// StateStopped was ended on request, such as the parameter servers of a completed group.
+	StateStopped State = "stopped"
+)
+
+// Ended tells whether a member in this state will not run again by itself.
+func (s State) Ended() bool {
+	return s == StateCompleted || s == StateFailed || s == StateStopped
+}
+
+// Observed is a member as an engine found it.
+type Observed struct {
+	Name    string
+	Group   string
+	Role    string
+	Index   int
+	Host    string
+	Address string
+	// Hash and Run are those of the specification that the member runs, or is about to run.
+	Hash string
+	Run  int
+
+	State State
+	// Restarts counts the starts after the first, in this run.
+	Restarts int
+	// ExitCode is that of the last instance that ended; nil where none has.
+	ExitCode *int
+	// RunStartedAt is the start of the first instance in this run; nil where there was none.
+	RunStartedAt *time.Time
+	// StartedAt and FinishedAt are those of the last instance; nil where it has not.
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+	// LastError says in words why the last instance failed or could not be started.
+	LastError string
+	// HostTrouble says in words why its host is not as it should be, such as "host gpu1 is down"; empty where it is.
+	// It is said of failed members, too, which may be about to be restarted with their group.
+	HostTrouble string
+	// Live is what the member is found to be, where somebody else changed it since it was put in force: a
+	// specification that Trainyard did not write. It is nil where nobody did.
+	Live *MemberSpec
+	// Replicas is the number of instances that somebody else told the engine to run of this one member; nil where it
+	// is the one that it should be.
+	Replicas *int
+	// StopReason is the reason given with the request to stop, where the state is StateStopped.
+	StopReason StopReason
+}
+
+// String names the observed member and its state.
+func (o Observed) String() string { return fmt.Sprintf("%s (%s)", o.Name, o.State) }
+
+// StopReason says why members were stopped.
+type StopReason string
+
+// The reasons for which members are stopped.
+const (
+	// StopCompleted: the group is completed, and the rest of it is no longer needed.
+	StopCompleted StopReason = "completed"
+	// StopDeadline: the group was not completed within its deadline.
+	StopDeadline StopReason = "deadline"
+	// StopFailed: another member failed for good, and the group can't complete any more.
+	StopFailed StopReason = "failed"
+)

@@ -1,0 +1,84 @@
+package domain
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// MaxNameLength is the longest name that DNS allows for a host, and so for a member (RFC 1035).
+const MaxNameLength = 63
+
+// MaxReplicas bounds the members of a role: their indexes have four digits at most.
+const MaxReplicas = 10_000
+
+// maxHostNameLength is the longest host name that DNS allows (RFC 1123).
+const maxHostNameLength = 253
+
+// reservedIndexDigits is the room a member's name keeps for its index.
+const reservedIndexDigits = 4
+
+var (
+	dnsLabel = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+	// hostLabel is a label of a host name, which may begin with a digit.
+	hostLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+)
+
+// CheckName adds a problem where name is not a DNS label: lower-case letters, digits and hyphens, a letter
+// first, no hyphen last, 63 characters at most.
+func CheckName(ps *Problems, path Path, what, name string) {
+	switch {
+	case name == "":
+		ps.Add(path, "Missing "+what+" name", "a %s needs a name: lower-case letters, digits and hyphens, such as \"lab-1\"", what)
+	case len(name) > MaxNameLength:
+		ps.Add(path, "Invalid "+what+" name", "%q has %d characters; at most %d are allowed", name, len(name), MaxNameLength)
+	case !dnsLabel.MatchString(name):
+		ps.Add(path, "Invalid "+what+" name", "%q is not a DNS label: use lower-case letters, digits and hyphens, with a letter first and no hyphen last", name)
+	}
+}
+
+// CheckHostName adds a problem where name is not a host name in lower case (RFC 1123): labels of letters, digits and
+// hyphens, no hyphen first or last, 63 characters at most each, joined by dots, 253 characters at most in all.
+func CheckHostName(ps *Problems, path Path, name string) {
+	if name == "" {
+		ps.Add(path, "Missing host name", "a host needs a name: lower-case letters, digits, hyphens and dots, such as \"gpu1\" or \"gpu1.lab.example\"")
+		return
+	}
+	if len(name) > maxHostNameLength {
+		ps.Add(path, "Invalid host name", "%q has %d characters; at most %d are allowed", name, len(name), maxHostNameLength)
+		return
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		switch {
+		case len(label) > MaxNameLength:
+			ps.Add(path, "Invalid host name", "%q, a part of it, has %d characters; at most %d are allowed between two dots", label, len(label), MaxNameLength)
+			return
+		case !hostLabel.MatchString(label):
+			ps.Add(path, "Invalid host name", "%q is not a host name: use lower-case letters, digits and hyphens, with no hyphen first or last, and dots between such parts", name)
+			return
+		}
+	}
+}
+
+// MemberName returns the stable name of a member, <group>-<role>-<index>.
+func MemberName(group, role string, index int) string {
+	return group + "-" + role + "-" + strconv.Itoa(index)
+}
+
+// PoolName returns the name that the members of an interchangeable role share, <group>-<role>.
+func PoolName(group, role string) string { return group + "-" + role }
+
+// CheckMemberNames adds a problem where the names of a role's members would be no DNS labels for length.
+func CheckMemberNames(ps *Problems, path Path, group, role string) {
+	longest := len(group) + len(role) + 2 + reservedIndexDigits
+	if longest > MaxNameLength {
+		ps.Add(path, "Names too long", "members are called <group>-<role>-<index>; %q and %q make that up to %d characters, and %d are allowed: shorten one by %d",
+			group, role, longest, MaxNameLength, longest-MaxNameLength)
+	}
+}
+
+// GroupID returns the address of a group within an installation, <cluster>/<group>, as used by import.
+func GroupID(cluster, group string) string {
+	return fmt.Sprintf("%s/%s", cluster, group)
+}

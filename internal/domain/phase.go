@@ -1,0 +1,147 @@
+package domain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Phase is where a group is in its life.
+type Phase string
+
+// The phases of a group.
+const (
+	// PhasePending: members wait to be started.
+	PhasePending Phase = "pending"
+	// PhaseRunning: every member runs, or has completed where the group can.
+	PhaseRunning Phase = "running"
+	// PhaseDegraded: a member is missing, failed or between two attempts, has ended in a group that never completes, or
+	// is on a host that is not as it should be; the group goes on without it.
+	PhaseDegraded Phase = "degraded"
+	// PhaseCompleted: the group's completion rule is met.
+	PhaseCompleted Phase = "completed"
+	// PhaseFailed: the completion rule can't be met any more, or not in time.
+	PhaseFailed Phase = "failed"
+)
+
+// Ended tells whether a group in this phase has come to its end, for better or worse.
+func (p Phase) Ended() bool { return p == PhaseCompleted || p == PhaseFailed }
+
+// CompletionRule is a group's rule of completion with nothing left out.
+type CompletionRule struct {
+	When When
+	// Members are the names of the members that the rule looks at: the chief alone for WhenChief, none for
+	// WhenNever.
+	Members []string
+	// Deadline bounds the time from the start of the first member; 0 sets no bound.
+	Deadline Duration
+	// StopRest says that the members still running are stopped when the group is completed or failed.
+	StopRest bool
+}
+
+// Progress is what a group's members amount to.
+type Progress struct {
+	Phase Phase
+	// Reason says in words why the phase is degraded or failed, naming members.
+	Reason string
+}
+
+// Progress returns the phase of a group that should consist of the members want, all started in run minRun or
+// later, and of which observed was seen.
+func (rule CompletionRule) Progress(want []string, minRun int, observed []Observed) Progress {
+	byName := make(map[string]Observed, len(observed))
+	for _, o := range observed {
+		if o.Run < minRun {
+			o.State = StatePending
+		}
+		byName[o.Name] = o
+	}
+	for _, o := range byName {
+		if o.State == StateStopped && o.StopReason == StopDeadline {
+			return Progress{PhaseFailed, fmt.Sprintf("not completed within its deadline of %s", rule.Deadline)}
+		}
+	}
+	if p, ended := rule.ended(byName); ended {
+		return p
+	}
+
+	var missing, failed, restarting, stopped, ended, pending []string
+	troubled := map[string][]string{}
+	for _, name := range want {
+		o, found := byName[name]
+		switch {
+		case !found:
+			missing = append(missing, name)
+		case o.HostTrouble != "" && !o.State.Ended():
+			troubled[o.HostTrouble] = append(troubled[o.HostTrouble], name)
+		case o.State == StateFailed:
+			failed = append(failed, name)
+		case o.State == StateRestarting:
+			restarting = append(restarting, name)
+		case o.State == StateStopped:
+			stopped = append(stopped, name)
+		case o.State == StateCompleted && rule.When == WhenNever:
+			ended = append(ended, name) // a service has no reason to end
+		case o.State == StatePending:
+			pending = append(pending, name)
+		}
+	}
+	var reasons []string
+	for _, trouble := range slices.Sorted(maps.Keys(troubled)) {
+		reasons = append(reasons, trouble+": "+Enumerate(troubled[trouble]))
+	}
+	for _, part := range []struct {
+		word  string
+		names []string
+	}{{"missing", missing}, {"failed", failed}, {"stopped", stopped}, {"ended", ended}, {"restarting", restarting}} {
+		if len(part.names) > 0 {
+			reasons = append(reasons, part.word+": "+Enumerate(part.names))
+		}
+	}
+	switch {
+	case len(missing) == len(want) || len(reasons) == 0 && len(pending) > 0:
+		return Progress{Phase: PhasePending}
+	case len(reasons) > 0:
+		return Progress{PhaseDegraded, strings.Join(reasons, "; ")}
+	}
+	return Progress{Phase: PhaseRunning}
+}
+
+// ended tells whether the rule is met, or can't be met any more.
+func (rule CompletionRule) ended(byName map[string]Observed) (Progress, bool) {
+	if rule.When == WhenNever || len(rule.Members) == 0 {
+		return Progress{}, false
+	}
+	var completed, failed []string
+	for _, name := range rule.Members {
+		switch byName[name].State {
+		case StateCompleted:
+			completed = append(completed, name)
+		case StateFailed:
+			failed = append(failed, name)
+		}
+	}
+	needed := len(rule.Members)
+	if rule.When == WhenAny {
+		needed = 1
+	}
+	switch {
+	case len(completed) >= needed:
+		return Progress{Phase: PhaseCompleted}, true
+	case len(failed) > len(rule.Members)-needed:
+		first := byName[failed[0]]
+		return Progress{PhaseFailed, fmt.Sprintf("failed: %s: %s", Enumerate(failed), first.LastError)}, true
+	}
+	return Progress{}, false
+}
+
+// Enumerate lists names, and only counts the rest where there are more than five.
+func Enumerate(names []string) string {
+	names = slices.Sorted(slices.Values(names))
+	const shown = 5
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}

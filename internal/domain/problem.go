@@ -1,0 +1,97 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Key is a step of a [Path] into a map, such as the role's name in roles["worker"].
+type Key string
+
+// Path leads to an attribute of a specification. Its steps are a string (an attribute's name), a
+// [Key] (an element of a map) or an int (an element of a list).
+type Path []any
+
+// At returns the path with further steps; the receiver is not changed.
+func (p Path) At(steps ...any) Path {
+	return append(slices.Clip(p), steps...)
+}
+
+// String writes the path as a Terraform configuration would: roles["worker"].port.
+func (p Path) String() string {
+	var b strings.Builder
+	for _, step := range p {
+		switch s := step.(type) {
+		case Key:
+			fmt.Fprintf(&b, "[%q]", string(s))
+		case int:
+			b.WriteString("[" + strconv.Itoa(s) + "]")
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			fmt.Fprint(&b, s)
+		}
+	}
+	return b.String()
+}
+
+// Problem is one reason why a specification is not accepted, or, as a warning, is accepted but will
+// not do all that it says.
+type Problem struct {
+	// Path leads to the attribute at fault; it is empty where no single attribute is.
+	Path Path
+	// Summary names the fault in a few words.
+	Summary string
+	// Detail holds the value, what is allowed, and what to do next.
+	Detail string
+	// Warning marks a problem that does not stop the apply.
+	Warning bool
+}
+
+// Error makes a Problem usable as an error.
+func (p Problem) Error() string {
+	if len(p.Path) == 0 {
+		return p.Summary + ": " + p.Detail
+	}
+	return p.Path.String() + ": " + p.Summary + ": " + p.Detail
+}
+
+// Problems is a list of faults in the order in which they were found.
+type Problems []Problem
+
+// Add appends an error.
+func (ps *Problems) Add(path Path, summary, detail string, args ...any) {
+	*ps = append(*ps, Problem{Path: path, Summary: summary, Detail: fmt.Sprintf(detail, args...)})
+}
+
+// Warn appends a warning.
+func (ps *Problems) Warn(path Path, summary, detail string, args ...any) {
+	*ps = append(*ps, Problem{Path: path, Summary: summary, Detail: fmt.Sprintf(detail, args...), Warning: true})
+}
+
+// Err returns the errors among the problems as one error, which is a Problems itself, or nil where there are only
+// warnings.
+func (ps Problems) Err() error {
+	var faults Problems
+	for _, p := range ps {
+		if !p.Warning {
+			faults = append(faults, p)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return faults
+}
+
+// Error lists the problems, one a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,52 @@
+package domain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPath(t *testing.T) {
+	for want, path := range map[string]Path{
+		"":                          {},
+		"name":                      {"name"},
+		`roles["worker"].port`:      {"roles", Key("worker"), "port"},
+		`roles["worker"].args[2]`:   {"roles", Key("worker"), "args", 2},
+		`env["A \"B\""]`:            {"env", Key(`A "B"`)},
+		`hosts["a"].capacity.cpus`:  Path{"hosts", Key("a")}.At("capacity", "cpus"),
+		`roles["ps"].mounts[0].src`: Path{"roles"}.At(Key("ps")).At("mounts", 0, "src"),
+	} {
+		if got := path.String(); got != want {
+			t.Errorf("%#v is written %s, not %s", path, got, want)
+		}
+	}
+}
+
+func TestPathAtLeavesItsReceiverAlone(t *testing.T) {
+	role := make(Path, 0, 8)
+	role = append(role, "roles", Key("ps"))
+	port, env := role.At("port"), role.At("env")
+	if role.String() != `roles["ps"]` || port.String() != `roles["ps"].port` || env.String() != `roles["ps"].env` {
+		t.Errorf("paths share their steps: %s, %s and %s", role, port, env)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	var ps Problems
+	if err := ps.Err(); err != nil {
+		t.Errorf("no problems are the error %v", err)
+	}
+	ps.Warn(Path{"image"}, "Not used", "image %q has no effect", "x")
+	if err := ps.Err(); err != nil {
+		t.Errorf("a warning is the error %v", err)
+	}
+	ps.Add(Path{"roles", Key("ps"), "port"}, "Invalid port", "%d is no port", 0)
+	ps.Add(nil, "No members", "100%% of them are missing")
+	want := "roles[\"ps\"].port: Invalid port: 0 is no port\nNo members: 100% of them are missing"
+	if err := ps.Err(); err == nil || err.Error() != want {
+		t.Errorf("the error is %v, not %s", err, want)
+	}
+	if diff := cmp.Diff(Problem{Path{"image"}, "Not used", `image "x" has no effect`, true}, ps[0]); diff != "" {
+		t.Errorf("warning (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,182 @@
+// Package engine is the interface between Trainyard and what runs members on hosts.
+//
+// An engine keeps two things of a cluster: its documents, which are what Terraform and the controller decided,
+// and its members, which are what runs. It decides nothing itself: package reconcile compares the two and says
+// what to change. Every call is idempotent, and may be repeated after a death at any point.
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Engine runs the members of one cluster.
+type Engine interface {
+	Documents
+	Members
+	Controller
+
+	// Traits returns what is particular to this engine. It does no I/O.
+	Traits() Traits
+	// Snapshot returns this engine as it is at one moment, for the many reads of a plan: what was read once may
+	// be returned again. Its writes are those of the engine.
+	Snapshot() Engine
+	// Complete fills in what a cluster's specification leaves to the engine: hosts, addresses, capacities. It returns
+	// what keeps the hosts from becoming that cluster, too.
+	Complete(ctx context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error)
+	// Form makes the hosts be the cluster as completed, and returns it with what became known thereby. It takes
+	// nothing out of the cluster but what it made part of it. What is as specified is left alone.
+	Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error)
+	// Survey returns a stored cluster as it is found: what drifted has its live value.
+	Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error)
+	// Inventory returns what the hosts of a cluster offer at this moment. The cluster need not be stored yet.
+	Inventory(ctx context.Context, cluster domain.Cluster) (Inventory, error)
+	// Preflight returns what would keep specifications from running on their hosts, as far as can be told
+	// without starting them: a command not found, a feature this engine lacks. One specification a role is enough.
+	Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error)
+	// Lock takes the named lock for the holder, or fails with a [*LockedError] at once. The lock ends with
+	// the release or with the death of its holder.
+	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
+	// Usage samples what hosts and members use.
+	Usage(ctx context.Context) (Usage, error)
+}
+
+// Documents are the specifications and decisions stored with the cluster.
+type Documents interface {
+	// Cluster returns the cluster's document, or [ErrNotFound].
+	Cluster(ctx context.Context) (domain.ClusterDocument, error)
+	// PutCluster stores the cluster's document and returns it with its new revision. Its Revision must be the stored one's (0 where there
+	// is none), else [ErrConflict] is returned.
+	PutCluster(ctx context.Context, doc domain.ClusterDocument) (domain.ClusterDocument, error)
+	// DeleteCluster removes the cluster and what remains of it. Without a cluster it does nothing.
+	DeleteCluster(ctx context.Context) error
+
+	// Group returns the document of one group, or [ErrNotFound].
+	Group(ctx context.Context, name string) (domain.GroupDocument, error)
+	// Groups returns the documents of all groups of the cluster by name. A document that can't be read is an
+	// error, never left out.
+	Groups(ctx context.Context) (map[string]domain.GroupDocument, error)
+	// PutGroup stores a group's document as PutCluster does the cluster's.
+	PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error)
+	// DeleteGroup removes the document of a group. Without one it does nothing.
+	DeleteGroup(ctx context.Context, group string) error
+}
+
+// Members are what runs.
+type Members interface {
+	// Observe returns the members of a group, or of all groups where group is empty, in the order of their
+	// names. Its number of requests to the engine does not depend on the number of members.
+	Observe(ctx context.Context, group string) ([]domain.Observed, error)
+	// Stage hands specifications over without starting anything: a member that runs goes on as it is until
+	// [Members.Start].
+	Stage(ctx context.Context, specs []domain.MemberSpec) error
+	// Start starts every staged member of a group whose Run is run: all of them, or, where the call fails, none. What was staged
+	// for an earlier run and never started is dropped. A member that runs under an older specification is ended first, within
+	// its grace period. One that has the staged run and hash already goes on: where somebody else changed it, or its Placement
+	// is another, it is put right, and restarts only where it has to for that. Start does not wait for the members to run.
+	Start(ctx context.Context, group string, run int) error
+	// Stop asks for the members to be ended within their grace periods, and not to be restarted in their
+	// present run. What they left behind (exit code, logs) is kept. It does not wait.
+	Stop(ctx context.Context, names []string, reason domain.StopReason) error
+	// Remove asks for the members to be ended within their grace periods and to be forgotten, with their logs.
+	// It does not wait: they are gone when Observe no longer returns them.
+	Remove(ctx context.Context, names []string) error
+	// Watch returns a channel that receives something after members or documents of the cluster changed, and is
+	// closed when ctx is done or the stream is lost. Changes in quick succession may be reported as one.
+	Watch(ctx context.Context) (<-chan struct{}, error)
+	// Logs returns the end of what a member wrote. A member that is not there is [ErrNotFound].
+	Logs(ctx context.Context, member string, options LogOptions) ([]string, error)
+}
+
+// Controller is the resident process that acts for the cluster between two applies.
+type Controller interface {
+	// StartController makes sure that the controller of this build runs. One that runs already is left alone.
+	StartController(ctx context.Context) error
+	// StopController ends it and returns when it has ended.
+	StopController(ctx context.Context) error
+	// Guard keeps alive what the engine itself needs to run members, until ctx is done. The controller calls it.
+	Guard(ctx context.Context) error
+}
+
+// Traits are what is particular to an engine.
+type Traits struct {
+	// Name is the engine's name in a configuration.
+	Name string
+	// MemberAddress tells how a member is reached by others: where it is nil, at its host's address, so that the
+	// members on hosts of one address share its ports; otherwise at the name it returns, with ports of its own.
+	MemberAddress func(member string) string
+	// Schedules tells that the engine itself distributes the members of interchangeable roles over the hosts: their
+	// specifications have no Host, and one Hash.
+	Schedules bool
+	// MaxDocument is how many bytes a stored document may have; 0 sets no bound.
+	MaxDocument int
+	// FilesDir returns the folder in which a member finds the files of its specification.
+	FilesDir func(member string) string
+}
+
+// Inventory is what the hosts of a cluster offer.
+type Inventory struct {
+	// Hosts are the cluster's hosts by name, as in its document.
+	Hosts map[string]domain.Host
+	// Closed says of hosts that take no new members why, in words such as "host gpu1 is down", and Lost of those whose
+	// members can't stay. What is lost is closed.
+	Closed, Lost map[string]string
+	// Reserved is what others than the cluster's groups have reserved, by host.
+	Reserved map[string]domain.Resources
+	// Addresses is the number of members, of all groups, that the cluster's network has addresses for; 0 sets no bound.
+	Addresses int
+	// Taken says of names that members can't have whose they are, in words such as "a service of cluster lab".
+	Taken map[string]string
+	// BusyPorts are the ports on which something listens, by the address of the host. They include the ports
+	// of members that run.
+	BusyPorts map[string][]int
+}
+
+// LogOptions select a part of a log.
+type LogOptions struct {
+	// Tail is the number of lines from the end; 0 returns all that are kept.
+	Tail int
+	// Since leaves out what was written before, to the accuracy of about a second; the zero time keeps all.
+	Since time.Time
+}
+
+// Holder tells who holds a lock.
+type Holder struct {
+	// Who is the user and machine, and Process its id there.
+	Who     string `json:"who"`
+	Process int    `json:"process"`
+	// Operation is what it does, such as "apply of group mnist".
+	Operation string    `json:"operation"`
+	Since     time.Time `json:"since"`
+	// Controller is true for the cluster's own controller, whose locks are short.
+	Controller bool `json:"controller,omitempty"`
+	// Version is that of the holder's program, and StartTime tells the process from a later one with the same id, where that matters.
+	Version   string `json:"version,omitempty"`
+	StartTime uint64 `json:"start_time,omitempty"`
+}
+
+// Usage is what hosts and members of a cluster use.
+type Usage struct {
+	Hosts   map[string]HostUsage
+	Members map[string]MemberUsage
+}
+
+// HostUsage is what is used of a host; what is not known is nil, and Reason says why.
+type HostUsage struct {
+	CPUs           *float64 // processors busy, 0 to the host's number of them
+	MemoryMiB      *float64 // memory in use
+	TotalCPUs      float64
+	TotalMemoryMiB int64
+	SampledAt      time.Time
+	Reason         string
+}
+
+// MemberUsage is what a member uses in all its processes; what is not known is nil, and Reason says why.
+type MemberUsage struct {
+	CPUs      *float64 // processors busy
+	MemoryMiB *float64 // resident memory
+	SampledAt time.Time
+	Reason    string
+}

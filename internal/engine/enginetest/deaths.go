@@ -1,0 +1,253 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// job returns a group whose workers take these steps.
+func (h Harness) job(workers int, steps ...string) domain.Group {
+	return domain.Group{
+		Cluster: h.lab, Name: h.group, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Template: h.Template(steps...),
+		Roles:    map[string]domain.Role{"worker": {Replicas: &workers}},
+	}
+}
+
+// maxCalls bounds the number of calls after which a caller may die.
+const maxCalls = 100
+
+// deathsAtOnce is how many deaths are tried at a time where clusters share their hosts.
+const deathsAtOnce = 8
+
+// atEachDeath tries something with a caller that dies after each of its calls in turn, until it survives. It is given
+// a group of its own each time. Where clusters share their hosts, which are as slow as real ones are, several are tried
+// at a time, and only after calls that change something: what was merely read makes no difference to those who come after.
+func (h Harness) atEachDeath(t *testing.T, try func(t *testing.T, h Harness, mortal *Mortal) (survived bool)) {
+	t.Helper()
+	e := h.cluster(t)
+	if !h.Shared {
+		for k := range maxCalls {
+			mortal := NewMortal(e, k)
+			if try(t, h, mortal) {
+				t.Logf("died after each of %d calls: %v", k, mortal.Calls())
+				return
+			}
+		}
+		t.Fatalf("it takes more than %d calls", maxCalls)
+	}
+	for first := 0; first < maxCalls; first += deathsAtOnce {
+		var survived atomic.Bool
+		t.Run(fmt.Sprint("after ", first, " changes and more"), func(t *testing.T) {
+			for k := first; k < first+deathsAtOnce; k++ {
+				t.Run(fmt.Sprint(k), func(t *testing.T) {
+					t.Parallel()
+					own := h
+					own.group = fmt.Sprint(h.group, "-", k)
+					mortal := NewMortalByChanges(e, k)
+					if try(t, own, mortal) {
+						survived.Store(true)
+					}
+					t.Logf("died after %v", mortal.Calls())
+				})
+			}
+		})
+		if survived.Load() || t.Failed() {
+			return
+		}
+	}
+	t.Fatalf("it takes more than %d calls", maxCalls)
+}
+
+// testApplyAfterDeath has an apply die after each of its calls in turn, and shows that the next one gets there with nothing missing, nothing
+// twice and nothing left over. The group grows, changes and shrinks on the way.
+func testApplyAfterDeath(t *testing.T, h Harness) {
+	for _, c := range []struct {
+		name   string
+		before func(h Harness) domain.Group
+		after  func(h Harness) domain.Group
+	}{
+		{"create", nil, func(h Harness) domain.Group { return h.job(3, "wait") }},
+		{"grow and change", func(h Harness) domain.Group { return h.job(2, "wait") }, func(h Harness) domain.Group { return h.job(4, "print:changed", "wait") }},
+		{"shrink", func(h Harness) domain.Group { return h.job(4, "wait") }, func(h Harness) domain.Group { return h.job(2, "wait") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+				r := reconcile.Reconciler{Engine: mortal.Immortal}
+				if c.before != nil {
+					must(t, r.Update(t.Context(), c.before(h)))
+				}
+				err := reconcile.Reconciler{Engine: mortal}.Update(t.Context(), c.after(h))
+				if err != nil && !errors.Is(err, ErrDead) {
+					t.Fatalf("after %v: %v", mortal.Calls(), err)
+				}
+				must(t, r.Update(t.Context(), c.after(h)))
+				h.check(t, mortal, c.after(h))
+				must(t, r.Destroy(t.Context(), h.group))
+				h.checkGone(t, mortal)
+				return err == nil
+			})
+		})
+	}
+}
+
+// testRevertAfterDeath has an apply of a change die after each of its calls, and then applies what was there before: nothing
+// of the change is left.
+func testRevertAfterDeath(t *testing.T, h Harness) {
+	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+		r := reconcile.Reconciler{Engine: mortal.Immortal}
+		before := h.job(2, "wait")
+		must(t, r.Update(t.Context(), before))
+		err := reconcile.Reconciler{Engine: mortal}.Update(t.Context(), h.job(3, "print:changed", "wait"))
+		if err != nil && !errors.Is(err, ErrDead) {
+			t.Fatalf("after %v: %v", mortal.Calls(), err)
+		}
+		must(t, r.Update(t.Context(), before))
+		h.check(t, mortal, before)
+		return err == nil
+	})
+}
+
+// testDeleteWithMembers deletes a cluster with members that no group's document tells of.
+func testDeleteWithMembers(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "wait"))
+	h.awaitStates(t, e, domain.StateRunning)
+	must(t, e.Stage(t.Context(), []domain.MemberSpec{h.member(1, "wait")}))
+	must(t, e.DeleteCluster(t.Context()))
+	h.awaitAlive(t, e, 0)
+	if _, err := e.Cluster(t.Context()); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
+	}
+}
+
+// testDestroyAfterDeath has a destroy die after each of its calls, and the next one finish it.
+func testDestroyAfterDeath(t *testing.T, h Harness) {
+	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+		r := reconcile.Reconciler{Engine: mortal.Immortal}
+		must(t, r.Update(t.Context(), h.job(2, "wait")))
+		err := reconcile.Reconciler{Engine: mortal}.Destroy(t.Context(), h.group)
+		if err != nil && !errors.Is(err, ErrDead) {
+			t.Fatalf("after %v: %v", mortal.Calls(), err)
+		}
+		must(t, r.Destroy(t.Context(), h.group))
+		h.checkGone(t, mortal)
+		// There is nothing left to destroy.
+		must(t, r.Destroy(t.Context(), h.group))
+		return err == nil
+	})
+}
+
+// testDestroyNothing destroys where there is not even a cluster.
+func testDestroyNothing(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	must(t, e.DeleteCluster(t.Context()))
+	must(t, reconcile.Reconciler{Engine: e}.Destroy(t.Context(), h.group))
+}
+
+// check fails unless the group runs as specified, with one process a member.
+func (h Harness) check(t *testing.T, mortal *Mortal, spec domain.Group) {
+	t.Helper()
+	group, err := reconcile.Reconciler{Engine: mortal.Immortal}.Read(t.Context(), spec.Name)
+	must(t, err)
+	want := *spec.Roles["worker"].Replicas
+	if group.Progress.Phase != domain.PhaseRunning || len(group.Observed) != want || group.Document.Applying {
+		t.Fatalf("after a death after %v: %s (%s), members %v, applying %v", mortal.Calls(), group.Progress.Phase, group.Progress.Reason, group.Observed, group.Document.Applying)
+	}
+	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 {
+		t.Fatalf("after a death after %v there are changes left: %+v", mortal.Calls(), changes)
+	}
+	h.awaitAlive(t, mortal.Immortal, want)
+}
+
+func (h Harness) checkGone(t *testing.T, mortal *Mortal) {
+	t.Helper()
+	e := mortal.Immortal
+	observed, err := e.Observe(t.Context(), h.group)
+	must(t, err)
+	if _, err := e.Group(t.Context(), h.group); !errors.Is(err, engine.ErrNotFound) {
+		t.Fatalf("after a death after %v and a destroy, the group's document is still there (%v)", mortal.Calls(), err)
+	}
+	if n := h.Alive(t, e, h.group); n != 0 || len(observed) != 0 {
+		t.Fatalf("after a death after %v and a destroy, %d processes run, and there are %v", mortal.Calls(), n, observed)
+	}
+}
+
+// testController shows that the cluster's own controller sees to a group between two applies.
+func testController(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	r := reconcile.Reconciler{Engine: e}
+	one := 1
+	group := h.job(1, "exit:0")
+	group.Roles["ps"] = domain.Role{Replicas: &one, Template: h.Template("wait")}
+	group.Completion = domain.Completion{When: domain.WhenChief}
+	group.WaitFor = domain.WaitCompleted
+	must(t, r.Update(t.Context(), group))
+	read, err := r.Read(t.Context(), h.group)
+	must(t, err)
+	if read.Progress.Phase != domain.PhaseCompleted || read.Observed[0].State != domain.StateStopped {
+		t.Errorf("the group is %s, its members are %v", read.Progress.Phase, read.Observed)
+	}
+	must(t, r.Destroy(t.Context(), h.group))
+
+	deadline := domain.Duration(h.StartsWithin + 300*time.Millisecond)
+	group = h.job(2, "wait")
+	group.Completion = domain.Completion{When: domain.WhenAll, Deadline: &deadline}
+	must(t, r.Update(t.Context(), group))
+	h.awaitStates(t, e, domain.StateStopped, domain.StateStopped)
+	read, err = r.Read(t.Context(), h.group)
+	must(t, err)
+	if read.Progress.Phase != domain.PhaseFailed {
+		t.Errorf("past its deadline the group is %s", read.Progress.Phase)
+	}
+	must(t, r.Destroy(t.Context(), h.group))
+
+	delay := domain.Duration(time.Millisecond)
+	group = h.job(1, "wait")
+	group.RestartScope = domain.ScopeGroup
+	group.Roles["flaky"] = domain.Role{
+		Replicas: &one, Restart: domain.Restart{Delay: &delay},
+		Template: h.Template("once:"+h.Scratch(t), "exit:0"),
+	}
+	group.Completion = domain.Completion{When: domain.WhenAll, Roles: []string{"flaky"}}
+	group.WaitFor = domain.WaitCompleted
+	must(t, r.Update(t.Context(), group))
+	h.checkGroupRestart(t, r)
+	must(t, r.Destroy(t.Context(), h.group))
+
+	// The member fails again while the apply waits for it to run, and holds the lock that the controller would need.
+	group.Roles["flaky"] = domain.Role{
+		Replicas: &one, Restart: domain.Restart{Delay: &delay},
+		Template: h.Template("once:"+h.Scratch(t), "wait"),
+	}
+	group.Completion, group.WaitFor = domain.Completion{}, domain.WaitRunning
+	must(t, r.Update(t.Context(), group))
+	eventually(t, "the group to run again", func() bool {
+		read, err := r.Read(t.Context(), h.group)
+		must(t, err)
+		return read.Progress.Phase == domain.PhaseRunning && read.Document.GroupRestarts == 1
+	})
+	h.checkGroupRestart(t, r)
+}
+
+// checkGroupRestart fails unless the group was restarted once, with all its members.
+func (h Harness) checkGroupRestart(t *testing.T, r reconcile.Reconciler) {
+	t.Helper()
+	read, err := r.Read(t.Context(), h.group)
+	must(t, err)
+	if read.Document.GroupRestarts != 1 {
+		t.Errorf("the group was restarted %d times as a whole", read.Document.GroupRestarts)
+	}
+	for _, o := range read.Observed {
+		if o.Run != read.Document.MinRun {
+			t.Errorf("%s runs since run %d, and the group since %d", o.Name, o.Run, read.Document.MinRun)
+		}
+	}
+}

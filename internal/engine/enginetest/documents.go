@@ -1,0 +1,99 @@
+package enginetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+func testDocuments(t *testing.T, h Harness) {
+	e := h.Open(t, h.lab)
+	ctx := t.Context()
+	if _, err := e.Cluster(ctx); !errors.Is(err, engine.ErrNotFound) {
+		t.Fatalf("a cluster that is not there: %v, not ErrNotFound", err)
+	}
+	must(t, e.DeleteCluster(ctx))
+
+	spec := domain.Cluster{Name: h.lab, Engine: e.Traits().Name, Hosts: map[string]domain.Host{"local": {Address: "127.0.0.1", Capacity: domain.Capacity{CPUs: 1, MemoryMiB: 1}}}}
+	first, err := e.PutCluster(ctx, domain.ClusterDocument{Spec: spec})
+	must(t, err)
+	if first.Revision != 1 {
+		t.Errorf("the first write made revision %d", first.Revision)
+	}
+	if _, err := e.PutCluster(ctx, domain.ClusterDocument{Spec: spec}); !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("a write that expects nothing, over a document: %v, not ErrConflict", err)
+	}
+
+	if _, err := e.Group(ctx, h.group); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a group that is not there: %v, not ErrNotFound", err)
+	}
+	doc, err := e.PutGroup(ctx, domain.GroupDocument{Spec: domain.Group{Cluster: h.lab, Name: h.group}, Counts: map[string]int{"worker": 2}})
+	must(t, err)
+	stored, err := e.Group(ctx, h.group)
+	must(t, err)
+	if stored.Revision != doc.Revision || stored.Counts["worker"] != 2 || stored.Version != domain.DocumentVersion {
+		t.Errorf("stored %+v, read %+v", doc, stored)
+	}
+	groups, err := e.Groups(ctx)
+	must(t, err)
+	if len(groups) != 1 || groups[h.group].Revision != doc.Revision {
+		t.Errorf("the groups are %+v", groups)
+	}
+
+	// Of several writers on top of one revision, one wins.
+	var wins, conflicts int
+	var mutex sync.Mutex
+	var writers sync.WaitGroup
+	for range 10 {
+		writers.Go(func() {
+			_, err := e.PutGroup(ctx, doc)
+			mutex.Lock()
+			defer mutex.Unlock()
+			switch {
+			case err == nil:
+				wins++
+			case errors.Is(err, engine.ErrConflict):
+				conflicts++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	if wins != 1 || conflicts != 9 {
+		t.Errorf("of 10 writers on top of one revision %d won and %d got a conflict", wins, conflicts)
+	}
+
+	must(t, e.DeleteGroup(ctx, h.group))
+	must(t, e.DeleteGroup(ctx, h.group))
+	if _, err := e.Group(ctx, h.group); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a deleted group: %v, not ErrNotFound", err)
+	}
+	must(t, e.DeleteCluster(ctx))
+	if _, err := e.Cluster(ctx); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
+	}
+}
+
+func testLocks(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	ctx := t.Context()
+	holder := engine.Holder{Who: "ada@engine", Process: 4711, Operation: "apply of group job"}
+	release, err := e.Lock(ctx, "group job", holder)
+	must(t, err)
+	_, err = e.Lock(ctx, "group job", engine.Holder{Who: "bob"})
+	var locked *engine.LockedError
+	if !errors.As(err, &locked) || locked.Holder.Who != holder.Who || locked.Holder.Process != holder.Process {
+		t.Errorf("a lock that is held: %v", err)
+	}
+	other, err := e.Lock(ctx, "group other", engine.Holder{Who: "bob"})
+	must(t, err)
+	must(t, other())
+	must(t, release())
+	again, err := e.Lock(ctx, "group job", engine.Holder{Who: "bob"})
+	must(t, err)
+	must(t, again())
+}

@@ -1,0 +1,192 @@
+// Package enginetest is the conformance suite: what every engine must do, shown on the real thing.
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Harness is what the suite needs from an engine's own tests.
+type Harness struct {
+	// Open returns the engine on a fresh cluster of this name that is not stored yet. It cleans up at the end of the test.
+	Open func(t *testing.T, cluster string) engine.Engine
+	// Shared says that the clusters of all tests are on the same hosts: they get names of their own, and run in parallel.
+	Shared bool
+	// Cluster returns the specification of a cluster of this name.
+	Cluster func(name string) domain.Cluster
+	// Host is the name of a host of such a cluster.
+	Host string
+	// StartsWithin is within which time a few members run that were started.
+	StartsWithin time.Duration
+	// Template returns what a member runs that takes these steps, see the command "member" beside this package.
+	Template func(steps ...string) domain.Template
+	// Scratch returns a path for the steps "once" where the members of the host can make a file.
+	Scratch func(t *testing.T) string
+	// Foreign puts something next to the cluster's members that is not Trainyard's, and returns a function that tells
+	// whether it is still untouched.
+	Foreign func(t *testing.T, e engine.Engine) (untouched func() error)
+	// Alive returns how many processes of a group's members are alive, wherever they come from.
+	Alive func(t *testing.T, e engine.Engine, group string) int
+
+	// lab and group are the names of the cluster and of the group under test.
+	lab, group string
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	number := 1
+	for name, test := range map[string]func(*testing.T, Harness){
+		"documents":              testDocuments,
+		"locks":                  testLocks,
+		"create and observe":     testCreate,
+		"nothing before start":   testStaged,
+		"repeat a start":         testRepeat,
+		"change one member":      testChange,
+		"grow and shrink":        testGrowShrink,
+		"complete":               testComplete,
+		"fail":                   testFail,
+		"restart by rule":        testRestart,
+		"stop":                   testStop,
+		"remove a whole tree":    testRemoveTree,
+		"logs":                   testLogs,
+		"events":                 testEvents,
+		"foreign things":         testForeign,
+		"usage":                  testUsage,
+		"apply after each death": testApplyAfterDeath,
+		"revert after death":     testRevertAfterDeath,
+		"destroy after death":    testDestroyAfterDeath,
+		"destroy nothing":        testDestroyNothing,
+		"delete with members":    testDeleteWithMembers,
+		"the controller":         testController,
+
+		"interchangeable members":             testInterchangeable,
+		"interchangeable members that end":    testInterchangeableEnd,
+		"interchangeable members after death": testInterchangeableAfterDeath,
+		"update in turns":                     testUpdateInTurns,
+	} {
+		own := h
+		own.lab, own.group = "lab", "job"
+		if h.Shared {
+			own.lab, own.group = fmt.Sprint("lab", number), fmt.Sprint("job", number)
+			number++
+		}
+		t.Run(name, func(t *testing.T) {
+			if h.Shared {
+				t.Parallel()
+			}
+			test(t, own)
+		})
+	}
+}
+
+// patience bounds how long the suite waits for something that should happen by itself.
+const patience = 60 * time.Second
+
+// cluster forms and stores a cluster, and starts its controller.
+func (h Harness) cluster(t *testing.T) engine.Engine {
+	t.Helper()
+	e := h.Open(t, h.lab)
+	spec, problems, err := e.Complete(t.Context(), h.Cluster(h.lab))
+	must(t, err)
+	must(t, problems.Err())
+	spec, err = e.Form(t.Context(), spec)
+	must(t, err)
+	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	must(t, err)
+	must(t, e.StartController(t.Context()))
+	return e
+}
+
+// memberName returns the name of a worker of the group.
+func (h Harness) memberName(index int) string { return domain.MemberName(h.group, "worker", index) }
+
+// member returns the specification of a member of the group h.group that takes these steps.
+func (h Harness) member(index int, steps ...string) domain.MemberSpec {
+	runs := h.Template(steps...)
+	return domain.MemberSpec{
+		Cluster: h.lab, Group: h.group, Role: "worker", Index: index, Name: h.memberName(index),
+		Host: h.Host, Address: fmt.Sprintf("127.0.0.1:%d", 9000+index), Hash: "first", Run: 1,
+		Image: runs.Image, Command: runs.Command, Args: runs.Args, Mounts: runs.Mounts,
+		Restart:     domain.Role{}.RestartRule(),
+		GracePeriod: domain.DefaultGracePeriod,
+	}
+}
+
+// start stages members and starts them.
+func start(t *testing.T, e engine.Engine, specs ...domain.MemberSpec) {
+	t.Helper()
+	must(t, e.Stage(t.Context(), specs))
+	run := 0
+	for _, spec := range specs {
+		run = max(run, spec.Run)
+	}
+	must(t, e.Start(t.Context(), specs[0].Group, run))
+}
+
+// await returns the observed members of the group h.group once they are as they should be.
+func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]domain.Observed) bool) []domain.Observed {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := e.Watch(ctx)
+	must(t, err)
+	for {
+		observed, err := e.Observe(ctx, h.group)
+		must(t, err)
+		if as(observed) {
+			return observed
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited for %s in vain; the members are %+v", what, observed)
+		case <-events:
+		}
+	}
+}
+
+// awaitStates waits for the members to be just these, in the order of their names.
+func (h Harness) awaitStates(t *testing.T, e engine.Engine, states ...domain.State) []domain.Observed {
+	t.Helper()
+	return h.await(t, e, fmt.Sprint(states), func(observed []domain.Observed) bool {
+		var found []domain.State
+		for _, o := range observed {
+			found = append(found, o.State)
+		}
+		return slices.Equal(found, states)
+	})
+}
+
+// eventually waits for what no event of the engine tells of: what members do by themselves.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	deadline := time.After(patience)
+	for !holds() {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatalf("waited for %s in vain", what)
+		}
+	}
+}
+
+// awaitAlive waits for the members' processes to be just so many. A member counts as running from the start
+// of what runs its command, which may take an instant to appear.
+func (h Harness) awaitAlive(t *testing.T, e engine.Engine, want int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d processes", want), func() bool { return h.Alive(t, e, h.group) == want })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,92 @@
+// Command member is what the members of the conformance suite run: its arguments say step by step how it behaves.
+//
+//	print:<text>       writes a line
+//	environment:<name> writes the value of a variable
+//	file:<path>        writes the permissions of a file and its content, quoted
+//	child              starts a copy of itself in a session of its own that waits for ever
+//	ignore             ignores the stop signal from here on
+//	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
+//	until:<file>       waits until the file is there
+//	wait               waits until it is told to stop, and exits with 0
+//	exit:<code>        exits
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// look is how often a member looks for a file that it waits for.
+	look = 20 * time.Millisecond
+	// exitInterrupted is what a shell makes of an end by SIGTERM.
+	exitInterrupted = 128 + int(syscall.SIGTERM)
+)
+
+func main() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	for _, step := range os.Args[1:] {
+		verb, operand, _ := strings.Cut(step, ":")
+		switch verb {
+		case "print":
+			fmt.Fprintln(os.Stdout, operand)
+		case "environment":
+			fmt.Fprintln(os.Stdout, os.Getenv(operand))
+		case "file":
+			info, errInfo := os.Stat(operand)
+			content, err := os.ReadFile(operand)
+			if err := errors.Join(errInfo, err); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Fprintf(os.Stdout, "%s %o %q\n", operand, info.Mode().Perm(), content)
+		case "child":
+			child := exec.Command(os.Args[0], "ignore", "wait")
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := child.Start(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Fprintln(os.Stdout, "child", child.Process.Pid)
+		case "ignore":
+			signal.Ignore(syscall.SIGTERM)
+			stop = make(chan os.Signal)
+		case "once":
+			if _, err := os.Stat(operand); err != nil {
+				if err := os.WriteFile(operand, nil, 0o600); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+				os.Exit(137)
+			}
+		case "until":
+			for _, err := os.Stat(operand); err != nil; _, err = os.Stat(operand) {
+				select {
+				case <-time.After(look):
+				case <-stop:
+					os.Exit(exitInterrupted)
+				}
+			}
+		case "wait":
+			<-stop
+			fmt.Fprintln(os.Stdout, "told to stop")
+			os.Exit(0)
+		case "exit":
+			code, err := strconv.Atoi(operand)
+			if err != nil {
+				code = 1
+			}
+			os.Exit(code)
+		default:
+			fmt.Fprintf(os.Stderr, "unknown step %q\n", step)
+			os.Exit(2)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package enginetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+func testCreate(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	spec := h.member(0, "wait")
+	start(t, e, spec, h.member(1, "wait"))
+	observed := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
+	o := observed[0]
+	if o.Name != spec.Name || o.Group != h.group || o.Role != "worker" || o.Index != 0 || o.Host != spec.Host ||
+		o.Address != spec.Address || o.Hash != spec.Hash || o.Run != spec.Run || o.StartedAt == nil || o.FinishedAt != nil {
+		t.Errorf("observed %+v, started from %+v", o, spec)
+	}
+	all, err := e.Observe(t.Context(), "")
+	must(t, err)
+	if len(all) != 2 {
+		t.Errorf("all members of the cluster are %v", all)
+	}
+	if others, err := e.Observe(t.Context(), "other"); err != nil || len(others) != 0 {
+		t.Errorf("the members of another group are %v (%v)", others, err)
+	}
+}
+
+func testStaged(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	must(t, e.Stage(t.Context(), []domain.MemberSpec{h.member(0, "wait"), h.member(1, "wait")}))
+	observed, err := e.Observe(t.Context(), h.group)
+	must(t, err)
+	for _, o := range observed {
+		if o.State != domain.StatePending || o.Hash == "first" {
+			t.Errorf("a member that is only staged is observed as %+v", o)
+		}
+	}
+	if n := h.Alive(t, e, h.group); n != 0 {
+		t.Errorf("%d processes run before the start", n)
+	}
+	// A start of an earlier run is not theirs.
+	must(t, e.Start(t.Context(), h.group, 0))
+	must(t, e.Start(t.Context(), h.group, 1))
+	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
+	// What is staged over a member that runs leaves it as it is, and goes with it.
+	changed := h.member(0, "wait")
+	changed.Hash, changed.Run = "second", 2
+	must(t, e.Stage(t.Context(), []domain.MemberSpec{changed}))
+	if o := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)[0]; o.Hash != "first" {
+		t.Errorf("a member restarted without a start: %+v", o)
+	}
+	must(t, e.Remove(t.Context(), []string{changed.Name}))
+	h.awaitStates(t, e, domain.StateRunning)
+}
+
+func testChange(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "print:old", "wait"), h.member(1, "wait"))
+	before := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
+	changed := h.member(0, "print:new", "wait")
+	changed.Hash, changed.Run = "second", 2
+	start(t, e, changed)
+	after := h.await(t, e, "the new specification", func(observed []domain.Observed) bool {
+		return len(observed) == 2 && observed[0].Hash == "second" && observed[0].State == domain.StateRunning
+	})
+	if !after[1].StartedAt.Equal(*before[1].StartedAt) {
+		t.Error("a member that did not change was restarted")
+	}
+	if after[0].Restarts != 0 {
+		t.Errorf("a change counted as %d restarts", after[0].Restarts)
+	}
+	eventually(t, "the new output", func() bool {
+		lines, err := e.Logs(t.Context(), changed.Name, engine.LogOptions{})
+		must(t, err)
+		return slices.Contains(lines, "new")
+	})
+	h.awaitAlive(t, e, 2)
+}
+
+// testRepeat repeats what was done, as a caller does that died before it could know.
+func testRepeat(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "wait"))
+	first := h.awaitStates(t, e, domain.StateRunning)[0]
+	start(t, e, h.member(0, "wait"))
+	// A member that is started later shows that the first was dealt with.
+	start(t, e, h.member(1, "wait"))
+	if again := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)[0]; !again.StartedAt.Equal(*first.StartedAt) {
+		t.Error("a member whose specification did not change was started again")
+	}
+	h.awaitAlive(t, e, 2)
+}
+
+func testGrowShrink(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "wait"))
+	h.awaitStates(t, e, domain.StateRunning)
+	start(t, e, h.member(1, "wait"), h.member(2, "wait"))
+	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning, domain.StateRunning)
+	must(t, e.Remove(t.Context(), []string{h.memberName(1), h.memberName(2)}))
+	if left := h.awaitStates(t, e, domain.StateRunning); left[0].Index != 0 {
+		t.Errorf("left is %v", left[0])
+	}
+	must(t, e.Remove(t.Context(), []string{h.memberName(1)}))
+	h.awaitAlive(t, e, 1)
+}
+
+func testComplete(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "print:done", "exit:0"))
+	o := h.awaitStates(t, e, domain.StateCompleted)[0]
+	if o.ExitCode == nil || *o.ExitCode != 0 || o.FinishedAt == nil || o.Restarts != 0 || o.LastError != "" {
+		t.Errorf("a completed member is %+v", o)
+	}
+	// Neither another start nor a request to stop changes that.
+	must(t, e.Start(t.Context(), h.group, 1))
+	must(t, e.Stop(t.Context(), []string{o.Name}, domain.StopCompleted))
+	start(t, e, h.member(1, "exit:0"))
+	again := h.awaitStates(t, e, domain.StateCompleted, domain.StateCompleted)[0]
+	if !again.StartedAt.Equal(*o.StartedAt) {
+		t.Error("a completed member was started again")
+	}
+}
+
+func testFail(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	never := h.member(1, "exit:137")
+	never.Restart.Condition = domain.RestartNever
+	absent := h.member(2)
+	absent.Command = []string{"/no/such/program"}
+	start(t, e, h.member(0, "print:it broke", "exit:3"), never, absent)
+	observed := h.awaitStates(t, e, domain.StateFailed, domain.StateFailed, domain.StateFailed)
+	for i, want := range []int{3, 137, 127} {
+		o := observed[i]
+		if o.ExitCode == nil || *o.ExitCode != want || o.LastError == "" || o.Restarts != 0 {
+			t.Errorf("a member that failed with %d is %+v", want, o)
+		}
+	}
+	if lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{}); err != nil || !slices.Contains(lines, "it broke") {
+		t.Errorf("the log of a failed member is %q (%v)", lines, err)
+	}
+}
+
+func testRestart(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	quick := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Millisecond), Final: domain.DefaultFinalExitCodes}
+	recovers := h.member(0, "once:"+h.Scratch(t), "exit:0")
+	recovers.Restart = quick
+	exhausts := h.member(1, "exit:139")
+	exhausts.Restart = quick
+	always := h.member(2, "exit:0")
+	always.Restart = domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(time.Millisecond)}
+	start(t, e, recovers, exhausts, always)
+	observed := h.await(t, e, "the restarts", func(observed []domain.Observed) bool {
+		return len(observed) == 3 && observed[0].State == domain.StateCompleted &&
+			observed[1].State == domain.StateFailed && observed[2].Restarts >= 2
+	})
+	if observed[0].Restarts != 1 {
+		t.Errorf("a member that failed once was restarted %d times", observed[0].Restarts)
+	}
+	if observed[1].Restarts != 2 || !strings.Contains(observed[1].LastError, "2 restarts") {
+		t.Errorf("a member with two attempts is %+v", observed[1])
+	}
+}
+
+func testStop(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "print:here", "wait"), h.member(1, "wait"))
+	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
+	eventually(t, "the member's first line", func() bool {
+		lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{})
+		must(t, err)
+		return len(lines) == 1
+	})
+	must(t, e.Stop(t.Context(), []string{h.memberName(0)}, domain.StopCompleted))
+	o := h.awaitStates(t, e, domain.StateStopped, domain.StateRunning)[0]
+	if o.StopReason != domain.StopCompleted || o.FinishedAt == nil {
+		t.Errorf("a stopped member is %+v", o)
+	}
+	lines, err := e.Logs(t.Context(), o.Name, engine.LogOptions{})
+	must(t, err)
+	if !slices.Equal(lines, []string{"here", "told to stop"}) {
+		t.Errorf("the log of a stopped member is %q", lines)
+	}
+	// A new run starts it again.
+	again := h.member(0, "wait")
+	again.Run = 2
+	start(t, e, again)
+	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
+}
+
+func testRemoveTree(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	stubborn := h.member(0, "child", "ignore", "wait")
+	stubborn.GracePeriod = domain.Duration(50 * time.Millisecond)
+	start(t, e, stubborn)
+	h.awaitAlive(t, e, 2)
+	must(t, e.Remove(t.Context(), []string{stubborn.Name}))
+	h.awaitStates(t, e)
+	if n := h.Alive(t, e, h.group); n != 0 {
+		t.Errorf("%d processes outlived their member", n)
+	}
+	if _, err := e.Logs(t.Context(), stubborn.Name, engine.LogOptions{}); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("the log of a removed member: %v, not ErrNotFound", err)
+	}
+	// A command that ends takes along what it left behind.
+	start(t, e, h.member(1, "child", "exit:0"))
+	h.awaitStates(t, e, domain.StateCompleted)
+	if n := h.Alive(t, e, h.group); n != 0 {
+		t.Errorf("%d processes outlived a completed member", n)
+	}
+}
+
+func testLogs(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "print:one", "print:two", "print:three", "exit:0"), h.member(1, "exit:0"))
+	h.awaitStates(t, e, domain.StateCompleted, domain.StateCompleted)
+	for _, c := range []struct {
+		member  string
+		options engine.LogOptions
+		want    []string
+	}{
+		{h.memberName(0), engine.LogOptions{}, []string{"one", "two", "three"}},
+		{h.memberName(0), engine.LogOptions{Tail: 2}, []string{"two", "three"}},
+		{h.memberName(0), engine.LogOptions{Since: time.Now().Add(-time.Hour)}, []string{"one", "two", "three"}},
+		{h.memberName(1), engine.LogOptions{}, nil},
+	} {
+		lines, err := e.Logs(t.Context(), c.member, c.options)
+		must(t, err)
+		if !slices.Equal(lines, c.want) {
+			t.Errorf("the log of %s with %+v is %q, not %q", c.member, c.options, lines, c.want)
+		}
+	}
+	if _, err := e.Logs(t.Context(), h.memberName(9), engine.LogOptions{}); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("the log of no member: %v, not ErrNotFound", err)
+	}
+}
+
+func testEvents(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	events, err := e.Watch(t.Context())
+	must(t, err)
+	start(t, e, h.member(0, "exit:0"))
+	deadline := time.After(patience)
+	for {
+		select {
+		case _, open := <-events:
+			if !open {
+				t.Fatal("the stream of events ended")
+			}
+		case <-deadline:
+			t.Fatal("no event told of a member's end")
+		}
+		observed, err := e.Observe(t.Context(), h.group)
+		must(t, err)
+		if len(observed) == 1 && observed[0].State == domain.StateCompleted {
+			return
+		}
+	}
+}
+
+func testForeign(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	untouched := h.Foreign(t, e)
+	start(t, e, h.member(0, "wait"))
+	h.awaitStates(t, e, domain.StateRunning)
+	must(t, e.Remove(t.Context(), []string{h.memberName(0)}))
+	h.awaitStates(t, e)
+	must(t, e.DeleteCluster(t.Context()))
+	must(t, untouched())
+}
+
+func testUsage(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	start(t, e, h.member(0, "wait"), h.member(1, "exit:0"))
+	h.awaitStates(t, e, domain.StateRunning, domain.StateCompleted)
+	usage, err := e.Usage(t.Context())
+	must(t, err)
+	if len(usage.Hosts) == 0 {
+		t.Error("there is no host")
+	}
+	for name, host := range usage.Hosts {
+		if host.CPUs == nil || host.MemoryMiB == nil || *host.MemoryMiB <= 0 || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
+			t.Errorf("host %s uses %+v", name, host)
+		}
+	}
+	if m := usage.Members[h.memberName(0)]; m.MemoryMiB == nil || *m.MemoryMiB <= 0 || m.CPUs == nil || m.SampledAt.IsZero() {
+		t.Errorf("a member that runs uses %+v", m)
+	}
+	if m := usage.Members[h.memberName(1)]; m.MemoryMiB != nil || m.CPUs != nil || m.Reason == "" {
+		t.Errorf("a member that ended uses %+v", m)
+	}
+}

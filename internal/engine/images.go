@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ImageStore is implemented by engines whose hosts keep images to run members from.
+type ImageStore interface {
+	// FindImage returns the images that the hosts of the cluster have under a name, by host; hosts without one are left out. A
+	// cluster that is not there is [ErrNotFound]; a host that can't be looked at is an error.
+	FindImage(ctx context.Context, name string) (map[string]Image, error)
+	// ProvideImage sees to it that all hosts of the cluster have an image under its name, the same one, and returns it as
+	// they have it. A host that has another under that name is an [*ImageTakenError], unless the image replaces that; then nothing
+	// was changed on any host.
+	ProvideImage(ctx context.Context, spec ImageSpec) (map[string]Image, error)
+	// RemoveImage takes the name away from an image on the hosts that have it, and with its last name the image. It returns by
+	// host why the name was left: it is in use there, or another image's.
+	RemoveImage(ctx context.Context, name, id string) (left map[string]string, err error)
+}
+
+// Image is an image as a host has it.
+type Image struct {
+	// ID is the host's ID of the image: "sha256:" and 64 hexadecimal digits.
+	ID string
+	// Digests are the image's names with the digests that registries have it under, where it came from one.
+	Digests []string
+	// Source is the digest of what Trainyard built it from for this cluster; empty for other images.
+	Source string
+}
+
+// Is tells whether it is the image with an ID, or with one of its names with a digest.
+func (i Image) Is(id string) bool { return i.ID == id || slices.Contains(i.Digests, id) }
+
+// ImageSpec is an image that hosts should have. It is loaded from an archive or built; where neither is given, it is pulled.
+type ImageSpec struct {
+	Name string
+	// ID is what [ImageID] will return of it, where that is known.
+	ID string
+	// Archive reads the image, whose ID has to be known, as a docker-archive without references. It is called once a host.
+	Archive func() (io.ReadCloser, error)
+	Build   *ImageBuild
+	// Replaces are the images, by host, that may lose the name to this one: as IDs, or names with digests.
+	Replaces map[string]string
+}
+
+// ImageBuild is how an image is built on a host.
+type ImageBuild struct {
+	// Context reads the folder that the Dockerfile copies from as a tar archive, and Dockerfile is its path in there.
+	Context    func() (io.ReadCloser, error)
+	Dockerfile string
+	// Target is the stage that is built, empty for the last, and Args are the values of ARG instructions.
+	Target string
+	Args   map[string]string
+	// Source is the digest of all that. What was built from the same is not built again.
+	Source string
+}
+
+// ImageTakenError is returned for a name that hosts have for other images.
+type ImageTakenError struct {
+	Name string
+	// Wanted is what should have the name; empty where that is not known yet.
+	Wanted string
+	// Taken are the IDs of what has it, by host.
+	Taken map[string]string
+}
+
+// Error names the hosts and the images.
+func (e *ImageTakenError) Error() string {
+	wanted := "the image"
+	if e.Wanted != "" {
+		wanted = e.Wanted
+	}
+	return fmt.Sprintf("%q is the name of another image already: %s. Nothing was changed. Give %s another name or tag, or remove what has it (docker image rm %s), and apply again",
+		e.Name, listImages(e.Taken), wanted, e.Name)
+}
+
+// listImages says which images hosts have.
+func listImages(ids map[string]string) string {
+	var hosts []string
+	for _, host := range slices.Sorted(maps.Keys(ids)) {
+		hosts = append(hosts, fmt.Sprintf("host %s has %s", host, ids[host]))
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// ImageID returns what an image is on all hosts that have it: its ID, or, where hosts of several platforms have images of their own,
+// the name with a digest that they all came from. Hosts with different images are an error.
+func ImageID(name string, found map[string]Image) (string, error) {
+	ids, digests := map[string]bool{}, map[string]int{}
+	for _, image := range found {
+		ids[image.ID] = true
+		for _, digest := range image.Digests {
+			digests[digest]++
+		}
+	}
+	if len(ids) == 1 {
+		for id := range ids {
+			return id, nil
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(digests)) {
+		if digests[digest] == len(found) {
+			return digest, nil
+		}
+	}
+	all := map[string]string{}
+	for host, image := range found {
+		all[host] = image.ID
+	}
+	return "", fmt.Errorf("the hosts have different images under the name %q: %s. Remove those that are not meant (docker image rm %s), and apply again",
+		name, listImages(all), name)
+}
+
+// Images returns the store of an engine's images, or an error where its hosts keep none.
+func Images(e Engine) (ImageStore, error) {
+	if i, ok := e.(intercepted); ok {
+		store, err := Images(i.Engine)
+		if err != nil {
+			return nil, err
+		}
+		return interceptedImages{store, i}, nil
+	}
+	store, ok := e.(ImageStore)
+	if !ok {
+		return nil, fmt.Errorf("the engine %q runs no images: use a cluster of another engine", e.Traits().Name)
+	}
+	return store, nil
+}
+
+// interceptedImages is the store of an engine whose calls are intercepted.
+type interceptedImages struct {
+	store ImageStore
+	intercepted
+}
+
+func (i interceptedImages) FindImage(ctx context.Context, name string) (map[string]Image, error) {
+	return through(ctx, i.intercepted, "FindImage", func() (map[string]Image, error) { return i.store.FindImage(ctx, name) })
+}
+
+func (i interceptedImages) ProvideImage(ctx context.Context, spec ImageSpec) (map[string]Image, error) {
+	return through(ctx, i.intercepted, "ProvideImage", func() (map[string]Image, error) { return i.store.ProvideImage(ctx, spec) })
+}
+
+func (i interceptedImages) RemoveImage(ctx context.Context, name, id string) (map[string]string, error) {
+	return through(ctx, i.intercepted, "RemoveImage", func() (map[string]string, error) { return i.store.RemoveImage(ctx, name, id) })
+}

@@ -1,0 +1,394 @@
+package process_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+)
+
+func TestKilledMemberIsRestarted(t *testing.T) {
+	for name, victim := range map[string]func(l lab) int{
+		"the command": func(l lab) int { return l.command("job-ps-0") },
+		"its shell":   func(l lab) int { return l.state("job-ps-0").PID },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.must(l.Update(t.Context(), l.job("wait")))
+			l.command("job-ps-0")
+			l.kill(victim(l))
+			l.eventually("the restart", func() bool {
+				o := l.member("job-ps-0")
+				return o.State == domain.StateRunning && o.Restarts == 1
+			})
+			l.command("job-ps-0")
+			if n := acctest.Alive(t, l.dir, acctest.Build(t, acctest.Member)); n != 2 {
+				t.Errorf("%d processes run for 2 members", n)
+			}
+			if o := l.member("job-chief-0"); o.Restarts != 0 {
+				t.Errorf("the other member was restarted: %+v", o)
+			}
+		})
+	}
+}
+
+func TestKilledSupervisorIsReplaced(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	pid := l.command("job-ps-0")
+	before := l.supervisor(0)
+	l.kill(before)
+	l.supervisor(before) // the controller sees to that
+	if again := l.command("job-ps-0"); again != pid {
+		t.Errorf("the member's process was %d and is %d", pid, again)
+	}
+	// The successor sees the end of what it did not start.
+	l.must(unix.Kill(l.command("job-chief-0"), unix.SIGTERM))
+	l.awaitState("job-chief-0", domain.StateCompleted)
+	l.awaitState("job-ps-0", domain.StateStopped)
+}
+
+func TestNothingIsLostWithoutAnybody(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	chief, ps := l.command("job-chief-0"), l.command("job-ps-0")
+	supervisor, controller := l.supervisor(0), l.controller(0)
+	l.must(unix.Kill(supervisor, unix.SIGSTOP)) // neither may bring the other back
+	l.kill(controller)
+	l.kill(supervisor)
+	l.must(unix.Kill(chief, unix.SIGTERM))
+	exit := l.files.Exit("job-chief-0", l.state("job-chief-0").Instance)
+	l.eventually("the exit code", func() bool {
+		code, err := os.ReadFile(exit)
+		return err == nil && len(code) > 0
+	})
+
+	o := l.awaitState("job-chief-0", domain.StateCompleted) // a look brings the supervisor back
+	if o.ExitCode == nil || *o.ExitCode != 0 || o.Restarts != 0 {
+		t.Errorf("a member that completed unattended is %+v", o)
+	}
+	l.controller(controller)
+	l.awaitState("job-ps-0", domain.StateStopped)
+	if _, err := proctree.Lookup(ps); !errors.Is(err, proctree.ErrGone) {
+		t.Errorf("the parameter server's process is still there (%v)", err)
+	}
+}
+
+func TestMembersComeBackAfterReboot(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	l.must(unix.Kill(l.supervisor(0), unix.SIGSTOP))
+	supervisor := l.supervisor(0)
+	l.kill(l.controller(0))
+	for _, member := range []string{"job-chief-0", "job-ps-0", "trainyard-controller"} {
+		state := l.state(member)
+		if pid := l.child(state); pid != 0 {
+			l.kill(pid)
+		}
+		l.must(unix.Kill(state.PID, unix.SIGKILL))
+		l.must(os.RemoveAll(l.files.Exit(member, state.Instance)))
+		state.Boot = "the boot before"
+		l.must(statedir.Write(l.files.Document(statedir.States, member), state, statedir.Volatile))
+	}
+	l.kill(supervisor)
+
+	l.eventually("the members to run again", func() bool {
+		o := l.member("job-ps-0")
+		return o.State == domain.StateRunning && strings.Contains(o.LastError, "the machine was restarted")
+	})
+	if o := l.awaitState("job-chief-0", domain.StateRunning); o.Restarts != 0 {
+		t.Errorf("the reboot counted as an attempt: %+v", o)
+	}
+}
+
+func TestKilledControllerIsReplaced(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	before := l.controller(0)
+	l.kill(before)
+	l.controller(before)
+	l.must(unix.Kill(l.command("job-chief-0"), unix.SIGTERM))
+	l.awaitState("job-ps-0", domain.StateStopped)
+}
+
+func TestUpgradeReplacesResidents(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	pid, supervisor, controller := l.command("job-ps-0"), l.supervisor(0), l.controller(0)
+
+	program := acctest.BuildVersion(t, "9.9.9")
+	next, err := process.Open("lab", engine.Settings{StateDir: l.dir}, process.Program{File: program, Version: "9.9.9"})
+	l.must(err)
+	l.must(next.StartController(t.Context()))
+	for what, resident := range map[string]int{"supervisor": l.supervisor(supervisor), "controller": l.controller(controller)} {
+		if file, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(resident), "exe")); err != nil || file != program {
+			t.Errorf("the %s runs from %s, not from %s (%v)", what, file, program, err)
+		}
+	}
+	if again := l.command("job-ps-0"); again != pid {
+		t.Errorf("a member's process was %d and is %d", pid, again)
+	}
+	if o := l.member("job-ps-0"); o.State != domain.StateRunning || o.Restarts != 0 {
+		t.Errorf("a member after the upgrade is %+v", o)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("limits are enforced by control groups, which an ordinary user may not have been given")
+	}
+	l := newLab(t)
+	job := l.job()
+	chief := job.Roles["chief"]
+	chief.Template.Command = []string{"/bin/sh", "-c", "x=x; while :; do x=$x$x; done"}
+	chief.Resources.MemoryMiB = 32
+	chief.Restart = domain.Restart{Condition: domain.RestartNever}
+	job.Roles["chief"] = chief
+	job.WaitFor = domain.WaitCompleted
+	err := l.Update(t.Context(), job)
+	if err == nil || !strings.Contains(err.Error(), "out of memory: its limit is 32 MiB") {
+		t.Errorf("a member over its limit: %v", err)
+	}
+}
+
+func TestCorruptDocuments(t *testing.T) {
+	for name, path := range map[string]func(l lab) string{
+		"cluster": func(l lab) string { return l.files.ClusterDocument() },
+		"group":   func(l lab) string { return l.files.Document(statedir.Groups, "job") },
+		"state":   func(l lab) string { return l.files.Document(statedir.States, "job-ps-0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.must(l.Update(t.Context(), l.job("wait")))
+			pid := l.command("job-ps-0")
+			file := path(l)
+			before, err := os.ReadFile(file)
+			l.must(err)
+			l.must(os.WriteFile(file, []byte(`{"version":`), 0o600))
+			for what, err := range map[string]error{
+				"Read":    func() error { _, err := l.Read(t.Context(), "job"); return err }(),
+				"Update":  l.Update(t.Context(), l.job("print:changed", "wait")),
+				"Destroy": l.destroyUnlessCluster(name),
+			} {
+				if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt || !strings.Contains(err.Error(), file) {
+					t.Errorf("%s with a corrupt document: %v", what, err)
+				}
+			}
+			if _, err := proctree.Lookup(pid); err != nil {
+				t.Errorf("a member was lost over it: %v", err)
+			}
+			l.must(os.WriteFile(file, before, 0o600))
+			l.must(l.Update(t.Context(), l.job("wait")))
+		})
+	}
+}
+
+// destroyUnlessCluster destroys the group; where the cluster's document is corrupt, that can be done without it.
+func (l lab) destroyUnlessCluster(corrupt string) error {
+	if corrupt == "cluster" {
+		_, err := l.Cluster(l.Context())
+		return err
+	}
+	return l.Destroy(l.Context(), "job")
+}
+
+func TestCorruptStateStartsNobodyTwice(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	pid := l.command("job-ps-0")
+	file := l.files.Document(statedir.States, "job-ps-0")
+	l.must(os.WriteFile(file, []byte("{"), 0o600))
+	before := l.supervisor(0)
+	l.kill(before)
+	l.supervisor(before)
+	member := acctest.Build(t, acctest.Member)
+	alone := func() {
+		t.Helper()
+		if n := acctest.Alive(t, l.dir, member); n != 2 {
+			t.Errorf("%d processes run for 2 members", n)
+		}
+	}
+	alone()
+	if _, err := proctree.Lookup(pid); err != nil {
+		t.Errorf("the member of a corrupt state: %v", err)
+	}
+
+	// Moved away, as the error advises: what runs is found, and replaced.
+	l.must(os.Remove(file))
+	l.eventually("the state to be written anew", func() bool {
+		_, err := os.Stat(file)
+		return err == nil && l.member("job-ps-0").State == domain.StateRunning
+	})
+	l.eventually("the member's process to be replaced", func() bool {
+		_, err := proctree.Lookup(pid)
+		return errors.Is(err, proctree.ErrGone)
+	})
+	l.eventually("the new process", func() bool { return acctest.Alive(t, l.dir, member) == 2 })
+	alone()
+}
+
+func TestGroupWithoutCluster(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	document, err := os.ReadFile(l.files.ClusterDocument())
+	l.must(err)
+	l.must(os.Remove(l.files.ClusterDocument()))
+	if _, err := l.Read(t.Context(), "job"); err == nil || errors.Is(err, engine.ErrNotFound) || !strings.Contains(err.Error(), "-target") {
+		t.Errorf("a group without the document of its cluster: %v", err)
+	}
+	l.must(os.WriteFile(l.files.ClusterDocument(), document, 0o600))
+}
+
+func TestWaitBringsResidentsBack(t *testing.T) {
+	l := newLab(t)
+	job := l.job("wait")
+	job.WaitFor = domain.WaitCompleted
+	ended := make(chan error, 1)
+	go func() { ended <- l.Update(t.Context(), job) }()
+	l.eventually("the members", func() bool {
+		_, err := statedir.Read[statedir.State](l.files.Document(statedir.States, "job-chief-0"))
+		return err == nil
+	})
+	chief := l.command("job-chief-0")
+	l.command("job-ps-0")
+	l.awaitApplied()
+	supervisor, controller := l.supervisor(0), l.controller(0)
+	l.must(unix.Kill(supervisor, unix.SIGSTOP))
+	l.kill(controller)
+	l.kill(supervisor)
+	l.must(unix.Kill(chief, unix.SIGTERM))
+	if err := <-ended; err != nil {
+		t.Errorf("a wait without anybody to see to the cluster: %v", err)
+	}
+}
+
+// awaitApplied waits until the apply has come to where it only waits.
+func (l lab) awaitApplied() {
+	l.Helper()
+	l.eventually("the apply to wait for the completion", func() bool {
+		doc, err := l.Group(l.Context(), "job")
+		l.must(err)
+		return !doc.Applying
+	})
+}
+
+func TestLogsAreKeptBesideCrashes(t *testing.T) {
+	l := newLab(t)
+	job := l.job("wait")
+	job.RestartScope = domain.ScopeMember
+	ps, unlimited, often := job.Roles["ps"], 0, domain.Duration(200*time.Millisecond)
+	ps.Template.Command = append(ps.Template.Command[:2:2], "exit:0")
+	ps.Restart = domain.Restart{Condition: domain.RestartAlways, MaxAttempts: &unlimited, Delay: &often}
+	job.Roles["ps"] = ps
+	l.must(l.Update(t.Context(), job))
+	l.eventually("the size of the other member's log to be noted", func() bool {
+		_, err := os.Stat(l.files.Log("job-chief-0") + ".times")
+		return err == nil
+	})
+}
+
+func TestFullDisk(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a small file system of the test's own takes root to mount")
+	}
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	l := newLabIn(t, disk)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	chief := l.command("job-chief-0")
+	before, err := l.Group(t.Context(), "job")
+	l.must(err)
+
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	err = l.Update(t.Context(), l.job("print:changed", "wait"))
+	if err == nil || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), disk) {
+		t.Errorf("an apply on a full disk: %v", err)
+	}
+	after, err := l.Group(t.Context(), "job")
+	l.must(err)
+	if after.Revision != before.Revision {
+		t.Errorf("the document went from revision %d to %d", before.Revision, after.Revision)
+	}
+	// What is there can be destroyed even so.
+	l.must(l.Destroy(t.Context(), "other"))
+	l.must(unix.Kill(chief, unix.SIGTERM))
+	l.eventually("the chief's end", func() bool {
+		_, err := proctree.Lookup(chief)
+		return errors.Is(err, proctree.ErrGone)
+	})
+
+	l.must(os.Remove(ballast))
+	if o := l.awaitState("job-chief-0", domain.StateCompleted); o.ExitCode == nil || *o.ExitCode != 0 {
+		t.Errorf("a member that completed on a full disk is %+v", o)
+	}
+	l.awaitState("job-ps-0", domain.StateStopped)
+}
+
+func TestUnwritableStateDirectory(t *testing.T) {
+	e := open(t)
+	if err := os.WriteFile(filepath.Join(e.dir, "lab"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: "process"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	if err == nil || !strings.Contains(err.Error(), e.dir) {
+		t.Errorf("a state directory that can't be made: %v", err)
+	}
+	if err := os.Remove(filepath.Join(e.dir, "lab")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOrdinaryUser runs the conformance suite once more as a user without any rights.
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the other tests run as an ordinary user already")
+	}
+	const nobody = 65534
+	home, err := os.MkdirTemp("", "trainyard-nobody-") //nolint:usetesting // the parent of a test's own folder is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	suite, member := os.Args[0], acctest.Build(t, acctest.Member)
+	for _, program := range []string{suite, member, acctest.Build(t, acctest.Provider)} {
+		if err := exec.Command("cp", program, home).Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := exec.Command("chown", "-R", strconv.Itoa(nobody)+":"+strconv.Itoa(nobody), home).Run(); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), filepath.Join(home, filepath.Base(suite)), "-test.run", "^TestConformance$", "-test.v")
+	command.Dir = home
+	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), acctest.BuiltVariable + "=" + home}
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	output, err := command.CombinedOutput()
+	if err != nil || !bytes.Contains(output, []byte("--- PASS: TestConformance/create_and_observe")) {
+		t.Errorf("as user %d: %v\n%s", nobody, err, output)
+	}
+}

@@ -1,0 +1,322 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Observe returns the members of a group, or of all groups, from their states. A state that is not yet about the
+// specification in force is told from the specification.
+func (e *Engine) Observe(ctx context.Context, group string) (observed []domain.Observed, err error) {
+	// Whoever destroys must not miss a member that is just being started.
+	for range looks {
+		var whole bool
+		if observed, whole, err = e.look(ctx, group); err != nil || whole {
+			return observed, err
+		}
+	}
+	return observed, nil
+}
+
+// looks bounds how often members are looked at anew because some of them moved meanwhile.
+const looks = 100
+
+// look returns the members as Observe does, and whether none was missed.
+func (e *Engine) look(ctx context.Context, group string) (observed []domain.Observed, whole bool, err error) {
+	starts, err := e.starts()
+	if err != nil {
+		return nil, false, err
+	}
+	// In the order in which a member goes through them, so that it is not missed on its way.
+	staged, err := e.dir.Names(statedir.Staged)
+	if err != nil {
+		return nil, false, err
+	}
+	specs, err := e.dir.List(statedir.Specs)
+	if err != nil {
+		return nil, false, err
+	}
+	all, err := e.dir.Names(statedir.States)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(specs)+len(all) > 0 {
+		if err := e.supervise(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	maps.Copy(all, staged)
+	for name := range specs {
+		all[name] = true
+	}
+	delete(all, controllerMember)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
+		return group != "" && !statedir.MayBeOf(name, group)
+	})
+	observed, err = sideBySide(names, func(name string) (domain.Observed, error) {
+		o, starting, err := e.observeStarting(starts, staged, name)
+		if err == nil && !starting {
+			stamp, inForce := specs[name]
+			o, err = e.observe(name, stamp, inForce)
+		}
+		if errors.Is(err, engine.ErrNotFound) {
+			return domain.Observed{}, nil
+		}
+		return o, err
+	})
+	// Forgotten since it was listed, or on its way from one folder to the next: another look tells.
+	whole = !slices.ContainsFunc(observed, func(o domain.Observed) bool { return o.Name == "" })
+	return slices.DeleteFunc(observed, func(o domain.Observed) bool {
+		return o.Name == "" || group != "" && o.Group != group
+	}), whole, err
+}
+
+// sideBySide returns what observe returns for each name, in their order, or the first error. The names are shared out to the
+// processors.
+func sideBySide(names []string, observe func(name string) (domain.Observed, error)) ([]domain.Observed, error) {
+	observed, errs := make([]domain.Observed, len(names)), make([]error, len(names))
+	share := (len(names) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	var observers sync.WaitGroup
+	for first := 0; first < len(names); first += share {
+		observers.Go(func() {
+			for i := first; i < min(first+share, len(names)); i++ {
+				observed[i], errs[i] = observe(names[i])
+			}
+		})
+	}
+	observers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return observed, nil
+}
+
+// starts returns the requests to start that were not dealt with yet.
+func (e *Engine) starts() (map[statedir.Start]bool, error) {
+	for {
+		names, err := e.dir.Names(statedir.Starts)
+		if err != nil {
+			return nil, err
+		}
+		starts := make(map[statedir.Start]bool, len(names))
+		gone := false
+		for name := range names {
+			start, err := statedir.Read[statedir.Start](e.dir.Document(statedir.Starts, name))
+			if gone = errors.Is(err, engine.ErrNotFound); gone {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			starts[start] = true
+		}
+		if !gone {
+			return starts, nil
+		}
+		// It was dealt with since, or claimed, which gives it another name.
+	}
+}
+
+// observeStarting returns a member whose staged specification is about to be put in force: it is pending under that one,
+// whatever it runs as yet.
+func (e *Engine) observeStarting(starts map[statedir.Start]bool, staged map[string]bool, name string) (domain.Observed, bool, error) {
+	if !staged[name] || len(starts) == 0 {
+		return domain.Observed{}, false, nil
+	}
+	// One that is not found is in force by now, and what was listed before is out of date.
+	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Staged, name))
+	if err != nil || !starts[statedir.Start{Group: spec.Group, Run: spec.Run}] {
+		return domain.Observed{}, false, err
+	}
+	o := pending(spec)
+	o.Hash, o.Run = spec.Hash, spec.Run
+	return o, true, nil
+}
+
+// pending returns a member that is not started yet.
+func pending(spec domain.MemberSpec) domain.Observed {
+	return domain.Observed{
+		Name: spec.Name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address,
+		State: domain.StatePending,
+	}
+}
+
+// observe returns a member from its state, its specification in force, or its staged one, whichever tells most.
+func (e *Engine) observe(name string, stamp statedir.Stamp, inForce bool) (domain.Observed, error) {
+	state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, name))
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return domain.Observed{}, err
+	}
+	known := err == nil
+	if known && (!inForce || state.Spec == stamp) {
+		return state.Observed(), nil
+	}
+	folder := statedir.Staged
+	if inForce {
+		folder = statedir.Specs
+	}
+	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(folder, name))
+	if err != nil {
+		return domain.Observed{}, err
+	}
+	if known && state.Run == spec.Run && state.Hash == spec.Hash {
+		return state.Observed(), nil // the specification was put in force once more, which changes nothing
+	}
+	o := pending(spec)
+	if inForce {
+		o.Hash, o.Run = spec.Hash, spec.Run
+	}
+	return o, nil
+}
+
+// Stage writes the specifications. What members take over from the environment of this process is laid
+// down with them: a supervisor started by someone else must not bring its own.
+func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
+	base := baseEnvironment()
+	for _, spec := range specs {
+		env := maps.Clone(base)
+		maps.Copy(env, spec.Env)
+		spec.Env = env
+		if err := statedir.Write(e.dir.Document(statedir.Staged, spec.Name), spec, statedir.Volatile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Start asks the supervisor to put what is staged in force: one file, so that it is asked for all or none.
+func (e *Engine) Start(ctx context.Context, group string, run int) error {
+	staged, err := e.dir.List(statedir.Staged)
+	if err != nil || len(staged) == 0 {
+		return err
+	}
+	start := statedir.Start{Group: group, Run: run}
+	if err := statedir.Write(e.dir.Document(statedir.Starts, start.Name()), start, statedir.Volatile); err != nil {
+		return err
+	}
+	return e.supervise(ctx)
+}
+
+// Stop asks the supervisor to end members in their present run.
+func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
+	for _, name := range names {
+		spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, name))
+		if errors.Is(err, engine.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := statedir.Write(e.dir.Document(statedir.Stops, name), statedir.Stop{Run: spec.Run, Reason: reason}, statedir.Volatile); err != nil {
+			return err
+		}
+	}
+	return e.supervise(ctx)
+}
+
+// Remove withdraws the specifications, which has the supervisor end and forget the members. It returns when the supervisor knows: one that
+// is at work on a start may put back what was just withdrawn, or be about to start a member of which nothing is to be seen yet.
+func (e *Engine) Remove(ctx context.Context, names []string) error {
+	for {
+		withdrawn, err := e.withdraw(names)
+		if err != nil {
+			return err
+		}
+		if err := e.supervise(ctx); err != nil || !withdrawn {
+			return err
+		}
+		if err := e.awaitRequests(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// withdraw deletes the specifications of members, and returns whether there were any.
+func (e *Engine) withdraw(names []string) (withdrawn bool, err error) {
+	for _, name := range names {
+		for _, folder := range []string{statedir.Staged, statedir.Specs} {
+			switch err := os.Remove(e.dir.Document(folder, name)); {
+			case err == nil:
+				withdrawn = true
+			case !errors.Is(err, fs.ErrNotExist):
+				return withdrawn, fmt.Errorf("member %q can't be removed: %w", name, err)
+			}
+		}
+	}
+	return withdrawn, nil
+}
+
+const (
+	// requestsPatience bounds the wait for requests to start: one that can't be carried out is there for ever.
+	requestsPatience = 5 * time.Second
+	requestsLook     = 2 * time.Millisecond
+)
+
+// awaitRequests returns when the supervisor has dealt with all that it was asked for until now.
+func (e *Engine) awaitRequests(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestsPatience)
+	defer cancel()
+	// A request that starts nobody comes after all others. Without it, as on a disk that is full, starts alone are waited for.
+	last := statedir.Start{}
+	_ = statedir.Write(e.dir.Document(statedir.Starts, last.Name()), last, statedir.Volatile)
+	look := time.NewTicker(requestsLook)
+	defer look.Stop()
+	for {
+		starts, err := e.starts()
+		if err != nil || len(starts) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+// removeAll removes the members of all groups, and returns when they are gone.
+func (e *Engine) removeAll(ctx context.Context) error {
+	return e.await(ctx, "members of cluster "+e.dir.Cluster, func() (bool, error) {
+		observed, err := e.Observe(ctx, "")
+		if err != nil || len(observed) == 0 {
+			return true, err
+		}
+		names := make([]string, len(observed))
+		for i, o := range observed {
+			names[i] = o.Name
+		}
+		return false, e.Remove(ctx, names)
+	})
+}
+
+// inherited are the variables that members take over from the environment of whoever applies: what programs need to
+// find their way on this machine, and nothing that could be a secret.
+var inherited = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR",
+}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func baseEnvironment() map[string]string {
+	env := map[string]string{"PATH": defaultPath}
+	for _, name := range inherited {
+		if value, set := os.LookupEnv(name); set && value != "" {
+			env[name] = value
+		}
+	}
+	return env
+}

@@ -1,0 +1,203 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// controllerMember is the name of the controller among the members; it is in no group.
+	controllerMember = "trainyard-controller"
+	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for.
+	startPatience = 10 * time.Second
+	startLook     = 2 * time.Millisecond
+	// lookAgain is how soon a wait looks again without any change: the supervisor may have died.
+	lookAgain = 2 * time.Second
+)
+
+// supervise makes sure that a supervisor is at work.
+func (e *Engine) supervise(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	started := false
+	for {
+		_, atWork, err := supervisor.AtWork(e.dir)
+		if err != nil || atWork {
+			return err
+		}
+		if !started {
+			if exists, err := e.dir.Exists(); err != nil || !exists {
+				return err
+			}
+			if err := e.startSupervisor(); err != nil {
+				return fmt.Errorf("the supervisor can't be started: %w", err)
+			}
+			started = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the supervisor is not at work after %s; see %s", startPatience, e.dir.SupervisorLog())
+		case <-time.After(startLook):
+		}
+	}
+}
+
+// startSupervisor starts a supervisor that outlives this process.
+func (e *Engine) startSupervisor() error {
+	program := e.program.File
+	if program == "" {
+		program = supervisor.Executable()
+	}
+	log, err := os.OpenFile(e.dir.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command := exec.Command(program, "supervise", "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster)
+	command.Stdout, command.Stderr = log, log
+	command.Dir = "/"
+	// Its own mark keeps it apart from the instance that may have started it: the controller.
+	command.Env = append(environmentList(baseEnvironment()), proctree.InstanceVariable+"=supervisor-"+e.dir.Cluster)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	go func() { _ = command.Wait() }() // it ends after this process, or when another one is at work already
+	return nil
+}
+
+func environmentList(env map[string]string) []string {
+	var list []string
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// retire ends the residents of another version. The members go on, and are taken over by the next supervisor.
+func (e *Engine) retire(ctx context.Context) error {
+	holder, atWork, err := supervisor.AtWork(e.dir)
+	if err != nil || !atWork || holder.Version == e.program.Version {
+		return err
+	}
+	// The controller first: it would start the supervisor again.
+	if err := e.StopController(ctx); err != nil {
+		return err
+	}
+	err = proctree.Signal(proctree.Process{PID: holder.Process, StartTime: holder.StartTime}, unix.SIGTERM)
+	if err != nil && !errors.Is(err, proctree.ErrGone) {
+		return err
+	}
+	return e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
+}
+
+// StartController has the supervisor run the controller, as a member of no group. Residents of another version are
+// replaced.
+func (e *Engine) StartController(ctx context.Context) error {
+	if err := e.retire(ctx); err != nil {
+		return err
+	}
+	hash := "controller " + e.program.Version
+	present, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, controllerMember))
+	if err == nil && present.Hash == hash {
+		return e.supervise(ctx)
+	}
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	spec := domain.MemberSpec{
+		Cluster: e.dir.Cluster, Name: controllerMember, Role: "controller", Hash: hash, Run: 1,
+		Command:     []string{supervisor.Self, "controller", "--engine", Name, "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster},
+		Env:         baseEnvironment(),
+		WorkingDir:  "/",
+		Restart:     domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond)},
+		GracePeriod: domain.DefaultGracePeriod,
+	}
+	if err := statedir.Write(e.dir.Document(statedir.Specs, controllerMember), spec, statedir.Volatile); err != nil {
+		return err
+	}
+	return e.supervise(ctx)
+}
+
+// StopController ends the controller, and waits for that.
+func (e *Engine) StopController(ctx context.Context) error {
+	removed := false
+	return e.await(ctx, "controller of cluster "+e.dir.Cluster, func() (gone bool, err error) {
+		if !removed {
+			if err := e.Remove(ctx, []string{controllerMember}); err != nil {
+				return false, err
+			}
+			removed = true
+		}
+		_, err = os.Stat(e.dir.Document(statedir.States, controllerMember))
+		if errors.Is(err, os.ErrNotExist) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+// await returns when something has ended, which is looked for again after each change. Where there is no cluster, nothing
+// has to end.
+func (e *Engine) await(ctx context.Context, what string, ended func() (bool, error)) error {
+	if _, err := os.Stat(e.dir.Path()); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := e.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		if done, err := ended(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the %s have not ended: %w", what, context.Cause(ctx))
+		case _, open := <-events:
+			if !open {
+				return fmt.Errorf("the state directory can't be watched for the end of the %s; try again", what)
+			}
+		case <-time.After(lookAgain):
+			if err := e.supervise(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Guard keeps a supervisor at work until ctx is done: the controller sees to the supervisor as the supervisor
+// sees to the controller, so that either is found again after its death.
+func (e *Engine) Guard(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
+		if errors.Is(err, engine.ErrNotFound) || errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if exists, err := e.dir.Exists(); err != nil || !exists {
+			return err
+		}
+		if err := e.supervise(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

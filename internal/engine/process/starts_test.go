@@ -1,0 +1,51 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// TestStartsOnTheirWay has a request to start claimed again and again, as a supervisor does that begins to deal with it: it is never missed.
+func TestStartsOnTheirWay(t *testing.T) {
+	e, err := Open("lab", engine.Settings{StateDir: t.TempDir()}, Program{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := statedir.Start{Group: "job", Run: 1}
+	asked, claimed := e.dir.Document(statedir.Starts, start.Name()), e.dir.Document(statedir.Starts, start.Name()+".claimed")
+	if err := os.MkdirAll(filepath.Dir(asked), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := statedir.Write(asked, start, statedir.Volatile); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for from, to := asked, claimed; ; from, to = to, from {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := os.Rename(from, to); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 1000 {
+		starts, err := e.starts()
+		if err != nil || !starts[start] {
+			t.Fatalf("the requests are %v (%v)", starts, err)
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,123 @@
+package swarm
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// The kinds of objects that members find as files.
+const (
+	kindFile   = "file"
+	kindSecret = "secret"
+)
+
+// The labels of such objects, beside those of their cluster, group and kind.
+const (
+	labelName    = labelPrefix + "name"
+	labelVersion = labelPrefix + "version"
+)
+
+// attachment is a file that a member finds.
+type attachment struct {
+	// object is the name of the object that holds it.
+	object string
+	target string
+	mode   uint32
+}
+
+// configFiles returns what of a specification is held by config objects, with the objects.
+func configFiles(spec domain.MemberSpec) ([]attachment, []swarm.ConfigSpec) {
+	var files []attachment
+	var objects []swarm.ConfigSpec
+	add := func(name, content, target string, mode uint32) {
+		object := configObject(spec, name, content)
+		files = append(files, attachment{object.Name, target, mode})
+		objects = append(objects, object)
+	}
+	for _, file := range spec.Files {
+		add(file.Name, file.Content, fileTarget(file.Name), domain.DefaultConfigMode)
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Container.Configs)) {
+		file := spec.Container.Configs[name]
+		add(name, file.Content, file.Target, cmp.Or(file.Mode, domain.DefaultConfigMode))
+	}
+	return files, objects
+}
+
+// fileTarget returns where members find a file of their specification.
+func fileTarget(name string) string { return path.Join(domain.FilesDir, name) }
+
+// configObject returns the config object of a file of a group. Another content makes it another object.
+func configObject(spec domain.MemberSpec, name, content string) swarm.ConfigSpec {
+	sum := sha256.Sum256([]byte(content))
+	digest := hex.EncodeToString(sum[:])
+	return swarm.ConfigSpec{
+		Annotations: swarm.Annotations{
+			Name: objectName(spec.Cluster, kindFile, spec.Group, name, digest[:2*digestBytes]),
+			Labels: map[string]string{
+				labelCluster: spec.Cluster, labelGroup: spec.Group, labelKind: kindFile, labelName: name,
+			},
+		},
+		Data: []byte(content),
+	}
+}
+
+// configsOf returns the config objects that specifications need, each once, in the order of their names.
+func configsOf(specs []domain.MemberSpec) []swarm.ConfigSpec {
+	byName := map[string]swarm.ConfigSpec{}
+	for _, spec := range specs {
+		_, objects := configFiles(spec)
+		for _, object := range objects {
+			byName[object.Name] = object
+		}
+	}
+	return slices.SortedFunc(maps.Values(byName), func(a, b swarm.ConfigSpec) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// neededSecret is a secret that specifications need.
+type neededSecret struct {
+	role, name string
+	// object has the value where that is at hand.
+	object swarm.SecretSpec
+}
+
+// secretObject returns the secret object of a version of a role's secret, without its value.
+func secretObject(spec domain.MemberSpec, name, version string) swarm.SecretSpec {
+	return swarm.SecretSpec{Annotations: swarm.Annotations{
+		Name: objectName(spec.Cluster, kindSecret, spec.Group, spec.Role, name, version),
+		Labels: map[string]string{
+			labelCluster: spec.Cluster, labelGroup: spec.Group, labelKind: kindSecret, labelRole: spec.Role, labelName: name, labelVersion: version,
+		},
+	}}
+}
+
+// secretsOf returns the secret objects that specifications need, each once, in the order of their names.
+func secretsOf(specs []domain.MemberSpec) []neededSecret {
+	byName := map[string]neededSecret{}
+	for _, spec := range specs {
+		for name, file := range spec.Container.Secrets {
+			object := secretObject(spec, name, file.Version)
+			object.Data = spec.Secrets[spec.Role][name]
+			byName[object.Name] = neededSecret{role: spec.Role, name: name, object: object}
+		}
+	}
+	return slices.SortedFunc(maps.Values(byName), func(a, b neededSecret) int { return cmp.Compare(a.object.Name, b.object.Name) })
+}
+
+// secretFiles returns what of a specification is held by secret objects.
+func secretFiles(spec domain.MemberSpec) []attachment {
+	var files []attachment
+	for _, name := range slices.Sorted(maps.Keys(spec.Container.Secrets)) {
+		file := spec.Container.Secrets[name]
+		files = append(files, attachment{secretObject(spec, name, file.Version).Name, file.Path(name), cmp.Or(file.Mode, domain.DefaultSecretMode)})
+	}
+	return files
+}

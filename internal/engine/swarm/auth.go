@@ -1,0 +1,47 @@
+package swarm
+
+import (
+	"fmt"
+
+	"github.com/distribution/reference"
+	"github.com/docker/docker/api/types/registry"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// registryAuth returns what is shown to the registry of an image, as the Engine takes it: the settings', else what docker login left
+// behind, with its credential helpers. It is "" where there is nothing to show.
+func (c *connection) registryAuth(image string) (string, error) {
+	if isID(image) {
+		return "", nil // it has no registry
+	}
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q: %w", image, err)
+	}
+	host := reference.Domain(named)
+	if auth, found := c.settings.Docker.Registries[host]; found {
+		return registry.EncodeAuthConfig(registry.AuthConfig{
+			ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token),
+		})
+	}
+	at, err := name.NewRegistry(host)
+	if err != nil {
+		return "", fmt.Errorf("registry of image %q: %w", image, err)
+	}
+	login, err := authn.DefaultKeychain.Resolve(at)
+	if err != nil {
+		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
+	}
+	if login == authn.Anonymous {
+		return "", nil
+	}
+	found, err := login.Authorization()
+	if err != nil {
+		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
+	}
+	return registry.EncodeAuthConfig(registry.AuthConfig{
+		ServerAddress: host, Username: found.Username, Password: found.Password, Auth: found.Auth,
+		IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
+	})
+}

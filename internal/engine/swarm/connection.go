@@ -1,0 +1,221 @@
+package swarm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// connection reaches the Engines of a cluster, each at its endpoint, and keeps what it has opened.
+type connection struct {
+	settings engine.Settings
+	// endpoints lead to managers, the preferred one first.
+	endpoints []string
+
+	mu      sync.Mutex
+	clients map[string]*client.Client
+	// managing is the client of the manager that answered last.
+	managing *client.Client
+}
+
+// newConnection returns the connection to the Swarm of a cluster, without reaching out to it.
+func newConnection(cluster domain.ClusterRef, settings engine.Settings) (*connection, error) {
+	endpoints := slices.Compact(append([]string{cluster.Endpoint}, settings.Endpoints...))
+	c := &connection{settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}}
+	for _, endpoint := range endpoints {
+		if _, err := c.client(endpoint); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// client returns the client of an endpoint, without reaching out to it; "" is where docker itself would look.
+func (c *connection) client(address string) (*client.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, found := c.clients[address]; found {
+		return known, nil
+	}
+	opened, err := openEndpoint(address, c.settings)
+	if err != nil {
+		return nil, err
+	}
+	c.clients[address] = opened
+	return opened, nil
+}
+
+// learn makes the addresses of hosts known as endpoints: after those known before, those of managers first. Where all hosts have
+// one, docker's own default is none of them. What is wrong with addresses is returned by host.
+func (c *connection) learn(hosts map[string]domain.Host) map[string]error {
+	invalid := map[string]error{}
+	all := len(hosts) > 0
+	var learnt []string
+	for _, role := range []domain.HostRole{domain.HostManager, "", domain.HostWorker} {
+		for _, name := range slices.Sorted(maps.Keys(hosts)) {
+			host := hosts[name]
+			all = all && host.Address != ""
+			if host.Role != role || host.Address == "" {
+				continue
+			}
+			if _, err := c.client(host.Address); err != nil {
+				invalid[name] = err
+				continue
+			}
+			learnt = append(learnt, host.Address)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, address := range learnt {
+		if !slices.Contains(c.endpoints, address) {
+			c.endpoints = append(c.endpoints, address)
+		}
+	}
+	if all && len(learnt) > 0 {
+		c.endpoints = slices.DeleteFunc(c.endpoints, func(endpoint string) bool { return endpoint == "" })
+	}
+	return invalid
+}
+
+// manager returns the client of a manager that can be reached: the one that answered last, or another where it does no more. What is
+// written is not tried elsewhere when it fails, as it may have been carried out.
+func (c *connection) manager(ctx context.Context) (manager, error) {
+	c.mu.Lock()
+	managing := c.managing
+	c.mu.Unlock()
+	if managing != nil {
+		err := patiently(ctx, func(ctx context.Context) error {
+			_, err := managing.Ping(ctx)
+			return err
+		})
+		if err == nil {
+			return managing, nil
+		}
+	}
+	var found manager
+	err := c.ask(ctx, func(m manager) error {
+		found = m
+		return patiently(ctx, func(ctx context.Context) error {
+			_, err := m.SwarmInspect(ctx)
+			return err
+		})
+	})
+	return found, err
+}
+
+// patience is how long a manager is waited for that is asked for what it knows.
+const patience = 20 * time.Second
+
+// errSilent is returned where an Engine takes a question, and does not answer it.
+var errSilent = fmt.Errorf("it has not answered for %s", patience)
+
+// patiently asks a question that an Engine has to answer within its time.
+func patiently(ctx context.Context, ask func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := ask(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return errSilent
+	}
+	return err
+}
+
+// ask reads from the manager that answered last, else from the others in order, until one answers.
+func (c *connection) ask(ctx context.Context, read func(m manager) error) error {
+	var failures []error
+	for _, endpoint := range c.order() {
+		asked, err := c.client(endpoint)
+		if err != nil {
+			return err
+		}
+		err = read(asked)
+		if err == nil {
+			c.mu.Lock()
+			c.managing = asked
+			c.mu.Unlock()
+			return nil
+		}
+		elsewhere, explained := explain(endpointName(endpoint, asked), err)
+		if !elsewhere || ctx.Err() != nil {
+			return explained
+		}
+		failures = append(failures, explained)
+	}
+	if !errors.Is(errors.Join(failures...), engine.ErrUnreachable) && c.dissolved(ctx) {
+		failures = append(failures, fmt.Errorf("no Swarm is left there: %w", engine.ErrNotFound))
+	}
+	return errors.Join(failures...)
+}
+
+// dissolved tells whether all Engines answer, and none is part of a Swarm. Where docker itself would look may be anywhere:
+// only what is found at addresses that were given is definite.
+func (c *connection) dissolved(ctx context.Context) bool {
+	for _, endpoint := range c.order() {
+		if endpoint == "" {
+			return false
+		}
+		asked, err := c.client(endpoint)
+		if err != nil {
+			return false
+		}
+		info, err := asked.Info(ctx)
+		if err != nil || info.Swarm.LocalNodeState != swarm.LocalNodeStateInactive {
+			return false
+		}
+	}
+	return true
+}
+
+// order returns the endpoints, that of the manager that answered last first.
+func (c *connection) order() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	order := slices.Clone(c.endpoints)
+	slices.SortStableFunc(order, func(a, b string) int {
+		return cmp.Compare(c.managed(b), c.managed(a))
+	})
+	return order
+}
+
+// managed is 1 for the endpoint of the manager that answered last.
+func (c *connection) managed(endpoint string) int {
+	if c.managing != nil && c.clients[endpoint] == c.managing {
+		return 1
+	}
+	return 0
+}
+
+// explain says what an Engine's answer means, and whether another Engine may know better: this one can't be reached, or is no manager.
+func explain(endpoint string, err error) (elsewhere bool, explained error) {
+	switch {
+	case client.IsErrConnectionFailed(err), errors.Is(err, errSilent):
+		return true, fmt.Errorf("the Docker Engine at %s %w: %w", endpoint, engine.ErrUnreachable, err)
+	case cerrdefs.IsUnavailable(err):
+		return true, fmt.Errorf("the Docker Engine at %s: %w: %w", endpoint, errNoManager, err)
+	}
+	return false, fmt.Errorf("the Docker Engine at %s: %w", endpoint, err)
+}
+
+// errNoManager is returned where an Engine does not manage a Swarm.
+var errNoManager = fmt.Errorf("%w: it does not manage a Swarm; give the endpoint of a manager, or declare the cluster's hosts with their addresses to have them form one", engine.ErrNotFormed)
+
+// endpointName names an endpoint in an error.
+func endpointName(endpoint string, c *client.Client) string {
+	if endpoint == "" {
+		return c.DaemonHost()
+	}
+	return endpoint
+}

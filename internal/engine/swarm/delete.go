@@ -1,0 +1,206 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// DeleteCluster removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it. The host
+// whose Engine is asked goes last; where it is the last manager, the Swarm ends with it.
+func (e *Engine) DeleteCluster(ctx context.Context) error {
+	e = e.live()
+	f, err := e.look(ctx, domain.Cluster{Name: e.cluster.Name})
+	if err != nil {
+		return err
+	}
+	if f.missing != nil {
+		return e.checkGone(ctx, f.missing)
+	}
+	e.connection.learn(f.stored.Hosts)
+	if err := e.recallJoined(ctx, f); err != nil {
+		return err
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := m.Info(ctx)
+	if err != nil {
+		return err
+	}
+	steps, last, err := f.departure(e.cluster.Name, info.Swarm.NodeID)
+	if err != nil {
+		return err
+	}
+	if err := e.empty(ctx, f); err != nil {
+		return err
+	}
+	w := &work{engine: e, cluster: e.cluster.Name, joined: maps.Clone(f.joined)}
+	if err := w.take(ctx, steps); err != nil {
+		return err
+	}
+	if err := e.deleteDocuments(ctx); err != nil {
+		return err
+	}
+	if len(last) == 1 {
+		// The label that would tell of it goes with the Swarm.
+		return m.SwarmLeave(ctx, true)
+	}
+	if err := w.take(ctx, last); err != nil {
+		return err
+	}
+	return e.writeJoined(ctx, nil)
+}
+
+// checkGone returns nil where the Engines asked are part of no Swarm, and so of no cluster.
+func (e *Engine) checkGone(ctx context.Context, missing error) error {
+	for _, endpoint := range e.connection.order() {
+		at, err := e.connection.client(endpoint)
+		if err != nil {
+			return err
+		}
+		info, err := at.Info(ctx)
+		if err != nil {
+			_, err = explain(endpointName(endpoint, at), err)
+			return err
+		}
+		if info.Swarm.LocalNodeState != swarm.LocalNodeStateInactive {
+			return missing
+		}
+	}
+	return nil
+}
+
+// departure returns the steps by which the hosts leave that were made part of the Swarm, and those for the one that is asked: a single
+// one where the Swarm ends with it.
+func (f *facts) departure(cluster, asked string) (steps, last []step, err error) {
+	goes := f.formerSteps(domain.Cluster{Name: cluster}, nil)
+	sortSteps(goes)
+	leaving := map[string]bool{}
+	for _, s := range goes {
+		leaving[s.node.ID] = leaving[s.node.ID] || s.do == takeOut
+		if s.node.ID == asked && s.do != amend {
+			last = append(last, s)
+		} else {
+			steps = append(steps, s)
+		}
+	}
+	var remaining []string
+	for _, node := range f.nodes {
+		switch {
+		case leaving[node.ID]:
+		case isManager(node):
+			// Somebody else's manager goes on.
+			var problems domain.Problems
+			checkQuorum(&problems, f.nodes, slices.Concat(steps, last))
+			return steps, last, problems.Err()
+		case node.Status.State == swarm.NodeStateReady && !f.isStored(node):
+			remaining = append(remaining, hostName(node))
+		}
+	}
+	if len(remaining) > 0 {
+		return nil, nil, fmt.Errorf("the Swarm was made for cluster %q and would end with it, and it has nodes that are not the cluster's: %s. Have them leave it first (docker swarm leave), or make one of them a manager (docker node promote)",
+			cluster, domain.Enumerate(remaining))
+	}
+	last = slices.DeleteFunc(last, func(s step) bool { return s.do == demote })
+	return steps, last, nil
+}
+
+// isStored tells whether a node is one of the cluster's hosts.
+func (f *facts) isStored(node swarm.Node) bool {
+	for name := range f.stored.Hosts {
+		if known, found := f.known(name); found && known.ID == node.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// empty removes what the cluster has in the Swarm, but for its documents.
+func (e *Engine) empty(ctx context.Context, f *facts) error {
+	if err := e.StopController(ctx); err != nil {
+		return err
+	}
+	services, err := e.reads.services(ctx)
+	if err != nil {
+		return err
+	}
+	if live, found := ownNetwork(f.networks, e.cluster.Name); found {
+		if users := foreignUsers(services, e.cluster.Name, live); len(users) > 0 {
+			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or take them off the network", live.Name, domain.Enumerate(users))
+		}
+	}
+	own := slices.DeleteFunc(services, func(s swarm.Service) bool { return !ours(s, e.cluster.Name) })
+	err = inParallel(ctx, own, func(ctx context.Context, service swarm.Service) error {
+		return e.removeObject(ctx, "service "+service.Spec.Name, func(m manager) error { return m.ServiceRemove(ctx, service.ID) })
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.awaitEnd(ctx, f); err != nil {
+		return err
+	}
+	if err := e.removeNetwork(ctx); err != nil {
+		return err
+	}
+	return e.removeFiles(ctx)
+}
+
+// awaitEnd waits until nothing of the cluster runs any more on the nodes that can tell.
+func (e *Engine) awaitEnd(ctx context.Context, f *facts) error {
+	return until(ctx, "what runs in the cluster to end", func() (bool, error) {
+		tasks, err := e.reads.tasks(ctx)
+		if err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(tasks, func(task swarm.Task) bool {
+			node, found := f.node(task.NodeID)
+			own := task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[labelCluster] == e.cluster.Name
+			return own && !ended(task) && found && node.Status.State == swarm.NodeStateReady
+		}), nil
+	})
+}
+
+// removeFiles removes the config objects and secrets of the cluster that are neither documents nor locks.
+func (e *Engine) removeFiles(ctx context.Context) error {
+	configs, err := liveReads(e.connection).configs(ctx)
+	if err != nil {
+		return err
+	}
+	documents := []string{kindCluster, kindGroup, kindLock}
+	configs = slices.DeleteFunc(slices.Clone(configs), func(c swarm.Config) bool {
+		own := slotOf(c)
+		return (own.cluster != e.cluster.Name || slices.Contains(documents, own.kind)) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")
+	})
+	err = inParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
+		return e.removeObject(ctx, "config "+config.Spec.Name, func(m manager) error { return m.ConfigRemove(ctx, config.ID) })
+	})
+	if err != nil {
+		return err
+	}
+	secrets, err := e.secrets(ctx)
+	if err != nil {
+		return err
+	}
+	secrets = slices.DeleteFunc(secrets, func(s swarm.Secret) bool {
+		return s.Spec.Labels[labelCluster] != e.cluster.Name && !isAttachment(s.Spec.Annotations, e.cluster.Name, kindSecret, "")
+	})
+	return inParallel(ctx, secrets, func(ctx context.Context, secret swarm.Secret) error {
+		return e.removeObject(ctx, "secret "+secret.Spec.Name, func(m manager) error { return m.SecretRemove(ctx, secret.ID) })
+	})
+}
+
+// removeObject removes something of the Swarm. What is gone is fine.
+func (e *Engine) removeObject(ctx context.Context, what string, remove func(m manager) error) error {
+	if err := e.connection.ask(ctx, remove); err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("%s can't be removed: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,471 @@
+package swarm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// tampering is what somebody may do to a service, and how it then reads.
+type tampering struct {
+	do   func(s *swarm.ServiceSpec)
+	want func(s *domain.MemberSpec)
+}
+
+func deviates(words ...string) func(*domain.MemberSpec) {
+	return func(s *domain.MemberSpec) { s.Deviations = words }
+}
+
+var tamperings = map[string]tampering{
+	"image": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Image = "trainer:2" },
+		func(s *domain.MemberSpec) { s.Image = "trainer:2" },
+	},
+	"command": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Command = []string{"sh"} },
+		func(s *domain.MemberSpec) { s.Command = []string{"sh"} },
+	},
+	"args": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Args = nil },
+		func(s *domain.MemberSpec) { s.Args = nil },
+	},
+	"variable changed": {
+		func(s *swarm.ServiceSpec) { replaceEnv(s, "EMPTY=", "EMPTY=no") },
+		func(s *domain.MemberSpec) { s.Env["EMPTY"] = "no" },
+	},
+	"variable added": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Env = append(s.TaskTemplate.ContainerSpec.Env, "DEBUG=1")
+		},
+		func(s *domain.MemberSpec) { s.Env["DEBUG"] = "1" },
+	},
+	"variable removed": {
+		func(s *swarm.ServiceSpec) { replaceEnv(s, "EMPTY=", "") },
+		func(s *domain.MemberSpec) { delete(s.Env, "EMPTY") },
+	},
+	"variable taken from the image": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Env = append(s.TaskTemplate.ContainerSpec.Env, "PATH")
+		},
+		deviates("variable PATH is taken away"),
+	},
+	"variable made a template": {
+		func(s *swarm.ServiceSpec) {
+			replaceEnv(s, "TEMPLATE="+literal("{{.Node.Hostname}}"), "TEMPLATE={{.Node.Hostname}}")
+		},
+		deviates("variable TEMPLATE is a template of the Swarm"),
+	},
+	"variable twice": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Env = append(s.TaskTemplate.ContainerSpec.Env, "EMPTY=")
+		},
+		deviates("variable EMPTY is declared twice"),
+	},
+	"working directory": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Dir = "/" },
+		func(s *domain.MemberSpec) { s.WorkingDir = "/" },
+	},
+	"mount changed": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[0].ReadOnly = false },
+		func(s *domain.MemberSpec) { s.Mounts[0].ReadOnly = false },
+	},
+	"mount removed": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Mounts = s.TaskTemplate.ContainerSpec.Mounts[1:]
+		},
+		func(s *domain.MemberSpec) { s.Mounts = s.Mounts[1:] },
+	},
+	"mount of another type": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Mounts = append(s.TaskTemplate.ContainerSpec.Mounts, mount.Mount{Type: mount.TypeNamedPipe, Target: "/pipe"})
+		},
+		deviates(`mount at "/pipe" is of type "npipe"`),
+	},
+	"mount made a template": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[1].Source = "results-{{.Task.Slot}}" },
+		func(s *domain.MemberSpec) {
+			s.Mounts[1].Source = "results-{{.Task.Slot}}"
+			s.Deviations = []string{`mount at "/results" is a template of the Swarm`}
+		},
+	},
+	"odd size": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[2].TmpfsOptions.SizeBytes++ },
+		deviates(`size of the tmpfs at "/scratch" is 67108865 bytes`),
+	},
+	"shared memory": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Mounts = s.TaskTemplate.ContainerSpec.Mounts[:3]
+		},
+		func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 0 },
+	},
+	"file": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Configs = s.TaskTemplate.ContainerSpec.Configs[1:]
+		},
+		func(s *domain.MemberSpec) { s.Files = nil },
+	},
+	"mode of a file": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Configs[0].File.Mode = 0o400 },
+		deviates(`the mode of /run/trainyard/hostfile is "0400" instead of "0444"`),
+	},
+	"config": {
+		func(s *swarm.ServiceSpec) {
+			ref := s.TaskTemplate.ContainerSpec.Configs[1]
+			ref.ConfigID, ref.ConfigName, ref.File.Mode = "foreign", "theirs", 0o400
+		},
+		func(s *domain.MemberSpec) {
+			s.Container.Configs = map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 4\n", Target: "/etc/train.yaml", Mode: 0o400}}
+		},
+	},
+	"config added": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Configs = append(s.TaskTemplate.ContainerSpec.Configs, &swarm.ConfigReference{
+				ConfigID: "foreign", ConfigName: "theirs", File: &swarm.ConfigReferenceFileTarget{Name: "/etc/theirs", Mode: 0o444},
+			})
+		},
+		func(s *domain.MemberSpec) {
+			s.Container.Configs["/etc/theirs"] = domain.ConfigFile{Content: "epochs: 4\n", Target: "/etc/theirs"}
+		},
+	},
+	"secret": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Secrets[0].SecretName = "token2" },
+		func(s *domain.MemberSpec) { s.Container.Secrets["token"] = domain.SecretFile{Version: "token2"} },
+	},
+	"secret added": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Secrets = append(s.TaskTemplate.ContainerSpec.Secrets, &swarm.SecretReference{
+				SecretID: "foreign", SecretName: "theirs", File: &swarm.SecretReferenceFileTarget{Name: "theirs", Mode: 0o444},
+			})
+		},
+		func(s *domain.MemberSpec) {
+			s.Container.Secrets["/run/secrets/theirs"] = domain.SecretFile{Version: "theirs", Target: "/run/secrets/theirs", Mode: 0o444}
+		},
+	},
+	"reservation": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Resources.Reservations.NanoCPUs = 2e9 },
+		func(s *domain.MemberSpec) { s.Resources.CPUs = 2 },
+	},
+	"limit": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Resources.Limits.MemoryBytes *= 2 },
+		func(s *domain.MemberSpec) { s.Limits.MemoryMiB *= 2 },
+	},
+	"no resources": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Resources = nil },
+		func(s *domain.MemberSpec) { s.Resources, s.Limits = domain.Resources{}, domain.Resources{} },
+	},
+	"grace period": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.StopGracePeriod = nil },
+		func(s *domain.MemberSpec) { s.GracePeriod = domain.DefaultGracePeriod },
+	},
+	"init": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Init = nil },
+		func(s *domain.MemberSpec) { s.Container.Init = false },
+	},
+	"stop signal": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.StopSignal = "SIGKILL" },
+		func(s *domain.MemberSpec) { s.Container.StopSignal = "SIGKILL" },
+	},
+	"ulimit": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Ulimits[0].Soft = 7 },
+		func(s *domain.MemberSpec) { s.Container.Ulimits["memlock"] = domain.Ulimit{Soft: 7, Hard: -1} },
+	},
+	"health check": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Healthcheck.Test = []string{"CMD-SHELL", "true"}
+		},
+		func(s *domain.MemberSpec) { s.Container.HealthCheck.Command = []string{"/bin/sh", "-c", "true"} },
+	},
+	"no health check": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Healthcheck.Test = []string{"NONE"} },
+		func(s *domain.MemberSpec) {
+			s.Container.HealthCheck = nil
+			s.Deviations = []string{`the health check is "NONE"`}
+		},
+	},
+	"log driver": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.LogDriver = nil },
+		func(s *domain.MemberSpec) { s.Container.Logging = nil },
+	},
+	"port": {
+		func(s *swarm.ServiceSpec) { s.EndpointSpec.Ports[0].PublishedPort = 17000 },
+		func(s *domain.MemberSpec) {
+			s.Container.Ports["board"] = domain.PublishedPort{Target: 6006, Published: 17000}
+		},
+	},
+	"port added": {
+		func(s *swarm.ServiceSpec) {
+			s.EndpointSpec.Ports = append(s.EndpointSpec.Ports, swarm.PortConfig{Protocol: "udp", TargetPort: 1, PublishedPort: 2, PublishMode: "ingress"})
+		},
+		func(s *domain.MemberSpec) {
+			s.Container.Ports["2/udp"] = domain.PublishedPort{Target: 1, Published: 2, Protocol: "udp"}
+			s.Deviations = []string{`the publish mode of port 2/udp is "ingress" instead of "host"`}
+		},
+	},
+	"endpoint": {
+		func(s *swarm.ServiceSpec) { s.EndpointSpec = nil },
+		func(s *domain.MemberSpec) {
+			s.Container.Ports = nil
+			s.Deviations = []string{`the endpoint mode is "vip" instead of "dnsrr"`}
+		},
+	},
+	"host name": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Hostname = "other" },
+		deviates(`the host name is "other" instead of "mnist-worker-3"`),
+	},
+	"other host": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints = []string{"node.id == node0"} },
+		func(s *domain.MemberSpec) { s.Host = "h0" },
+	},
+	"unknown host": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints = []string{"node.id==node9"} },
+		deviates(`constraint "node.id==node1" was taken away`, `constraint "node.id==node9" was added`),
+	},
+	"constraint added": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, "node.role == manager")
+		},
+		deviates(`constraint "node.role==manager" was added`),
+	},
+	"constraints removed": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement = nil },
+		deviates(`constraint "node.id==node1" was taken away`),
+	},
+	"stopped without a reason": {
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, nowhere)
+		},
+		deviates(`constraint "node.id==nowhere" was added`),
+	},
+	"replicas a node": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.MaxReplicas = 1 },
+		deviates("the number of replicas a node takes is 1 instead of 0"),
+	},
+	"restart policy": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.RestartPolicy = nil },
+		deviates(`Swarm's own restart condition is "any" instead of "none"`),
+	},
+	"network": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.Networks = nil },
+		deviates("the cluster's network was taken away"),
+	},
+	"mode": {
+		func(s *swarm.ServiceSpec) { s.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}} },
+		deviates("the service is not replicated"),
+	},
+	"service label removed": {
+		func(s *swarm.ServiceSpec) { delete(s.Labels, labelGroup) },
+		deviates("service label trainyard.group is missing"),
+	},
+	"service label of the cluster removed": {
+		func(s *swarm.ServiceSpec) { delete(s.Labels, labelCluster) },
+		deviates("service label trainyard.cluster is missing"),
+	},
+	"service label changed": {
+		func(s *swarm.ServiceSpec) { s.Labels[labelHash] = "bad" },
+		deviates(`service label trainyard.hash is "bad" instead of "c0ffee"`),
+	},
+	"all service labels removed": {
+		func(s *swarm.ServiceSpec) { s.Labels = nil },
+		func(s *domain.MemberSpec) {
+			// What only the labels held is not known.
+			s.Host, s.Address, s.Restart, s.Image, s.Container.PullPolicy = "", "", domain.RestartRule{}, "sha256:1111", domain.PullIfNotPresent
+			file := s.Container.Configs["train.yaml"]
+			s.Container.Configs = map[string]domain.ConfigFile{"/etc/train.yaml": file}
+			s.Container.Secrets = map[string]domain.SecretFile{"/run/secrets/token": {Version: "trainyard.lab.secret.mnist.worker.token.1", Target: "/run/secrets/token"}}
+			for _, key := range append(slices.Clone(identityLabels), labelSpec) {
+				s.Deviations = append(s.Deviations, "service label "+key+" is missing")
+			}
+			slices.Sort(s.Deviations)
+		},
+	},
+	"container label removed": {
+		func(s *swarm.ServiceSpec) { delete(s.TaskTemplate.ContainerSpec.Labels, labelRun) },
+		deviates("container label trainyard.run is missing"),
+	},
+	"container label changed": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Labels[labelRun] = "8" },
+		func(s *domain.MemberSpec) {
+			s.Run = 8
+			s.Deviations = []string{`service label trainyard.run is "7" instead of "8"`}
+		},
+	},
+}
+
+func replaceEnv(s *swarm.ServiceSpec, before, after string) {
+	env := s.TaskTemplate.ContainerSpec.Env
+	i := slices.Index(env, before)
+	if i < 0 {
+		panic(before + " is not among " + strings.Join(env, " "))
+	}
+	env[i] = after
+	if after == "" {
+		s.TaskTemplate.ContainerSpec.Env = slices.Delete(env, i, i+1)
+	}
+}
+
+// TestDrift tampers with a service in one way after the other: exactly that is seen, and exactly that is mended.
+func TestDrift(t *testing.T) {
+	for name, tampered := range tamperings {
+		t.Run(name, func(t *testing.T) {
+			service, k := rendered(t, rich())
+			k.configs["foreign"] = swarm.Config{ID: "foreign", Spec: swarm.ConfigSpec{Data: []byte("epochs: 4\n")}}
+			want := clone(t, service.Spec)
+			tampered.do(&service.Spec)
+			live := drift(service, k)
+			if live == nil {
+				t.Fatal("nothing is seen")
+			}
+			expected := clone(t, rich()).Normal()
+			tampered.want(&expected)
+			if diff := cmp.Diff(expected.Normal(), *live); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !ours(service, "lab") {
+				t.Error("it is not known to be ours")
+			}
+			service.Spec = overlay(service.Spec, want)
+			if live := drift(service, k); live != nil {
+				t.Errorf("it is not mended: %s", cmp.Diff(rich().Normal(), *live))
+			}
+		})
+	}
+}
+
+// TestPoolDrift tampers with what is particular to pooled services.
+func TestPoolDrift(t *testing.T) {
+	for name, tampered := range map[string]tampering{
+		"label added": {
+			func(s *swarm.ServiceSpec) {
+				s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, "node.labels.zone == b")
+			},
+			func(s *domain.MemberSpec) { s.Placement.Labels["zone"] = "b" },
+		},
+		"label changed": {
+			func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints[0] = "node.labels.gpu==v100" },
+			func(s *domain.MemberSpec) { s.Placement.Labels["gpu"] = "v100" },
+		},
+		"label removed": {
+			func(s *swarm.ServiceSpec) {
+				s.TaskTemplate.Placement.Constraints = s.TaskTemplate.Placement.Constraints[1:]
+			},
+			func(s *domain.MemberSpec) { s.Placement.Labels = nil },
+		},
+		"label ruled out": {
+			func(s *swarm.ServiceSpec) {
+				s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, "node.labels.zone!=b")
+			},
+			deviates(`constraint "node.labels.zone!=b" was added`),
+		},
+		"other nodes": {
+			func(s *swarm.ServiceSpec) {
+				s.TaskTemplate.Placement.Constraints = s.TaskTemplate.Placement.Constraints[:1]
+			},
+			deviates(`constraint "node.id!=node2" was taken away`, `constraint "node.id!=stranger" was taken away`),
+		},
+		"more a node": {
+			func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.MaxReplicas = 0 },
+			func(s *domain.MemberSpec) { s.Placement.Strategy = domain.Spread },
+		},
+		"restart policy": {
+			func(s *swarm.ServiceSpec) {
+				s.TaskTemplate.RestartPolicy = &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny, Delay: new(time.Minute), MaxAttempts: new(uint64(2))}
+			},
+			func(s *domain.MemberSpec) {
+				s.Restart.Condition, s.Restart.Delay, s.Restart.MaxAttempts = domain.RestartAlways, domain.Duration(time.Minute), 2
+			},
+		},
+		"update": {
+			func(s *swarm.ServiceSpec) { s.UpdateConfig.Parallelism, s.UpdateConfig.Delay = 5, 0 },
+			func(s *domain.MemberSpec) { s.Update.Parallelism, s.Update.Delay = 5, nil },
+		},
+		"update that goes on": {
+			func(s *swarm.ServiceSpec) { s.UpdateConfig.FailureAction = swarm.UpdateFailureActionContinue },
+			func(s *domain.MemberSpec) { s.Update.OnFailure = domain.UpdateContinue },
+		},
+		"update of the Swarm's own": {
+			func(s *swarm.ServiceSpec) { s.UpdateConfig = nil },
+			func(s *domain.MemberSpec) { s.Update.Parallelism, s.Update.Delay = 1, nil },
+		},
+		"whereabouts": {
+			func(s *swarm.ServiceSpec) { replaceEnv(s, "TRAINYARD_HOST={{.Node.Hostname}}", "") },
+			deviates("variable TRAINYARD_HOST is missing"),
+		},
+		"host name": {
+			func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Hostname = "w-{{.Task.Slot}}" },
+			deviates(`the host name is "w-{{.Task.Slot}}" instead of ""`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service, k := rendered(t, richPool())
+			want := clone(t, service.Spec)
+			tampered.do(&service.Spec)
+			live := drift(service, k)
+			if live == nil {
+				t.Fatal("nothing is seen")
+			}
+			expected := clone(t, richPool()).Normal()
+			tampered.want(&expected)
+			if diff := cmp.Diff(expected.Normal(), individual(*live, 3).Normal()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			service.Spec = overlay(service.Spec, want)
+			if live := drift(service, k); live != nil {
+				t.Errorf("it is not mended: %+v", live)
+			}
+		})
+	}
+}
+
+// TestStoppedPoolIsNoDrift: a pool is stopped all at once, however it is updated, and is updated as before when it starts again.
+func TestStoppedPoolIsNoDrift(t *testing.T) {
+	service, k := rendered(t, richPool())
+	want := clone(t, service.Spec)
+	service.Spec = stoppedSpec(service.Spec, domain.StopCompleted)
+	if config := service.Spec.UpdateConfig; config.Parallelism != 0 || config.Delay != 0 {
+		t.Errorf("it is stopped by %+v", config)
+	}
+	if live := drift(service, k); live != nil {
+		t.Errorf("it reads as changed: %s", cmp.Diff(richPool().Normal(), *live))
+	}
+	if again := overlay(service.Spec, want); again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism || again.UpdateConfig.Delay != want.UpdateConfig.Delay || again.Labels[labelStop] != "" {
+		t.Errorf("it starts again as %+v", again)
+	}
+}
+
+// TestNoDrift does what is not drift: what changes in the course of a run, and what only looks different.
+func TestNoDrift(t *testing.T) {
+	for name, do := range map[string]func(s *swarm.ServiceSpec){
+		"stopped": func(s *swarm.ServiceSpec) {
+			s.Labels[labelStop] = "completed"
+			s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, nowhere)
+		},
+		"restarted": func(s *swarm.ServiceSpec) { s.Labels[labelRestarts], s.TaskTemplate.ForceUpdate = "2", 2 },
+		"staged":    func(s *swarm.ServiceSpec) { s.Labels[labelStaged] = "true"; setReplicas(s, 0) },
+		"digest added by docker service update": func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Image += "@sha256:4444"
+		},
+		"order of variables":     func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Env) },
+		"order of mounts":        func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Mounts) },
+		"order of configs":       func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Configs) },
+		"spaces in constraints":  func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints[0] = "node.id  == node1" },
+		"the same other config":  func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Configs[0].ConfigID = "again" },
+		"secret's relative name": func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Secrets[0].File.Name = "token" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := rich()
+			spec.Image = "trainer:2" // has no other reference
+			service, k := rendered(t, spec)
+			do(&service.Spec)
+			if live := drift(service, k); live != nil {
+				t.Errorf("it reads as changed: %s", cmp.Diff(spec.Normal(), *live))
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+package endpoint
+
+import (
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
+)
+
+// BenchmarkSSHCall measures one call to an engine over SSH on this machine: with the connection that the client has, and with one
+// made for it.
+func BenchmarkSSHCall(b *testing.B) {
+	isolate(b)
+	socket := startEngine(b)
+	server := sshd.Start(b, sshd.Options{})
+	address, credentials := "ssh://"+server.Addr+socket, credentialsOf(b, server)
+	b.Run("warm", func(b *testing.B) {
+		docker := open(b, address, credentials)
+		must(b, call(b, docker))
+		for b.Loop() {
+			must(b, call(b, docker))
+		}
+	})
+	b.Run("fresh", func(b *testing.B) {
+		for b.Loop() {
+			docker := open(b, address, credentials)
+			must(b, call(b, docker))
+			must(b, docker.Close())
+			<-server.Ended
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/docker/docker/client"
+)
+
+func TestUnix(t *testing.T) {
+	socket := startEngine(t)
+	docker := open(t, "unix://"+socket, Credentials{})
+	must(t, call(t, docker))
+	if got := docker.ClientVersion(); got != "1.44" {
+		t.Errorf("the client speaks version %s of the API, and the engine 1.44", got)
+	}
+	attach(t, docker)
+}
+
+func TestUnixFailures(t *testing.T) {
+	folder := t.TempDir()
+	absent := filepath.Join(folder, "absent.sock")
+	expect(t, call(t, open(t, "unix://"+absent, Credentials{})), ErrNoSocket, "unix://"+absent, "check the path")
+
+	left := filepath.Join(folder, "left.sock")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
+	must(t, err)
+	listener.SetUnlinkOnClose(false)
+	must(t, listener.Close())
+	err = call(t, open(t, "unix://"+left, Credentials{}))
+	expect(t, err, syscall.ECONNREFUSED, "unix://"+left, "refuses connections")
+	if !client.IsErrConnectionFailed(err) {
+		t.Errorf("not a failure to connect to the Docker client: %v", err)
+	}
+}
+
+func TestPermissionFailure(t *testing.T) {
+	err := connectFailure("/run/docker.sock", &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	expect(t, err, ErrPermissionDenied, "/run/docker.sock", "group")
+}
+
+func TestFailureToResolve(t *testing.T) {
+	err := connectFailure("gpu1:22", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "gpu1"}})
+	expect(t, err, nil, `"gpu1" can't be resolved`)
+}
+
+func TestHoldFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		var answer error = failed(ErrTimeout, "first")
+		dial := holdFailure(func(context.Context) (net.Conn, error) {
+			attempts++
+			return nil, answer
+		}, time.Second)
+		ask := func(want error, attempt int) {
+			t.Helper()
+			if _, err := dial(t.Context()); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			if attempts != attempt {
+				t.Errorf("%d attempts to connect, want %d", attempts, attempt)
+			}
+		}
+		ask(ErrTimeout, 1)
+		answer = context.Canceled
+		ask(ErrTimeout, 1) // still the first
+		<-time.After(time.Second)
+		ask(context.Canceled, 2)
+		ask(context.Canceled, 3) // a call that was given up says nothing about the next
+	})
+}

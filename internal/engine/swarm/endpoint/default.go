@@ -1,0 +1,141 @@
+package endpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Default returns the endpoint that the docker command uses in this environment (os.Getenv, or a
+// stand-in): DOCKER_HOST with DOCKER_CERT_PATH; else the context named by DOCKER_CONTEXT or by currentContext in the
+// configuration ($DOCKER_CONFIG or ~/.docker); else the socket of this machine.
+//
+// It differs where docker would speak without verified TLS: DOCKER_TLS_VERIFY is always on, and a context that skips
+// the verification is an error.
+func Default(env func(string) string) (Endpoint, error) {
+	config := env("DOCKER_CONFIG")
+	if config == "" {
+		home := env("HOME")
+		if home == "" {
+			var err error
+			if home, err = os.UserHomeDir(); err != nil {
+				return Endpoint{}, fmt.Errorf("the folder of Docker's configuration is not known, set DOCKER_CONFIG: %w", err)
+			}
+		}
+		config = filepath.Join(home, ".docker")
+	}
+	if host := strings.TrimSpace(env("DOCKER_HOST")); host != "" {
+		return fromHost(host, config, env)
+	}
+	name, source, err := contextName(config, env)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	if name == "" || name == "default" {
+		return Endpoint{Scheme: SchemeUnix, Socket: DefaultSocket}, nil
+	}
+	e, err := fromContext(config, name)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("docker context %q, chosen by %s: %w", name, source, err)
+	}
+	return e, nil
+}
+
+// fromHost returns the endpoint of DOCKER_HOST.
+func fromHost(host, config string, env func(string) string) (Endpoint, error) {
+	if !strings.Contains(host, "://") {
+		host = "tcp://" + host // as docker does
+	}
+	e, err := Parse(host)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("DOCKER_HOST: %w", err)
+	}
+	if e.Scheme != SchemeTCP {
+		return e, nil
+	}
+	e.CertPath = env("DOCKER_CERT_PATH")
+	if e.CertPath == "" && env("DOCKER_TLS_VERIFY") != "" {
+		e.CertPath = config
+	}
+	return e, nil
+}
+
+// contextName returns the name of the current context, empty for none, and what it was found in.
+func contextName(config string, env func(string) string) (name, source string, err error) {
+	if name := env("DOCKER_CONTEXT"); name != "" {
+		return name, "DOCKER_CONTEXT", nil
+	}
+	file := filepath.Join(config, "config.json")
+	var content struct {
+		CurrentContext string `json:"currentContext"`
+	}
+	if err := readJSON(file, &content); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", fmt.Errorf("docker's configuration: %w", err)
+	}
+	return content.CurrentContext, file, nil
+}
+
+// fromContext returns the endpoint of a context. Contexts are stored as in package cli/context/store of
+// github.com/docker/cli, in folders named by the hash of the context's name.
+func fromContext(config, name string) (Endpoint, error) {
+	hash := sha256.Sum256([]byte(name))
+	id := hex.EncodeToString(hash[:])
+	file := filepath.Join(config, "contexts", "meta", id, "meta.json")
+	var meta struct {
+		Endpoints map[string]struct {
+			Host          string
+			SkipTLSVerify bool
+		}
+	}
+	err := readJSON(file, &meta)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Endpoint{}, fmt.Errorf("there is no such context in %s; docker context ls lists them", filepath.Join(config, "contexts"))
+	}
+	if err != nil {
+		return Endpoint{}, err
+	}
+	docker, ok := meta.Endpoints["docker"]
+	if !ok {
+		return Endpoint{}, fmt.Errorf("%s describes no Docker endpoint", file)
+	}
+	if docker.Host == "" {
+		return Endpoint{Scheme: SchemeUnix, Socket: DefaultSocket}, nil
+	}
+	e, err := Parse(docker.Host)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	if e.Scheme != SchemeTCP {
+		return e, nil
+	}
+	if docker.SkipTLSVerify {
+		return Endpoint{}, fmt.Errorf("it skips the verification of %s, so anybody could answer in its place; "+
+			"give it the certificate authority: docker context update %s --docker host=%s,ca=ca.pem,cert=cert.pem,key=key.pem", e, name, e)
+	}
+	folder := filepath.Join(config, "contexts", "tls", id, "docker")
+	switch _, err := os.Stat(folder); {
+	case err == nil:
+		e.CertPath = folder
+	case !errors.Is(err, fs.ErrNotExist):
+		return Endpoint{}, err
+	}
+	return e, nil
+}
+
+// readJSON decodes a file. Its errors name the file.
+func readJSON(file string, content any) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, content); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}

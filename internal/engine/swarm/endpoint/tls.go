@@ -1,0 +1,176 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+)
+
+// tcpDialer returns the way to an engine over TCP.
+func tcpDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
+	config, err := tlsConfig(e, credentials.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := within(ctx, credentials.dialTimeout())
+		defer cancel()
+		conn, err := netDial(ctx, "tcp", e.hostPort())
+		if err != nil {
+			return nil, err
+		}
+		return handshake(ctx, conn, config, e)
+	}, nil
+}
+
+// material is what a TLS configuration is made of, as PEM; each part may be missing.
+type material struct{ ca, cert, key []byte }
+
+func (m material) empty() bool { return len(m.ca)+len(m.cert)+len(m.key) == 0 }
+
+// tlsConfig returns the configuration for an endpoint: from the credentials, else from what came with its address.
+func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
+	m := material{ca: []byte(given.CA), cert: []byte(given.Cert), key: []byte(given.Key)}
+	source := "the given TLS material"
+	folder := given.CertPath
+	if folder == "" && m.empty() {
+		folder = e.CertPath
+	}
+	if folder != "" {
+		if !m.empty() {
+			return nil, failed(nil, "TLS material is given both as text and as the folder %s; give one of them", folder)
+		}
+		var err error
+		if m, err = readMaterial(folder); err != nil {
+			return nil, failed(nil, "TLS material: %s", err)
+		}
+		source = folder
+	}
+	if m.empty() {
+		return nil, failed(nil, "an engine over TCP is spoken to with TLS only, and there is no TLS material: "+
+			"give the provider a CA, and a certificate with its key where the engine asks for one (or set DOCKER_CERT_PATH to a folder with ca.pem, cert.pem and key.pem); "+
+			"or use ssh://, which needs none")
+	}
+	return m.config(e.Host, source)
+}
+
+// readMaterial returns the files of a folder as docker names them.
+func readMaterial(folder string) (m material, err error) {
+	for name, content := range map[string]*[]byte{"ca.pem": &m.ca, "cert.pem": &m.cert, "key.pem": &m.key} {
+		data, err := read(filepath.Join(folder, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return material{}, err
+		}
+		*content = data
+	}
+	if m.empty() {
+		return material{}, fmt.Errorf("%s has none of ca.pem, cert.pem and key.pem", folder)
+	}
+	return m, nil
+}
+
+// config returns the configuration that verifies the host with this material.
+func (m material) config(host, source string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	if len(m.ca) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(m.ca) {
+			return nil, failed(nil, "the CA in %s has no certificate; it begins with -----BEGIN CERTIFICATE-----", source)
+		}
+	}
+	if (len(m.cert) == 0) != (len(m.key) == 0) {
+		return nil, failed(nil, "%s has a client certificate or its key, and not both", source)
+	}
+	if len(m.cert) > 0 {
+		pair, err := tls.X509KeyPair(m.cert, m.key)
+		if err != nil {
+			return nil, failed(nil, "the client certificate and key in %s: %s", source, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// handshake speaks TLS over a connection, and closes it on failure.
+func handshake(ctx context.Context, conn net.Conn, config *tls.Config, e Endpoint) (net.Conn, error) {
+	config = config.Clone()
+	wrapped := &tlsConn{endpoint: e, presented: len(config.Certificates) > 0}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		wrapped.requested = true
+		if wrapped.presented {
+			// One that doesn't suit is sent all the same: the engine's refusal says more than its absence.
+			return &config.Certificates[0], nil
+		}
+		return &tls.Certificate{}, nil
+	}
+	wrapped.Conn = tls.Client(conn, config)
+	if err := wrapped.HandshakeContext(ctx); err != nil {
+		// A handshake that failed has nothing to flush.
+		_ = conn.Close()
+		return nil, outcome(ctx, func() error { return wrapped.explain(err) })
+	}
+	return wrapped, nil
+}
+
+// tlsConn is a TLS connection that explains a refused client certificate. In TLS 1.3 the refusal comes only after the
+// client is done with the handshake: as an alert, or, where it is lost, as a connection reset.
+type tlsConn struct {
+	*tls.Conn
+	endpoint             Endpoint
+	requested, presented bool        // a certificate was
+	answered             atomic.Bool // the engine accepted the connection, and sent something
+}
+
+// Read reads, and explains a refusal.
+func (c *tlsConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.answered.Store(true)
+	}
+	return n, c.refusal(err)
+}
+
+// Write writes, and explains a refusal.
+func (c *tlsConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	return n, c.refusal(err)
+}
+
+func (c *tlsConn) refusal(err error) error {
+	// A connection closed by ourselves is none of the engine's doing.
+	if err == nil || !c.requested || c.answered.Load() || errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return c.explain(err)
+}
+
+// explain says what a failed handshake is about.
+func (c *tlsConn) explain(err error) error {
+	f := &failure{cause: err}
+	var unknown x509.UnknownAuthorityError
+	var noTLS tls.RecordHeaderError
+	switch {
+	case errors.As(err, &unknown):
+		f.text = "the engine's certificate is not signed by the given CA; give the CA that signed it (the engine's tlscacert is usually the same)"
+	case errors.As(err, &noTLS):
+		f.text = "what answers there doesn't speak TLS; start the engine with tlsverify, or reach it by ssh://"
+	case c.requested && !c.presented:
+		f.kind = ErrPermissionDenied
+		f.text = "the engine asks for a client certificate, and none is given; give one, with its key, that the engine's CA signed"
+	case c.requested:
+		f.kind = ErrPermissionDenied
+		f.text = fmt.Sprintf("the engine refused the connection after it was presented the client certificate; give one that the engine's CA signed, and that is valid now: %s", err)
+	default:
+		f.text = fmt.Sprintf("TLS: %s", err)
+	}
+	if alert, ok := errors.AsType[tls.AlertError](err); ok {
+		f.text += fmt.Sprintf(" (%s)", alert)
+	}
+	return c.endpoint.at(f)
+}

@@ -1,0 +1,80 @@
+// Package swarm is the engine that runs members as services of a Docker Swarm.
+//
+// An indexed member is a service of one replica; the members of an interchangeable role are one replicated service.
+// Documents and locks are config objects of the Swarm. What runs on the hosts is the Swarm's to run; when a member
+// that ended is started again is decided by this engine's own rule, in the cluster's controller (see [Engine.Guard]).
+package swarm
+
+import (
+	"context"
+
+	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Name is the engine's name in a configuration.
+const Name = "swarm"
+
+// manager is the API of a manager of the Swarm.
+type manager = client.APIClient
+
+// Program is what the controllers of clusters are run from.
+type Program struct {
+	// File is the program's file, a static binary; empty for that of the present process.
+	File string
+	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
+	Version string
+}
+
+// Engine runs one cluster. It is safe for concurrent use.
+type Engine struct {
+	cluster    domain.ClusterRef
+	program    Program
+	connection *connection
+	reads      reads
+	staged     *staged
+	locks      *locks
+	watcher    *watcher
+}
+
+// Opener returns the function that opens clusters whose controllers are run from this program.
+func Opener(program Program) engine.Open {
+	return func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+		return Open(cluster, settings, program)
+	}
+}
+
+// Open returns the engine of a cluster; see [Opener].
+func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) (*Engine, error) {
+	c, err := newConnection(cluster, settings)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{
+		cluster: cluster, program: program, connection: c, reads: liveReads(c),
+		staged: newStaged(), locks: newLocks(), watcher: &watcher{},
+	}, nil
+}
+
+// Traits returns what is particular to this engine: members are reached by their names.
+func (e *Engine) Traits() engine.Traits {
+	return engine.Traits{
+		Name:          Name,
+		MemberAddress: func(member string) string { return member },
+		Schedules:     true,
+		MaxDocument:   maxDocument,
+		FilesDir:      func(string) string { return domain.FilesDir },
+	}
+}
+
+// Snapshot returns the engine with each list of the Swarm read at most once.
+func (e *Engine) Snapshot() engine.Engine {
+	snapshot := *e
+	snapshot.reads = e.reads.remembered(e.cluster.Name)
+	return &snapshot
+}
+
+// manager returns the API of a manager of the Swarm.
+func (e *Engine) manager(ctx context.Context) (manager, error) { return e.connection.manager(ctx) }

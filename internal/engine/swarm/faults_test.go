@@ -1,0 +1,185 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// memberRef is the image of the program that members run, on the bed that tests share.
+const memberRef = "trainyard/member:faults"
+
+// loadShared loads it, once.
+var loadShared sync.Once
+
+// standing is a cluster with a controller, in which tests have groups of their own.
+type standing struct {
+	*testing.T
+	bed  *testbed.Bed
+	name string
+}
+
+// newStanding forms a cluster, which is deleted at the end of the test.
+func newStanding(t *testing.T, name, subnet string) *standing {
+	t.Helper()
+	s := &standing{t, testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1}), name}
+	loadShared.Do(func() { acctest.LoadMember(t, s.bed, memberRef) })
+	e := s.open(s.bed.Nodes[0].Host())
+	t.Cleanup(func() { must(t, e.DeleteCluster(context.WithoutCancel(t.Context()))) })
+	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
+		Name: name, Engine: Name, Endpoint: e.cluster.Endpoint, Network: &domain.Network{Subnet: subnet},
+	})
+	must(t, err)
+	must(t, problems.Err())
+	spec, err = e.Form(t.Context(), spec)
+	must(t, err)
+	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	must(t, err)
+	must(t, e.StartController(t.Context()))
+	return s
+}
+
+// open opens the cluster at an endpoint.
+func (s *standing) open(endpoint string) *Engine {
+	s.Helper()
+	e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: endpoint}, engine.Settings{}, Program{File: acctest.Build(s, acctest.Provider)})
+	must(s.T, err)
+	return e
+}
+
+// group returns a group of a worker with a file and a secret.
+func (s *standing) group(name string) (domain.Group, domain.SecretValues) {
+	one := 1
+	return domain.Group{
+		Cluster: s.name, Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Template: domain.Template{Image: memberRef, Args: []string{"file:/etc/setting", "wait"}, Container: &domain.Container{
+			Configs: map[string]domain.ConfigFile{"setting": {Content: "a setting", Target: "/etc/setting"}},
+			Secrets: map[string]domain.SecretFile{"token": {Version: "1"}},
+		}},
+		Roles: map[string]domain.Role{"worker": {Replicas: &one}},
+	}, domain.SecretValues{"worker": {"token": []byte("a token")}}
+}
+
+// left lists the names of what is in the Swarm of a group.
+func (s *standing) left(t *testing.T, group string) []string {
+	t.Helper()
+	docker := s.bed.Nodes[0].Client()
+	only := filters.NewArgs(filters.Arg("label", labelCluster+"="+s.name), filters.Arg("label", labelGroup+"="+group))
+	var found []string
+	services, err := docker.ServiceList(t.Context(), swarm.ServiceListOptions{Filters: only})
+	must(t, err)
+	for _, service := range services {
+		found = append(found, service.Spec.Name)
+	}
+	configs, err := docker.ConfigList(t.Context(), swarm.ConfigListOptions{Filters: only})
+	must(t, err)
+	for _, config := range configs {
+		found = append(found, config.Spec.Name)
+	}
+	secrets, err := docker.SecretList(t.Context(), swarm.SecretListOptions{Filters: only})
+	must(t, err)
+	for _, secret := range secrets {
+		found = append(found, secret.Spec.Name)
+	}
+	return found
+}
+
+// faulty is a proxy before a manager, and a run that reaches it there. The run's process is one that has ended whenever
+// somebody looks: what it leaves locked is taken over.
+type faulty struct {
+	*testbed.Proxy
+	run reconcile.Reconciler
+}
+
+func (s *standing) faulty(t *testing.T) faulty {
+	t.Helper()
+	proxy := testbed.NewProxy(t, s.bed.Nodes[0])
+	e := s.open(proxy.Host())
+	e.locks.self.Process = math.MaxInt32 // more than there can be
+	return faulty{proxy, reconcile.Reconciler{Engine: e}}
+}
+
+// on has the call number k that writes meet with a mishap.
+func (f faulty) on(k int, mishap testbed.Action) {
+	f.Reset()
+	f.On(testbed.Fault{Match: writes, Nth: k, Do: mishap})
+}
+
+// writes tells whether a call to an Engine may change something.
+func writes(call testbed.Call) bool {
+	return call.Method != http.MethodGet && call.Method != http.MethodHead
+}
+
+// count returns how many calls write that were made.
+func (f faulty) count() int {
+	return len(slices.DeleteFunc(f.Calls(), func(call testbed.Call) bool { return !writes(call) }))
+}
+
+// TestCallsFail: each call that writes of an apply that creates a group, and each one of its destroy, meets with each mishap. The next
+// run gets there, and leaves nothing.
+func TestCallsFail(t *testing.T) {
+	t.Parallel()
+	s := newStanding(t, "mishaps", "10.91.0.0/20")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	rehearsal := s.faulty(t)
+	group, secrets := s.group("rehearsal")
+	rehearsal.run.Secrets = secrets
+	must(t, rehearsal.run.Update(ctx, group))
+	applies := rehearsal.count()
+	rehearsal.Reset()
+	must(t, rehearsal.run.Destroy(t.Context(), group.Name))
+	destroys := rehearsal.count()
+	if destroys < 1 || applies < destroys {
+		t.Fatalf("an apply makes %d calls that write, a destroy %d", applies, destroys)
+	}
+	t.Run("each", func(t *testing.T) {
+		for what, mishap := range map[string]testbed.Action{
+			"fails":            testbed.Fail("no space left on device"),
+			"is lost":          testbed.Drop(),
+			"loses its answer": testbed.DropAnswer(),
+		} {
+			for k := 1; k <= applies; k++ {
+				t.Run(fmt.Sprintf("write %d %s", k, what), func(t *testing.T) {
+					t.Parallel()
+					group, secrets := s.group(fmt.Sprintf("%s-%d", strings.ReplaceAll(what, " ", "-"), k))
+					f := s.faulty(t)
+					f.run.Secrets = secrets
+					next := reconcile.Reconciler{Engine: s.open(s.bed.Nodes[0].Host()), Secrets: secrets}
+
+					f.on(k, mishap)
+					t.Logf("the apply: %v", f.run.Update(t.Context(), group))
+					must(t, next.Update(t.Context(), group))
+					read, err := next.Read(t.Context(), group.Name)
+					must(t, err)
+					if changes := reconcile.Diff(read.Decision, read.Observed); len(changes) > 0 || read.Progress.Phase != domain.PhaseRunning || len(read.Observed) != 1 {
+						t.Errorf("the group is %s, its members are %+v; there are changes left: %+v", read.Progress.Phase, read.Observed, changes)
+					}
+					if k <= destroys {
+						f.on(k, mishap)
+						t.Logf("the destroy: %v", f.run.Destroy(t.Context(), group.Name))
+					}
+					must(t, next.Destroy(t.Context(), group.Name))
+					if left := s.left(t, group.Name); len(left) > 0 {
+						t.Errorf("there is left: %v", left)
+					}
+				})
+			}
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package swarm
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Guard restarts indexed members that ended, as their rules say, until ctx is done: the Swarm's own restart policy knows
+// no exit codes that are final, and no back-off. It has members follow their hosts, too.
+func (e *Engine) Guard(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := e.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	seen := ends{}
+	for {
+		start := time.Now()
+		if err := e.followHosts(ctx); err != nil {
+			return err
+		}
+		next, err := e.restartDue(ctx, seen)
+		if err != nil {
+			return err
+		}
+		engine.ResidentPace.Rest(ctx, start)
+		if err := engine.Await(ctx, events, next); err != nil {
+			return err
+		}
+	}
+}
+
+// ends is when the end of a task was first seen here, by the task's ID: the hosts' clocks need not agree.
+type ends map[string]time.Time
+
+// restartDue restarts the members whose time has come, and returns when the next one's comes.
+func (e *Engine) restartDue(ctx context.Context, seen ends) (next time.Time, err error) {
+	services, err := e.reads.services(ctx)
+	if err != nil {
+		return next, err
+	}
+	tasks, err := e.reads.tasks(ctx)
+	if err != nil {
+		return next, err
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return next, err
+	}
+	own := byService(tasks)
+	now := time.Now()
+	current := map[string]bool{}
+	var due []restart
+	for _, service := range services {
+		if !ours(service, e.cluster.Name) {
+			continue
+		}
+		r, wanted := restartOf(service, own[service.ID])
+		if !wanted {
+			continue
+		}
+		current[r.after.ID] = true
+		if _, known := seen[r.after.ID]; !known {
+			seen[r.after.ID] = now
+		}
+		if at := seen[r.after.ID].Add(r.delay); at.After(now) {
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+			continue
+		}
+		due = append(due, r)
+	}
+	maps.DeleteFunc(seen, func(task string, _ time.Time) bool { return !current[task] })
+	return next, inParallel(ctx, due, func(ctx context.Context, r restart) error {
+		err := e.update(ctx, m, r.service, r.service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			return r.apply(live)
+		})
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// restart is a member that is to be started again.
+type restart struct {
+	service swarm.Service
+	// after is the task that ended.
+	after swarm.Task
+	delay time.Duration
+	// first is when the first instance of the run started.
+	first *time.Time
+}
+
+// restartOf returns the restart of the member that a service with these tasks is, and whether it is to be restarted.
+func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool) {
+	id := identityOf(service)
+	labels := service.Spec.Labels
+	if id.pooled || id.group == "" || labels[labelStaged] != "" || labels[labelStop] != "" || replicas(service.Spec) == 0 {
+		return r, false
+	}
+	member := membersOf(service, own)[0]
+	runs := runsOf(member.tasks, id.run)
+	if len(runs) == 0 {
+		return r, false
+	}
+	last := runs[len(runs)-1]
+	if last.ID == labels[labelRestarted] || !ended(last) {
+		return r, false
+	}
+	kept, _ := recordOf(service.Spec)
+	var o domain.Observed
+	view{}.observeMember(&o, service, member, kept)
+	if o.State != domain.StateRestarting || o.ExitCode == nil {
+		return r, false
+	}
+	verdict := kept.Restart.Judge(*o.ExitCode, o.Restarts)
+	return restart{service: service, after: last, delay: verdict.Delay, first: o.RunStartedAt}, true
+}
+
+// ended tells whether a task will not run any more.
+func ended(task swarm.Task) bool {
+	switch task.Status.State {
+	case swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
+		return true
+	}
+	return false
+}
+
+// apply returns the service with another instance ordered, unless it has become another run or was stopped meanwhile.
+func (r restart) apply(live swarm.Service) (swarm.ServiceSpec, bool) {
+	next := live.Spec
+	labels := live.Spec.Labels
+	if identityOf(live).run != identityOf(r.service).run || labels[labelStop] != "" || labels[labelRestarted] == r.after.ID {
+		return next, false
+	}
+	next.Labels = maps.Clone(labels)
+	restarts, _ := strconv.Atoi(labels[labelRestarts])
+	next.Labels[labelRestarts] = strconv.Itoa(restarts + 1)
+	next.Labels[labelRestarted] = r.after.ID
+	if r.first != nil && labels[labelStarted] == "" {
+		next.Labels[labelStarted] = r.first.Format(time.RFC3339Nano)
+	}
+	next.TaskTemplate.ForceUpdate++
+	return next, true
+}

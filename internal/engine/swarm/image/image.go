@@ -1,0 +1,74 @@
+// Package image builds images without a Docker Engine and without a registry, so that they can be loaded onto any.
+// What is built from the same files is the same image, with the same ID, on every node and in every run.
+package image
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/distribution/reference"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// epoch is when all images and their files were made: a clock would give each build another ID.
+var epoch = time.Unix(0, 0).UTC()
+
+// Build builds an image of these files and nothing else, for Linux on the architecture that this program is for.
+// Config is what a Dockerfile sets: Entrypoint, Cmd, Env, WorkingDir, Labels and so on. The files are read here once
+// and again by Write.
+func Build(config v1.Config, files ...File) (v1.Image, error) {
+	layer, err := newLayer(files)
+	if err != nil {
+		return nil, fmt.Errorf("building an image: %w", err)
+	}
+	base, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS:           "linux",
+		Architecture: runtime.GOARCH,
+		Created:      v1.Time{Time: epoch},
+		Config:       config,
+		RootFS:       v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(base, mutate.Addendum{
+		Layer:   layer,
+		History: v1.History{Created: v1.Time{Time: epoch}, CreatedBy: "trainyard"},
+	})
+}
+
+// ID is the ID that engines give the image: "sha256:" and 64 hexadecimal digits.
+func ID(img v1.Image) (string, error) {
+	id, err := img.ConfigName()
+	if err != nil {
+		return "", err
+	}
+	return id.String(), nil
+}
+
+// Write writes the image as a docker-archive, which engines load by this reference. A reference without a tag gets
+// the tag latest, as everywhere in Docker; one with a digest, or an ID, is an error, as these are not given but found.
+func Write(w io.Writer, ref string, img v1.Image) error {
+	parsed, err := reference.ParseAnyReference(ref)
+	if err != nil {
+		return fmt.Errorf("image reference %q: %w", ref, err)
+	}
+	named, hasName := parsed.(reference.Named)
+	if _, hasDigest := parsed.(reference.Digested); hasDigest || !hasName {
+		return fmt.Errorf("image reference %q: an image is loaded under a name and a tag, not under a digest or an ID", ref)
+	}
+	tag, err := name.NewTag(reference.FamiliarString(reference.TagNameOnly(named)))
+	if err != nil {
+		return fmt.Errorf("image reference %q: %w", ref, err)
+	}
+	if err := tarball.Write(tag, img, w); err != nil {
+		return fmt.Errorf("writing image %s: %w", tag, err)
+	}
+	return nil
+}

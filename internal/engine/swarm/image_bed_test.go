@@ -1,0 +1,427 @@
+package swarm
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	cerrdefs "github.com/containerd/errdefs"
+	dockerimage "github.com/docker/docker/api/types/image"
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+)
+
+func nothing() (io.ReadCloser, error) { return nil, errors.New("there is no archive") }
+
+// shelf is a cluster of all nodes of a bed, whose images a test looks at.
+type shelf struct {
+	*testing.T
+	*Engine
+	bed *testbed.Bed
+}
+
+// shelfOf stores a cluster whose hosts are those of the shared bed, at these addresses where they are not their own.
+func shelfOf(t *testing.T, cluster string, addresses map[string]string) shelf {
+	t.Helper()
+	e, _ := documentsOf(t, cluster)
+	s := shelf{t, e, testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1})}
+	nodes, err := s.bed.Nodes[0].Client().NodeList(t.Context(), dockerswarm.NodeListOptions{})
+	must(t, err)
+	hosts := map[string]domain.Host{}
+	for _, node := range s.bed.Nodes {
+		address, other := addresses[node.Name]
+		if !other {
+			address = node.Host()
+		}
+		i := slices.IndexFunc(nodes, func(n dockerswarm.Node) bool { return n.Description.Hostname == node.Name })
+		hosts[node.Name] = domain.Host{Address: address, ID: nodes[i].ID}
+	}
+	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name, Hosts: hosts}})
+	must(t, err)
+	return s
+}
+
+// archived is an image with one file, as what an archive of it is specified by.
+func archived(t *testing.T, name, content string) engine.ImageSpec {
+	t.Helper()
+	img, err := image.Build(v1.Config{Cmd: []string{"/file"}}, image.FromBytes("/file", 0o755, []byte(content)))
+	must(t, err)
+	id, err := image.ID(img)
+	must(t, err)
+	var archive bytes.Buffer
+	must(t, image.Write(&archive, name, img))
+	return engine.ImageSpec{Name: name, ID: id, Archive: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }}
+}
+
+// provide brings an image to all hosts, which have to have it then, and removes it at the end of the test.
+func (s shelf) provide(spec engine.ImageSpec) string {
+	s.Helper()
+	found, err := s.ProvideImage(s.Context(), spec)
+	must(s.T, err)
+	id, err := engine.ImageID(spec.Name, found)
+	must(s.T, err)
+	s.Cleanup(func() { s.forget(id) })
+	if spec.ID != "" && id != spec.ID {
+		s.Errorf("%s is %s, want %s", spec.Name, id, spec.ID)
+	}
+	s.want(spec.Name, id, id, id)
+	return id
+}
+
+// forget removes an image from all nodes, whatever it is called.
+func (s shelf) forget(id string) {
+	for _, node := range s.bed.Nodes {
+		_, err := node.Client().ImageRemove(context.WithoutCancel(s.Context()), id, dockerimage.RemoveOptions{Force: true})
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			s.Error(err)
+		}
+	}
+}
+
+// want checks what the nodes have under a name, "" being nothing.
+func (s shelf) want(name string, ids ...string) {
+	s.Helper()
+	found, err := s.FindImage(s.Context(), name)
+	must(s.T, err)
+	want := map[string]string{}
+	for i, id := range ids {
+		if id != "" {
+			want[s.bed.Nodes[i].Name] = id
+		}
+	}
+	got := map[string]string{}
+	for host, image := range found {
+		got[host] = image.ID
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("%s on the hosts (-want +got):\n%s", name, diff)
+	}
+}
+
+// remove removes a name, or an image, from a node.
+func (s shelf) remove(node int, ref string) {
+	s.Helper()
+	_, err := s.bed.Nodes[node].Client().ImageRemove(s.Context(), ref, dockerimage.RemoveOptions{Force: true})
+	must(s.T, err)
+}
+
+// tag gives an image of a node a name.
+func (s shelf) tag(node int, id, name string) {
+	s.Helper()
+	must(s.T, s.bed.Nodes[node].Client().ImageTag(s.Context(), id, name))
+}
+
+func TestImagesFromArchives(t *testing.T) {
+	s := shelfOf(t, "archives", nil)
+	first, second := archived(t, "archives/trainer:1", "first"), archived(t, "archives/trainer:1", "second")
+	s.want(first.Name, "", "", "")
+	s.provide(first)
+
+	s.remove(1, first.ID)
+	s.want(first.Name, first.ID, "", first.ID)
+	s.provide(first)
+
+	// One whose image is there under its ID needs its name only.
+	s.tag(2, first.ID, "archives/other:1")
+	s.remove(2, first.Name)
+	unread := first
+	unread.Archive = nothing
+	s.provide(unread)
+
+	// Another image is not overwritten, and nothing is changed anywhere.
+	_, err := s.ProvideImage(t.Context(), second)
+	var taken *engine.ImageTakenError
+	if !errors.As(err, &taken) || len(taken.Taken) != 3 || taken.Taken["node2"] != first.ID || taken.Wanted != second.ID {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	s.want(first.Name, first.ID, first.ID, first.ID)
+	s.want(second.ID, "", "", "")
+
+	second.Replaces = map[string]string{"node1": first.ID, "node2": first.ID, "node3": first.ID}
+	s.provide(second)
+	s.want(first.ID, first.ID, first.ID, first.ID) // members may still run from it
+}
+
+func TestImagesThatFail(t *testing.T) {
+	s := shelfOf(t, "failing", nil)
+	broken := archived(t, "failing/trainer:1", "broken")
+	whole := broken.Archive
+	broken.Archive = func() (io.ReadCloser, error) {
+		archive, err := whole()
+		return io.NopCloser(io.LimitReader(archive, 700)), err
+	}
+	_, err := s.ProvideImage(t.Context(), broken)
+	for _, node := range s.bed.Nodes {
+		if err == nil || !strings.Contains(err.Error(), "host "+node.Name+`: image "failing/trainer:1" could not be loaded`) {
+			t.Errorf("a broken archive: %v", err)
+		}
+	}
+	s.want(broken.Name, "", "", "")
+
+	other := archived(t, "failing/trainer:1", "other")
+	mistaken := other
+	mistaken.ID = broken.ID
+	t.Cleanup(func() { s.forget(other.ID) })
+	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "under another ID than "+broken.ID) {
+		t.Errorf("an archive of another image: %v", err)
+	}
+
+	far := shelfOf(t, "unreached", map[string]string{"node2": "unix:///nowhere/docker.sock"})
+	for name, call := range map[string]func() error{
+		"find":    func() error { _, err := far.FindImage(t.Context(), "trainer:1"); return err },
+		"provide": func() error { _, err := far.ProvideImage(t.Context(), other); return err },
+		"remove":  func() error { _, err := far.RemoveImage(t.Context(), "trainer:1", other.ID); return err },
+	} {
+		if err := call(); !errors.Is(err, engine.ErrUnreachable) || !strings.Contains(err.Error(), "host node2 can't be reached") {
+			t.Errorf("%s without a host: %v", name, err)
+		}
+	}
+	nowhere := shelfOf(t, "addressless", map[string]string{"node1": "", "node2": "", "node3": ""})
+	if _, err := nowhere.FindImage(t.Context(), "trainer:1"); err == nil || !strings.Contains(err.Error(), "node2, node3 of cluster") || strings.Contains(err.Error(), "node1") {
+		t.Errorf("hosts without addresses: %v", err) // node1 is reached as the manager
+	}
+	none, _ := documentsOf(t, "uncharted")
+	_, err = none.FindImage(t.Context(), "trainer:1")
+	wantNotFound(t, err)
+	_, err = none.RemoveImage(t.Context(), "trainer:1", other.ID)
+	must(t, err)
+}
+
+// builtFrom is an image that is built from files.
+func builtFrom(t *testing.T, name string, files map[string]string) engine.ImageSpec {
+	t.Helper()
+	var content bytes.Buffer
+	archive := tar.NewWriter(&content)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		must(t, archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file, Mode: 0o755, Size: int64(len(files[file]))}))
+		_, err := archive.Write([]byte(files[file]))
+		must(t, err)
+	}
+	must(t, archive.Close())
+	return engine.ImageSpec{Name: name, Build: &engine.ImageBuild{
+		Context:    func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil },
+		Dockerfile: "Dockerfile", Source: fmt.Sprintf("source of %v", files),
+	}}
+}
+
+func TestImagesFromBuilds(t *testing.T) {
+	s := shelfOf(t, "builds", nil)
+	const dockerfile = "FROM scratch AS base\nARG VERSION=none\nLABEL version=$VERSION\nCOPY train /train\nFROM base AS test\nLABEL stage=test\n"
+	spec := builtFrom(t, "builds/trainer:1", map[string]string{"sub/Dockerfile": dockerfile, "train": "first"})
+	spec.Build.Dockerfile, spec.Build.Target, spec.Build.Args = "sub/Dockerfile", "base", map[string]string{"VERSION": "7"}
+	first := s.provide(spec)
+	inspected, err := s.bed.Nodes[2].Client().ImageInspect(t.Context(), first)
+	must(t, err)
+	want := map[string]string{"version": "7", labelImageCluster: "builds", labelImageSource: spec.Build.Source}
+	if diff := cmp.Diff(want, inspected.Config.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+
+	// What was built is not built again: not after an apply that died, and not for a host that has lost it.
+	unread := spec
+	unread.Build = &engine.ImageBuild{Context: nothing, Source: spec.Build.Source}
+	s.remove(0, first)
+	if again := s.provide(unread); again != first {
+		t.Errorf("it was %s and is %s", first, again)
+	}
+	s.remove(2, first)
+	unread.ID, unread.Replaces = first, map[string]string{"node1": first, "node2": first}
+	s.provide(unread)
+
+	changed := builtFrom(t, spec.Name, map[string]string{"Dockerfile": dockerfile, "train": "second"})
+	if second := s.provide(changed); second == first {
+		t.Error("another source gave the same image")
+	}
+	unread.ID, unread.Build.Source = "sha256:"+strings.Repeat("0", 64), "another"
+	if _, err := s.ProvideImage(t.Context(), unread); err == nil || !strings.Contains(err.Error(), "plan again") {
+		t.Errorf("an image that is gone since the plan: %v", err)
+	}
+	failing := builtFrom(t, "builds/failing:1", map[string]string{"Dockerfile": "FROM scratch\nLABEL a=b\nCOPY nothing /\n"})
+	_, err = s.ProvideImage(t.Context(), failing)
+	for _, phrase := range []string{`"builds/failing:1" could not be built on host node1`, "COPY failed", "Step 2/5 : LABEL a=b"} {
+		if err == nil || !strings.Contains(err.Error(), phrase) {
+			t.Errorf("a build that fails: %v, want %q", err, phrase)
+		}
+	}
+	s.want(failing.Name, "", "", "")
+
+	// What others have under the name is not built over.
+	s.tag(1, first, "builds/failing:1")
+	foreign := archived(t, "builds/foreign:1", "foreign")
+	s.provide(foreign)
+	foreign.Name, foreign.Archive, foreign.Build = "builds/foreign:1", nil, changed.Build
+	foreign.ID = ""
+	var taken *engine.ImageTakenError
+	if _, err := s.ProvideImage(t.Context(), foreign); !errors.As(err, &taken) || taken.Wanted != "" {
+		t.Errorf("a build under a name that is taken: %v", err)
+	}
+}
+
+// shop is a registry from which engines pull.
+type shop struct {
+	// password is that of the user "ops", without whom nobody pulls; "" has everybody pull.
+	password string
+
+	mu     sync.Mutex
+	images map[string]v1.Image // by tag
+	blobs  map[string]v1.Image // by the digest of the manifest, or of what it is of
+	pulls  int
+}
+
+// openShop opens a registry that the engines of a bed can reach until the test ends, and returns its host and port.
+func openShop(t *testing.T, bed *testbed.Bed, password string) (registry *shop, host string) {
+	t.Helper()
+	registry = &shop{password: password, images: map[string]v1.Image{}, blobs: map[string]v1.Image{}}
+	listener, err := bed.Listen(0)
+	must(t, err)
+	server := &http.Server{Handler: registry}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return registry, listener.Addr().String()
+}
+
+// asked returns how often the registry was asked for an image.
+func (s *shop) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pulls
+}
+
+// sell has a tag lead to a new image, and returns the image's ID.
+func (s *shop) sell(t *testing.T, tag string) string {
+	t.Helper()
+	img, err := random.Image(64, 1)
+	must(t, err)
+	config, err := img.ConfigFile()
+	must(t, err)
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	img, err = mutate.ConfigFile(img, config)
+	must(t, err)
+	return s.stock(t, tag, img)
+}
+
+// stock has a tag lead to an image of one layer, and returns the image's ID.
+func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
+	t.Helper()
+	id, err := image.ID(img)
+	must(t, err)
+	digest, err := img.Digest()
+	must(t, err)
+	layers, err := img.Layers()
+	must(t, err)
+	layer, err := layers[0].Digest()
+	must(t, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.images[tag] = img
+	for _, content := range []string{id, digest.String(), layer.String()} {
+		s.blobs[content] = img
+	}
+	return id
+}
+
+// ServeHTTP answers what the registry's interface asks for a pull.
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if user, password, _ := r.BasicAuth(); s.password != "" && (user != "ops" || password != s.password) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="shop"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	ref := path.Base(r.URL.Path)
+	img := s.blobs[ref]
+	switch {
+	case r.URL.Path == "/v2/":
+		return
+	case path.Base(path.Dir(r.URL.Path)) == "manifests":
+		if img == nil {
+			img = s.images[ref]
+		}
+		s.pulls++
+		s.manifest(w, r, img)
+	case img == nil:
+		http.NotFound(w, r)
+	default:
+		s.blob(w, img, ref)
+	}
+}
+
+func (s *shop) manifest(w http.ResponseWriter, r *http.Request, img v1.Image) {
+	if img == nil {
+		http.NotFound(w, r)
+		return
+	}
+	digest, _ := img.Digest()
+	mediaType, _ := img.MediaType()
+	content, _ := img.RawManifest()
+	w.Header().Set("Content-Type", string(mediaType))
+	w.Header().Set("Docker-Content-Digest", digest.String())
+	_, _ = w.Write(content)
+}
+
+func (s *shop) blob(w http.ResponseWriter, img v1.Image, digest string) {
+	if id, _ := image.ID(img); id == digest {
+		content, _ := img.RawConfigFile()
+		_, _ = w.Write(content)
+		return
+	}
+	layers, _ := img.Layers()
+	content, _ := layers[0].Compressed()
+	_, _ = io.Copy(w, content)
+}
+
+func TestImagesThatArePulled(t *testing.T) {
+	s := shelfOf(t, "pulls", nil)
+	registry, host := openShop(t, s.bed, "")
+	first := registry.sell(t, "1")
+	name := host + "/trainer:1"
+
+	if id := s.provide(engine.ImageSpec{Name: name}); id != first {
+		t.Errorf("pulled %s, want %s", id, first)
+	}
+	requests := registry.asked()
+	s.provide(engine.ImageSpec{Name: name, ID: first})
+	s.provide(engine.ImageSpec{Name: name})
+	if registry.asked() != requests {
+		t.Error("the registry was asked for what is there")
+	}
+
+	// A tag moves on; the hosts have one image all the same.
+	second := registry.sell(t, "1")
+	s.remove(1, first)
+	s.provide(engine.ImageSpec{Name: name, ID: first})
+
+	// Without a plan that says which one, hosts that differ are an error.
+	s.remove(1, first)
+	t.Cleanup(func() { s.forget(second) })
+	_, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: name})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("host node1 has %s, host node2 has %s, host node3 has %[1]s", first, second)) {
+		t.Errorf("hosts with different images: %v", err)
+	}
+	s.provide(engine.ImageSpec{Name: name, ID: first, Replaces: map[string]string{"node2": second}})
+
+	missing := host + "/trainer:nothing"
+	if _, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: missing}); err == nil || !strings.Contains(err.Error(), `host node3: image "`+missing+`" could not be pulled`) {
+		t.Errorf("an image that the registry has not: %v", err)
+	}
+}

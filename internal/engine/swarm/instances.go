@@ -1,0 +1,73 @@
+package swarm
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/docker/docker/api/types/swarm"
+)
+
+// instances are the tasks of one member, the oldest first.
+type instances struct {
+	name  string
+	index int
+	tasks []swarm.Task
+	// leaving tells that the member was taken out, and ends.
+	leaving bool
+}
+
+// membersOf returns the members that a service stands for, with its tasks, the oldest first. A service of an
+// interchangeable role has one for each replica that it should have, and one for each that is still to end: its slots
+// in their order, whatever their numbers. Where it should have none and none is left, it is seen by one without any task.
+func membersOf(service swarm.Service, tasks []swarm.Task) []instances {
+	id := identityOf(service)
+	if !id.pooled {
+		return []instances{{name: id.member(id.index), index: id.index, tasks: tasks}}
+	}
+	var members []instances
+	for i, slot := range slotsOf(tasks) {
+		members = append(members, instances{name: id.member(i), index: i, tasks: slot, leaving: isLeaving(slot)})
+	}
+	for i := len(members); i < max(replicas(service.Spec), 1); i++ {
+		members = append(members, instances{name: id.member(i), index: i})
+	}
+	return members
+}
+
+// slotsOf returns tasks by their slots. Those that leave come last, so that what stays is numbered without a gap.
+func slotsOf(tasks []swarm.Task) [][]swarm.Task {
+	byNumber := map[int][]swarm.Task{}
+	for _, task := range tasks {
+		byNumber[task.Slot] = append(byNumber[task.Slot], task)
+	}
+	slots := make([][]swarm.Task, 0, len(byNumber))
+	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+		slots = append(slots, byNumber[number])
+	}
+	slices.SortStableFunc(slots, func(a, b []swarm.Task) int { return order(isLeaving(a), isLeaving(b)) })
+	return slots
+}
+
+// isLeaving tells whether a slot was taken out of its service.
+func isLeaving(slot []swarm.Task) bool {
+	return slot[len(slot)-1].DesiredState == swarm.TaskStateRemove
+}
+
+// order sorts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// replicas returns how many tasks a service should have.
+func replicas(spec swarm.ServiceSpec) int {
+	if spec.Mode.Replicated == nil || spec.Mode.Replicated.Replicas == nil {
+		return 0
+	}
+	return int(*spec.Mode.Replicated.Replicas) //nolint:gosec // the Engine's number is far below
+}

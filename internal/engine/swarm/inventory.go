@@ -1,0 +1,152 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Inventory returns the hosts with the labels of their nodes, and which of them take no members.
+func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
+	nodes, err := e.reads.nodes(ctx)
+	if errors.Is(err, errNoManager) && joinsLater(cluster) {
+		return inventory(cluster, nil, nil), nil
+	}
+	if err != nil {
+		return engine.Inventory{}, err
+	}
+	tasks, err := e.reads.tasks(ctx)
+	if err != nil {
+		return engine.Inventory{}, err
+	}
+	services, err := e.reads.services(ctx)
+	if err != nil {
+		return engine.Inventory{}, err
+	}
+	inv := inventory(cluster, nodes, tasks)
+	inv.Taken = taken(services, cluster.Name)
+	return inv, nil
+}
+
+// taken says of the names of services that are no members of the cluster whose they are.
+func taken(services []swarm.Service, cluster string) map[string]string {
+	whose := map[string]string{}
+	for _, service := range services {
+		switch id := identityOf(service); {
+		case id.cluster == "":
+			whose[service.Spec.Name] = "a service that is not Trainyard's"
+		case id.cluster != cluster:
+			whose[service.Spec.Name] = "a service of cluster " + id.cluster
+		case id.group == "":
+			whose[service.Spec.Name] = "a service of Trainyard's own"
+		}
+	}
+	return whose
+}
+
+// joinsLater tells whether the cluster's hosts will form its Swarm when the cluster is applied.
+func joinsLater(cluster domain.Cluster) bool {
+	for _, host := range cluster.Hosts {
+		if host.ID != "" || host.Address == "" {
+			return false
+		}
+	}
+	return len(cluster.Hosts) > 0
+}
+
+// inventory tells what the hosts offer, as far as a cluster is concerned.
+func inventory(cluster domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) engine.Inventory {
+	f := &facts{stored: cluster, nodes: nodes}
+	inv := engine.Inventory{
+		Hosts: map[string]domain.Host{}, Closed: map[string]string{}, Lost: map[string]string{}, Reserved: map[string]domain.Resources{},
+		Addresses: room(cluster, nodes),
+	}
+	byNode := map[string]string{}
+	view := newNodeView(nodes)
+	for name, host := range cluster.Hosts {
+		node, found := f.known(name)
+		if found {
+			byNode[node.ID] = name
+			host = offered(host, node)
+		}
+		inv.Hosts[name] = host
+		why, lost := "", true
+		switch {
+		case !found && host.ID == "" && host.Address != "":
+			lost = false // it joins when the cluster is applied
+		case !found || node.Status.State == swarm.NodeStateDown || node.Spec.Availability == swarm.NodeAvailabilityDrain:
+			why = view.trouble(name, node.ID)
+		case host.Availability == domain.HostDrained:
+			why = fmt.Sprintf("host %s is to be drained", name)
+		case host.Availability == domain.HostPaused && node.Spec.Availability == swarm.NodeAvailabilityActive:
+			why, lost = fmt.Sprintf("host %s is to be paused", name), false
+		default:
+			// A node whose state is not known, as after the managers chose another leader, is ready or down within seconds.
+			why, lost = view.trouble(name, node.ID), false
+		}
+		if why != "" {
+			inv.Closed[name] = why
+		}
+		if lost {
+			inv.Lost[name] = why
+		}
+	}
+	for _, task := range tasks {
+		if name, found := byNode[task.NodeID]; found && !ended(task) && !isMember(task, cluster.Name) {
+			if r := task.Spec.Resources; r != nil && r.Reservations != nil {
+				has := capacity(r.Reservations.NanoCPUs, r.Reservations.MemoryBytes+mebibyte-1)
+				sum := inv.Reserved[name]
+				inv.Reserved[name] = domain.Resources{CPUs: sum.CPUs + has.CPUs, MemoryMiB: sum.MemoryMiB + has.MemoryMiB}
+			}
+		}
+	}
+	return inv
+}
+
+// offered returns a host with what its node has beyond what is declared: labels, and its capacity where none is given.
+func offered(host domain.Host, node swarm.Node) domain.Host {
+	labels := map[string]string{}
+	for key, value := range node.Spec.Labels {
+		if !strings.HasPrefix(key, labelPrefix) {
+			labels[key] = value
+		}
+	}
+	maps.Copy(labels, host.Labels)
+	if len(labels) > 0 {
+		host.Labels = labels
+	}
+	if host.Capacity == (domain.Capacity{}) {
+		host.Capacity = capacityOf(node)
+	}
+	return host
+}
+
+// room is for how many members the cluster's network has addresses, 0 where that is not known; a network that is full for its nodes has
+// room for less than none.
+func room(cluster domain.Cluster, nodes []swarm.Node) int {
+	if cluster.Network == nil {
+		return 0
+	}
+	subnet, err := netip.ParsePrefix(cluster.Network.Subnet)
+	if err != nil {
+		return 0
+	}
+	if room := addressRoom(subnet, max(len(nodes), len(cluster.Hosts))); room != 0 {
+		return room
+	}
+	return -1
+}
+
+// isMember tells whether a task is that of a member of the cluster's groups.
+func isMember(task swarm.Task, cluster string) bool {
+	id, member := identityOfTask(task)
+	return member && id.cluster == cluster
+}

@@ -1,0 +1,134 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// documentsOf returns an engine for the documents of a cluster of its own, and the proxy through which it reaches its manager. A
+// second one on the same cluster is another run that comes in between.
+func documentsOf(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
+	t.Helper()
+	manager := testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1}).Nodes[0]
+	proxy := testbed.NewProxy(t, manager)
+	e, err := Open(domain.ClusterRef{Engine: Name, Name: cluster, Endpoint: proxy.Host()}, engine.Settings{}, Program{})
+	must(t, err)
+	t.Cleanup(func() {
+		proxy.Reset()
+		must(t, e.deleteDocuments(context.WithoutCancel(t.Context())))
+		wantObjects(t, e)
+	})
+	return e, proxy
+}
+
+// stored has a cluster's document written.
+func stored(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
+	t.Helper()
+	e, proxy := documentsOf(t, cluster)
+	_, err := e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name}})
+	must(t, err)
+	return e, proxy
+}
+
+// groupOf returns a new document of a group.
+func groupOf(e *Engine, name string) domain.GroupDocument {
+	return domain.GroupDocument{Spec: domain.Group{Cluster: e.cluster.Name, Name: name}}
+}
+
+// written returns a group's document after a number of writes.
+func written(t *testing.T, e *Engine, group string, writes int) domain.GroupDocument {
+	t.Helper()
+	doc := groupOf(e, group)
+	for range writes {
+		var err error
+		doc, err = e.PutGroup(t.Context(), doc)
+		must(t, err)
+	}
+	return doc
+}
+
+// wantObjects checks which config objects the cluster has, by kind, group and revision.
+func wantObjects(t *testing.T, e *Engine, want ...string) {
+	t.Helper()
+	configs, err := e.objects(context.WithoutCancel(t.Context())) // a test's end looks, too
+	must(t, err)
+	found := map[string]bool{}
+	for _, config := range configs {
+		labels := config.Spec.Labels
+		found[strings.Join(strings.Fields(labels[labelKind]+" "+labels[labelGroup]+" "+labels[labelRevision]), " ")] = true
+	}
+	expected := map[string]bool{}
+	for _, object := range want {
+		expected[object] = true
+	}
+	if diff := cmp.Diff(expected, found); diff != "" {
+		t.Errorf("config objects (-want +got):\n%s", diff)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// before has something happen before a call reaches the engine.
+func before(do func()) testbed.Action {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			do()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+var (
+	creation = testbed.Matching(http.MethodPost, "/configs/create")
+	update   = testbed.Matching(http.MethodPost, "/configs/*/update")
+	listing  = testbed.Matching(http.MethodGet, "/configs")
+)
+
+func wantNotFound(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("%v, not ErrNotFound", err)
+	}
+}
+
+func wantConflict(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("%v, not ErrConflict", err)
+	}
+}
+
+// leaveRevision stores a revision of a group as a writer that is about to look whether it has won.
+func leaveRevision(t *testing.T, e *Engine, group string, number int) {
+	t.Helper()
+	leave(t, e, swarm.ConfigSpec{
+		Annotations: e.groupSlot(group).annotations(number),
+		Data:        fmt.Appendf(nil, `{"version":%d,"revision":%d,"spec":{"name":%q}}`, domain.DocumentVersion, number, group),
+	})
+}
+
+// leave creates a config object, which goes with the cluster's or with the test.
+func leave(t *testing.T, e *Engine, spec swarm.ConfigSpec) {
+	t.Helper()
+	m, err := e.manager(t.Context())
+	must(t, err)
+	created, err := m.ConfigCreate(t.Context(), spec)
+	must(t, err)
+	t.Cleanup(func() { must(t, e.removeConfig(context.WithoutCancel(t.Context()), created.ID)) })
+}

@@ -1,0 +1,269 @@
+package swarm
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// labelLease is the lease of a lock: labels are what can be changed of a config object.
+	labelLease = labelPrefix + "lease"
+	// leaseDuration is for how long a lock is held after it was last renewed, and renewals is how often it is renewed
+	// within that.
+	leaseDuration = 30 * time.Second
+	renewals      = 3
+)
+
+// errLeaseLost is returned by the release of a lock that has not been its holder's all the time.
+var errLeaseLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
+
+// locks are what an engine knows about locks from one call to the next.
+type locks struct {
+	self  owner
+	lease time.Duration
+
+	mu sync.Mutex
+	// seen are the locks that somebody else holds, by their objects' names.
+	seen map[string]sighting
+}
+
+// sighting is when a version of a lock's object was first seen.
+type sighting struct {
+	version uint64
+	at      time.Time
+	// renewed tells that another version was seen before.
+	renewed bool
+}
+
+func newLocks() *locks {
+	return &locks{self: thisProcess(), lease: leaseDuration, seen: map[string]sighting{}}
+}
+
+// expired tells whether the lease of a lock has not been renewed for its whole duration. No clock but this
+// machine's is asked: the duration counts from when the version was first seen here.
+func (l *locks) expired(object string, version uint64, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen, known := l.seen[object]
+	if !known || seen.version != version {
+		l.seen[object] = sighting{version, now, known}
+		return false
+	}
+	return now.Sub(seen.at) >= l.lease
+}
+
+// unsure tells whether the holder of a lock may be dead: it is not of this machine, and was not seen to renew it.
+func (l *locks) unsure(object string, current lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return (l.self.Machine == "" || current.Owner.Machine != l.self.Machine) && !l.seen[object].renewed
+}
+
+// forget drops what was seen of a lock.
+func (l *locks) forget(object string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, object)
+}
+
+// lease is who holds a lock.
+type lease struct {
+	// Token tells this lease from all others.
+	Token  string        `json:"token"`
+	Holder engine.Holder `json:"holder"`
+	// Owner is the process that renews the lease.
+	Owner owner `json:"owner"`
+}
+
+// lock is a config object that one process holds at a time, by a lease. Whoever changes it names the version on which
+// the change is based, so that of several one succeeds.
+type lock struct {
+	engine *Engine
+	name   string
+	object string
+	own    lease
+}
+
+// Lock takes a lock. It needs the cluster to be there, and is [engine.ErrNotFound] otherwise. A lock whose holder has died is
+// taken over: at once where it was a process of this machine, else by a call that comes at least the duration of a
+// lease after another one, if the holder has not renewed it in between.
+func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
+	l := &lock{
+		engine: e, name: name, object: lockName(e.cluster.Name, name),
+		own: lease{Token: rand.Text(), Holder: holder, Owner: e.locks.self},
+	}
+	if err := l.acquire(ctx); err != nil {
+		return nil, err
+	}
+	// Looked at with the lock in place, so that no lock outlives the cluster.
+	configs, err := e.findConfigs(ctx, filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindCluster))
+	if err == nil && len(configs) == 0 {
+		err = fmt.Errorf("cluster %q: %w", e.cluster.Name, engine.ErrNotFound)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx)))
+	}
+	return l.keep(context.WithoutCancel(ctx)), nil
+}
+
+// acquire makes the lease ours, or returns a [*engine.LockedError].
+func (l *lock) acquire(ctx context.Context) error {
+	var failure error
+	for {
+		found, current, err := l.look(ctx)
+		switch {
+		case err != nil:
+			return errors.Join(failure, err)
+		case found != nil && current.Token == l.own.Token:
+			l.engine.locks.forget(l.object)
+			return nil
+		case failure != nil:
+			return failure
+		case found != nil && !l.free(found, current):
+			return &engine.LockedError{Lock: l.name, Holder: current.Holder, Unsure: l.engine.locks.unsure(l.object, current)}
+		}
+		// A write whose answer is lost may have been carried out: that is seen by another look.
+		if err := l.write(ctx, found); !raced(err) {
+			failure = err
+		}
+	}
+}
+
+// free tells whether the holder of a lock is dead, or has to be taken for dead.
+func (l *lock) free(found *swarm.Config, current lease) bool {
+	locks := l.engine.locks
+	return current.Owner.endedFor(locks.self) || locks.expired(l.object, found.Version.Index, time.Now())
+}
+
+// look returns the lock's object, nil where there is none, and its lease.
+func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, err error) {
+	found, err = l.engine.configNamed(ctx, l.object)
+	if err != nil || found == nil {
+		return nil, lease{}, err
+	}
+	if slotOf(*found) != (slot{cluster: l.engine.cluster.Name, kind: kindLock}) {
+		return nil, lease{}, foreign(l.object)
+	}
+	if json.Unmarshal([]byte(found.Spec.Labels[labelLease]), &current) != nil {
+		// Whoever it is has to renew it, too.
+		current = lease{Holder: engine.Holder{Who: "someone"}}
+	}
+	return found, current, nil
+}
+
+// write makes the lease ours, or renews it, on top of the object as it was found.
+func (l *lock) write(ctx context.Context, found *swarm.Config) error {
+	m, err := l.engine.manager(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := json.Marshal(l.own)
+	if err != nil {
+		return err
+	}
+	spec := swarm.ConfigSpec{Annotations: swarm.Annotations{Name: l.object}, Data: []byte(l.name)}
+	if found != nil {
+		spec = found.Spec // only labels can be changed
+	}
+	spec.Labels = map[string]string{labelCluster: l.engine.cluster.Name, labelKind: kindLock, labelLease: string(own)}
+	if found != nil {
+		err = m.ConfigUpdate(ctx, found.ID, found.Version, spec)
+	} else {
+		_, err = m.ConfigCreate(ctx, spec)
+	}
+	if err != nil {
+		return fmt.Errorf("config object %s can't be written: %w", l.object, err)
+	}
+	return nil
+}
+
+// raced tells whether a write failed because somebody else's came first.
+func raced(err error) bool {
+	return cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) || outOfSequence(err)
+}
+
+// renew renews the lease and returns the lock's object, or [errLeaseLost].
+func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
+	for {
+		found, current, err := l.look(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case found == nil:
+			return nil, errLeaseLost
+		case current.Token != l.own.Token:
+			return nil, fmt.Errorf("%w (%s took it over: %s)", errLeaseLost, current.Holder.Who, current.Holder.Operation)
+		}
+		if err := l.write(ctx, found); !raced(err) {
+			return found, err
+		}
+	}
+}
+
+// remove ends the lease. It is renewed before, as an object is removed whatever its version: so nobody takes it over meanwhile.
+func (l *lock) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.engine.locks.lease)
+	defer cancel()
+	found, err := l.renew(ctx)
+	if err != nil {
+		return err
+	}
+	return l.engine.removeConfig(ctx, found.ID)
+}
+
+// keep renews the lease until the lock is released.
+func (l *lock) keep(ctx context.Context) (release func() error) {
+	renewing, stop := context.WithCancel(ctx)
+	lost := make(chan error, 1)
+	go func() { lost <- l.renewUntil(renewing) }()
+	return sync.OnceValue(func() error {
+		stop()
+		err := <-lost
+		if err == nil {
+			err = l.remove(ctx)
+		}
+		switch {
+		case errors.Is(err, errLeaseLost):
+			return fmt.Errorf("lock %q was lost: %w", l.name, err)
+		case err != nil:
+			return fmt.Errorf("lock %q can't be released, and ends by itself after %s: %w", l.name, l.engine.locks.lease, err)
+		}
+		return nil
+	})
+}
+
+// renewUntil renews the lease until ctx is done, or until it is lost. A manager that does not answer may do so
+// the next time.
+func (l *lock) renewUntil(ctx context.Context) error {
+	period := l.engine.locks.lease / renewals
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := l.renewWithin(ctx, period); errors.Is(err, errLeaseLost) {
+			return err
+		}
+	}
+}
+
+func (l *lock) renewWithin(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := l.renew(ctx)
+	return err
+}

@@ -1,0 +1,100 @@
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// logPatience bounds the wait for the log of one task: that of a host that is down never comes.
+const logPatience = 15 * time.Second
+
+// Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last.
+func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
+	services, err := e.reads.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := e.reads.tasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	instances, found := logged(e.cluster.Name, member, services, byService(tasks))
+	if !found {
+		return nil, fmt.Errorf("member %q of cluster %q: %w", member, e.cluster.Name, engine.ErrNotFound)
+	}
+	var lines []string
+	for _, task := range slices.Backward(instances) {
+		wanted := options
+		if options.Tail > 0 {
+			wanted.Tail = options.Tail - len(lines)
+		}
+		own, err := e.taskLog(ctx, task, wanted)
+		if err != nil {
+			return nil, fmt.Errorf("the log of member %q: %w", member, err)
+		}
+		lines = append(own, lines...)
+		if options.Tail > 0 && len(lines) >= options.Tail {
+			break
+		}
+	}
+	return lines, nil
+}
+
+// logged returns the tasks of a member that have a log, the oldest first, and whether there is such a member.
+func logged(cluster, member string, services []swarm.Service, tasks map[string][]swarm.Task) (instances []swarm.Task, found bool) {
+	for _, service := range services {
+		if !ours(service, cluster) {
+			continue
+		}
+		for _, o := range membersOf(service, tasks[service.ID]) {
+			if o.name == member {
+				instances, found = o.tasks, true
+			}
+		}
+	}
+	instances = slices.DeleteFunc(slices.Clone(instances), func(t swarm.Task) bool {
+		return t.Status.ContainerStatus == nil || t.Status.ContainerStatus.ContainerID == ""
+	})
+	return instances, found
+}
+
+// taskLog returns the end of what one instance wrote.
+func (e *Engine) taskLog(ctx context.Context, task swarm.Task, options engine.LogOptions) ([]string, error) {
+	m, err := e.manager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	asked := container.LogsOptions{ShowStdout: true, ShowStderr: true}
+	if options.Tail > 0 {
+		asked.Tail = strconv.Itoa(options.Tail)
+	}
+	if !options.Since.IsZero() {
+		asked.Since = options.Since.Format(time.RFC3339Nano)
+	}
+	stream, err := m.TaskLogs(ctx, task.ID, asked)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	var text bytes.Buffer
+	if _, err := stdcopy.StdCopy(&text, &text, stream); err != nil {
+		return nil, err
+	}
+	if text.Len() == 0 {
+		return nil, nil
+	}
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n"), nil
+}

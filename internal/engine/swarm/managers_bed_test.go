@@ -1,0 +1,121 @@
+package swarm
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// using returns the node whose manager an engine uses.
+func using(t *testing.T, e *Engine, bed *testbed.Bed) *testbed.Node {
+	t.Helper()
+	e.connection.mu.Lock()
+	defer e.connection.mu.Unlock()
+	for _, node := range bed.Nodes {
+		if e.connection.managing != nil && e.connection.clients[node.Host()] == e.connection.managing {
+			return node
+		}
+	}
+	t.Fatal("the engine has no manager yet")
+	return nil
+}
+
+// revive starts a manager again, and returns when the first one reaches it.
+func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.Node) {
+	t.Helper()
+	must(t, dead.Restart(ctx))
+	acctest.Eventually(t, dead.Name+" to be back", func() bool {
+		nodes, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
+		return err == nil && slices.ContainsFunc(nodes, func(n swarm.Node) bool {
+			return hostName(n) == dead.Name && isReachable(n) && n.Status.State == swarm.NodeStateReady
+		})
+	})
+}
+
+// TestManagersDie: the manager that an apply uses is dead before each of its calls that change something, and the apply gets through by
+// way of another one.
+func TestManagersDie(t *testing.T) {
+	t.Parallel()
+	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3})
+	acctest.LoadMember(t, bed, memberRef)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	open := func(nodes ...*testbed.Node) *Engine {
+		var others []string
+		for _, node := range nodes[1:] {
+			others = append(others, node.Host())
+		}
+		ref := domain.ClusterRef{Engine: Name, Name: "handover", Endpoint: nodes[0].Host()}
+		e, err := Open(ref, engine.Settings{Endpoints: others}, Program{File: acctest.Build(t, acctest.Provider)})
+		must(t, err)
+		return e
+	}
+	first := open(bed.Nodes[0])
+	spec, problems, err := first.Complete(ctx, domain.Cluster{Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(), Network: &domain.Network{Subnet: "10.93.0.0/20"}})
+	must(t, err)
+	must(t, problems.Err())
+	spec, err = first.Form(ctx, spec)
+	must(t, err)
+	_, err = first.PutCluster(ctx, domain.ClusterDocument{Spec: spec})
+	must(t, err)
+
+	// The leader is the first node, and no apply reaches it: so the others can die one after the other.
+	e := open(bed.Nodes[1], bed.Nodes[2])
+	_, err = e.Cluster(ctx)
+	must(t, err)
+	var dead *testbed.Node
+	var met []string
+	one := 1
+	group := domain.Group{
+		Cluster: "handover", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Template: domain.Template{Image: memberRef, Args: []string{"wait"}},
+		Roles:    map[string]domain.Role{"worker": {Replicas: &one, Placement: domain.Placement{Hosts: []string{"node1"}}}},
+	}
+	mortal := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
+		if engine.Changes(call) {
+			if dead != nil {
+				revive(ctx, t, bed, dead)
+			}
+			dead = using(t, e, bed)
+			must(t, dead.Kill())
+			met = append(met, call+" without "+dead.Name)
+		}
+		return do()
+	})}
+	if err := mortal.Update(ctx, group); err != nil {
+		t.Fatalf("the apply failed after %q: %v", met, err)
+	}
+	if len(met) < 5 || !slices.ContainsFunc(met, func(m string) bool { return m == "Start without node2" || m == "Start without node3" }) {
+		t.Errorf("the deaths were %q", met)
+	}
+	if err := mortal.Destroy(ctx, group.Name); err != nil {
+		t.Fatalf("the destroy failed after %q: %v", met, err)
+	}
+	revive(ctx, t, bed, dead)
+
+	// The others choose another leader when it dies, and those who ask wait for it.
+	e = open(bed.Nodes...)
+	_, err = e.Cluster(ctx)
+	must(t, err)
+	group.Roles["worker"] = domain.Role{Replicas: &one, Placement: domain.Placement{Hosts: []string{"node3"}}}
+	leaderless := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
+		if call == "Stage" && using(t, e, bed) == bed.Nodes[0] {
+			must(t, bed.Nodes[0].Kill())
+		}
+		return do()
+	})}
+	must(t, leaderless.Update(ctx, group))
+	if using(t, e, bed) == bed.Nodes[0] {
+		t.Error("the leader did not die")
+	}
+	must(t, leaderless.Destroy(ctx, group.Name))
+}

@@ -1,0 +1,292 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept those of the role
+// before any member starts. What else changes is kept until [Engine.Start].
+func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
+	services, err := e.services(ctx)
+	if err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		name := serviceName(spec)
+		if existing, found := services[name]; found && !ours(existing, e.cluster.Name) {
+			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or rename the group or the role", name, e.cluster.Name)
+		}
+	}
+	changes, err := e.prepare(ctx, specs)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		e.staged.put(c)
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	firsts := map[string]change{} // by role
+	for _, c := range slices.Backward(changes) {
+		if _, found := services[c.want.Name]; !found {
+			firsts[c.want.Labels[labelRole]] = c
+		}
+	}
+	return inParallel(ctx, slices.Collect(maps.Values(firsts)), func(ctx context.Context, c change) error {
+		c.want.Labels = maps.Clone(c.want.Labels)
+		c.want.Labels[labelStaged] = "true"
+		setReplicas(&c.want, 0)
+		_, err := create(ctx, m, c)
+		return err
+	})
+}
+
+// create creates a service, unless there is one of its name.
+func create(ctx context.Context, m manager, c change) (created bool, err error) {
+	_, err = m.ServiceCreate(ctx, c.want, swarm.ServiceCreateOptions{EncodedRegistryAuth: c.auth})
+	if cerrdefs.IsConflict(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("service %q could not be created: %w", c.want.Name, err)
+	}
+	return true, nil
+}
+
+// Start puts what is staged in force. A service that is as staged, or differs in nothing but labels, goes on undisturbed.
+func (e *Engine) Start(ctx context.Context, group string, run int) error {
+	changes := e.staged.take(group, run)
+	if len(changes) == 0 {
+		return nil
+	}
+	services, err := e.services(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.awaitStopped(ctx, changes, services); err != nil {
+		return err
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	return inParallel(ctx, changes, func(ctx context.Context, c change) error {
+		if _, found := services[c.want.Name]; !found {
+			if created, err := create(ctx, m, c); created || err != nil {
+				return err
+			}
+		}
+		return e.update(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			next := overlay(live.Spec, c.want)
+			if c.pooled {
+				setReplicas(&next, max(replicas(c.want), replicas(live.Spec))) // it is for Remove to take some away
+			}
+			if replicas(live.Spec) == 0 && live.Spec.Labels[labelStaged] == "" {
+				next.TaskTemplate.ForceUpdate++ // else nothing starts in the place of a task that is still about to end
+			}
+			if identityOf(live).run == c.run && live.Spec.Labels[labelStaged] == "" {
+				if live.Spec.Labels[labelStop] != "" {
+					return next, false // it stays stopped in this run
+				}
+				keepLabels(next.Labels, live.Spec.Labels, labelRestarts, labelStarted, labelRestarted)
+			}
+			return next, !sameService(next, live.Spec)
+		})
+	})
+}
+
+// Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last task,
+// and so exit code and log.
+func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
+	services, err := liveReads(e.connection).services(ctx)
+	if err != nil {
+		return err
+	}
+	observed, err := e.Observe(ctx, "")
+	if err != nil {
+		return err
+	}
+	stopped := map[string]bool{}
+	for _, name := range names {
+		stopped[name] = true
+	}
+	for _, o := range observed {
+		if o.State.Ended() {
+			delete(stopped, o.Name)
+		}
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
+		return !ours(s, e.cluster.Name) || !slices.ContainsFunc(membersOf(s, nil), func(i instances) bool { return stopped[i.name] })
+	})
+	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
+		err := e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			return stoppedSpec(live.Spec, reason), live.Spec.Labels[labelStop] == ""
+		})
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// stoppedSpec returns a service that can't be placed.
+func stoppedSpec(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec {
+	live.Labels = maps.Clone(live.Labels)
+	if live.Labels == nil {
+		live.Labels = map[string]string{}
+	}
+	live.Labels[labelStop] = string(reason)
+	placement := swarm.Placement{}
+	if live.TaskTemplate.Placement != nil {
+		placement = *live.TaskTemplate.Placement
+	}
+	if !slices.Contains(placement.Constraints, nowhere) {
+		placement.Constraints = append(slices.Clone(placement.Constraints), nowhere)
+	}
+	live.TaskTemplate.Placement = &placement
+	if identityIn(identifying(live)).pooled && live.UpdateConfig != nil {
+		// All at once: the Swarm would wait for what takes the place of the first ones, and that never runs.
+		config := *live.UpdateConfig
+		config.Parallelism, config.Delay = 0, 0
+		live.UpdateConfig = &config
+	}
+	return live
+}
+
+// Remove removes the members' services, which ends their tasks; of an interchangeable role it takes replicas away.
+func (e *Engine) Remove(ctx context.Context, names []string) error {
+	services, err := liveReads(e.connection).services(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	removed := map[string]bool{}
+	for _, name := range names {
+		removed[name] = true
+	}
+	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
+		return !ours(s, e.cluster.Name) || left(s, removed) == len(membersOf(s, nil))
+	})
+	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
+		var err error
+		if remaining := left(service, removed); remaining == 0 {
+			e.staged.drop(service.Spec.Name)
+			err = m.ServiceRemove(ctx, service.ID)
+		} else {
+			err = e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				next := live.Spec
+				setReplicas(&next, remaining)
+				return next, replicas(live.Spec) > remaining
+			})
+		}
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("service %q could not be removed: %w", service.Spec.Name, err)
+		}
+		return nil
+	})
+}
+
+// left returns how many of a service's members are not removed. One of which the identity is lost has none of ours.
+func left(service swarm.Service, removed map[string]bool) int {
+	n := 0
+	for _, member := range membersOf(service, nil) {
+		if !removed[member.name] {
+			n++
+		}
+	}
+	return n
+}
+
+// updateAttempts bounds the updates of one service that come to nothing because somebody else changed it meanwhile.
+const updateAttempts = 10
+
+// update changes a service from what it is to what next makes of it, if that is a change. Where somebody else changed it
+// meanwhile, next is asked again about what it has become.
+func (e *Engine) update(ctx context.Context, m manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
+	for range updateAttempts {
+		if live.ID == "" {
+			var err error
+			if live, _, err = m.ServiceInspectWithRaw(ctx, name, swarm.ServiceInspectOptions{}); err != nil {
+				return fmt.Errorf("service %q could not be read: %w", name, err)
+			}
+		}
+		spec, changed := next(live)
+		if !changed {
+			return nil
+		}
+		options := swarm.ServiceUpdateOptions{EncodedRegistryAuth: auth}
+		if auth == "" {
+			options.RegistryAuthFrom = swarm.RegistryAuthFromSpec
+		}
+		_, err := m.ServiceUpdate(ctx, live.ID, live.Version, spec, options)
+		switch {
+		case err == nil:
+			return nil
+		case !outOfSequence(err):
+			return fmt.Errorf("service %q could not be changed: %w", name, err)
+		}
+		live = swarm.Service{}
+	}
+	return fmt.Errorf("service %q could not be changed: others changed it %d times in a row", name, updateAttempts)
+}
+
+// services returns the services of the Swarm by name, always read anew.
+func (e *Engine) services(ctx context.Context) (map[string]swarm.Service, error) {
+	list, err := liveReads(e.connection).services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]swarm.Service, len(list))
+	for _, service := range list {
+		byName[service.Spec.Name] = service
+	}
+	return byName, nil
+}
+
+// awaitStopped returns when the tasks have ended of services that were stopped: what follows would start beside them. One that was not even
+// told to end is replaced like any other.
+func (e *Engine) awaitStopped(ctx context.Context, changes []change, services map[string]swarm.Service) error {
+	stopped := map[string]bool{}
+	for _, c := range changes {
+		if service := services[c.want.Name]; service.Spec.Labels[labelStop] != "" {
+			stopped[service.ID] = true
+		}
+	}
+	if len(stopped) == 0 {
+		return nil
+	}
+	return e.awaitTasks(ctx, func(t swarm.Task) bool {
+		return stopped[t.ServiceID] && t.Status.State == swarm.TaskStateRunning && t.DesiredState != swarm.TaskStateRunning
+	})
+}
+
+// setReplicas sets how many tasks a service should have.
+func setReplicas(spec *swarm.ServiceSpec, n int) {
+	count := uint64(max(n, 0)) //nolint:gosec // it is not negative
+	spec.Mode = swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &count}}
+}
+
+func keepLabels(labels, live map[string]string, names ...string) {
+	for _, name := range names {
+		if kept, found := live[name]; found {
+			labels[name] = kept
+		}
+	}
+}

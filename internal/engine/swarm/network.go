@@ -1,0 +1,291 @@
+package swarm
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// networkName is the name of a cluster's network.
+func networkName(cluster string) string { return "trainyard-" + cluster }
+
+var (
+	// subnets is the range in which a network's subnet is chosen where none is declared, and subnetBits its size, a /20. The
+	// range lies within that from which a Swarm takes subnets by default, 10.0.0.0/8, far above those that it takes
+	// first; and it leaves out those that are taken.
+	subnets = netip.MustParsePrefix("10.64.0.0/10")
+	// hostBits is how large the network around a host's address is taken to be: nobody tells.
+	hostBits = 16
+)
+
+const subnetBits = 20
+
+// unusable are the addresses of a subnet that no member gets: the network's, the gateway's, and the last one.
+const unusable = 3
+
+// addressRoom returns for how many members a subnet has addresses. Each node that runs one takes an address itself.
+func addressRoom(subnet netip.Prefix, nodes int) int {
+	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - nodes
+}
+
+// reserved is a range of addresses that is in use, and what uses it.
+type reserved struct {
+	prefix netip.Prefix
+	by     string
+}
+
+// reservations returns what is in use among the hosts, but for the cluster's own network.
+func (f *facts) reservations(cluster domain.Cluster) []reserved {
+	taken := rangesOf(f.networks, cluster.Name, "")
+	for _, name := range slices.Sorted(maps.Keys(f.engines)) {
+		taken = append(taken, rangesOf(f.engines[name].networks, cluster.Name, " of host "+name)...)
+	}
+	addresses := f.addresses(cluster.Hosts)
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		if address := addresses[name]; address.Is4() {
+			taken = append(taken, reserved{netip.PrefixFrom(address, address.BitLen()), "the address of host " + name})
+		}
+	}
+	return taken
+}
+
+// rangesOf returns the ranges of networks other than the cluster's.
+func rangesOf(networks []network.Summary, cluster, where string) []reserved {
+	var taken []reserved
+	for _, n := range networks {
+		if isSwarmNetwork(n, networkName(cluster)) {
+			continue
+		}
+		for _, config := range n.IPAM.Config {
+			if prefix, err := netip.ParsePrefix(config.Subnet); err == nil {
+				taken = append(taken, reserved{prefix, "network " + n.Name + where})
+			}
+		}
+	}
+	return taken
+}
+
+func isSwarmNetwork(n network.Summary, name string) bool { return n.Name == name && n.Scope == "swarm" }
+
+// chooseSubnet returns the first free subnet of the range for them, or false where none is free.
+func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
+	free := func(subnet netip.Prefix) bool {
+		return !slices.ContainsFunc(taken, func(r reserved) bool {
+			around := r.prefix
+			if around.IsSingleIP() {
+				around = netip.PrefixFrom(around.Addr(), hostBits).Masked()
+			}
+			return around.Overlaps(subnet)
+		})
+	}
+	for subnet := netip.PrefixFrom(subnets.Addr(), subnetBits); subnets.Contains(subnet.Addr()); subnet = nextSubnet(subnet) {
+		if free(subnet) {
+			return subnet, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// nextSubnet returns the IPv4 subnet of the same size that follows.
+func nextSubnet(subnet netip.Prefix) netip.Prefix {
+	octets := subnet.Addr().As4()
+	const octet = 8
+	for i, carry := (subnet.Bits()-1)/octet, 1<<((octet-subnet.Bits()%octet)%octet); i >= 0 && carry > 0; i-- {
+		sum := int(octets[i]) + carry
+		octets[i], carry = byte(sum), sum>>octet //nolint:gosec // what does not fit is carried
+	}
+	return netip.PrefixFrom(netip.AddrFrom4(octets), subnet.Bits())
+}
+
+// ownNetwork returns the network of a cluster.
+func ownNetwork(networks []network.Summary, cluster string) (network.Summary, bool) {
+	i := slices.IndexFunc(networks, func(n network.Summary) bool {
+		return isSwarmNetwork(n, networkName(cluster)) && n.Labels[labelCluster] == cluster
+	})
+	if i < 0 {
+		return network.Summary{}, false
+	}
+	return networks[i], true
+}
+
+// encryptedOption is the driver's option for a network that is encrypted.
+const encryptedOption = "encrypted"
+
+// readNetwork returns what a live network is like.
+func readNetwork(n network.Summary) domain.Network {
+	_, encrypted := n.Options[encryptedOption]
+	is := domain.Network{Encrypted: encrypted, Attachable: n.Attachable}
+	if len(n.IPAM.Config) > 0 {
+		is.Subnet = n.IPAM.Config[0].Subnet
+	}
+	return is
+}
+
+// networkOptions are those by which a cluster's network is created.
+func networkOptions(cluster string, spec domain.Network) network.CreateOptions {
+	options := network.CreateOptions{
+		Driver: "overlay", Scope: "swarm", Attachable: spec.Attachable,
+		IPAM:   &network.IPAM{Driver: "default", Config: []network.IPAMConfig{{Subnet: spec.Subnet}}},
+		Labels: map[string]string{labelCluster: cluster},
+	}
+	if spec.Encrypted {
+		options.Options = map[string]string{encryptedOption: ""}
+	}
+	return options
+}
+
+// connect completes the cluster's network, and adds the steps that make it. A network that is as specified is left alone; one
+// that is not is made anew, as an Engine changes none.
+func (p *plan) connect(f *facts) {
+	var spec domain.Network
+	if p.cluster.Network != nil {
+		spec = *p.cluster.Network
+	}
+	declared := spec.Subnet != ""
+	live, exists := ownNetwork(f.networks, p.cluster.Name)
+	if !exists && slices.ContainsFunc(f.networks, func(n network.Summary) bool {
+		return n.Name == networkName(p.cluster.Name) && n.Labels[labelCluster] != p.cluster.Name
+	}) {
+		p.problems.Add(domain.Path{"network"}, "Network exists already",
+			"a manager has a network %q that is not Trainyard's: remove it, or give the cluster another name", networkName(p.cluster.Name))
+		return
+	}
+	taken := f.reservations(p.cluster)
+	is := readNetwork(live)
+	if !declared {
+		spec.Subnet = p.undeclaredSubnet(f, is.Subnet, taken)
+	}
+	p.cluster.Network = &spec
+	subnet, err := netip.ParsePrefix(spec.Subnet)
+	path := domain.Path{"network", "subnet"}
+	switch {
+	case spec.Subnet == "":
+		p.problems.Add(path, "No free subnet", "no /%d of %s is free: networks and hosts use %s. Give a subnet that is", subnetBits, subnets, enumerate(taken))
+	case err != nil, subnet != subnet.Masked():
+		return // [domain.Cluster.Validate] says so
+	case !subnet.Addr().Is4():
+		p.problems.Add(path, "Invalid subnet", "%q is not a range of IPv4 addresses; members reach each other by IPv4", spec.Subnet)
+	case addressRoom(subnet, p.nodes(f)) < 1:
+		p.problems.Add(path, "Subnet too small", "%s has %d addresses, and no member would get one: %d are the network's own, and each of the %d nodes needs one; a /%d has room for %d members",
+			spec.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits, addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
+	case !exists || is.Subnet != spec.Subnet:
+		checkOverlap(&p.problems, path, subnet, taken)
+	default:
+		checkOverlap(&p.problems, path, subnet, f.joining(p.cluster))
+	}
+	if !exists {
+		p.steps = append(p.steps, step{do: createNetwork, network: spec})
+	} else if is != spec {
+		p.steps = append(p.steps, step{do: removeNetwork, network: spec}, step{do: createNetwork, network: spec})
+	}
+}
+
+// undeclaredSubnet returns the subnet of a network for which none is declared: that which it has, or had, or else a free one; "" where
+// none is free.
+func (p *plan) undeclaredSubnet(f *facts, live string, taken []reserved) string {
+	if live != "" {
+		return live
+	}
+	if stored := f.stored.Network; stored != nil && stored.Subnet != "" {
+		subnet, err := netip.ParsePrefix(stored.Subnet)
+		overlaps := func(r reserved) bool { return r.prefix.Overlaps(subnet) }
+		if err == nil && !slices.ContainsFunc(taken, overlaps) {
+			return stored.Subnet
+		}
+	}
+	chosen, free := chooseSubnet(taken)
+	if !free {
+		return ""
+	}
+	return chosen.String()
+}
+
+// nodes is how many nodes the Swarm will have.
+func (p *plan) nodes(f *facts) int {
+	nodes := len(f.nodes)
+	for _, s := range p.steps {
+		switch s.do {
+		case initialise, joinManager, joinWorker:
+			nodes++
+		case takeOut:
+			nodes--
+		}
+	}
+	return nodes
+}
+
+// joining returns what is in use on hosts that are not nodes yet.
+func (f *facts) joining(cluster domain.Cluster) []reserved {
+	var taken []reserved
+	for _, name := range slices.Sorted(maps.Keys(f.engines)) {
+		taken = append(taken, rangesOf(f.engines[name].networks, cluster.Name, " of host "+name)...)
+	}
+	return taken
+}
+
+// checkOverlap adds a problem where a subnet overlaps with something in use.
+func checkOverlap(ps *domain.Problems, path domain.Path, subnet netip.Prefix, taken []reserved) {
+	for _, r := range taken {
+		if r.prefix.Overlaps(subnet) {
+			what := r.by
+			if !r.prefix.IsSingleIP() {
+				what += " (" + r.prefix.String() + ")"
+			}
+			ps.Add(path, "Subnet in use", "%s overlaps with %s: choose another one, or leave the subnet out to have a free one chosen", subnet, what)
+			return
+		}
+	}
+}
+
+func enumerate(taken []reserved) string {
+	var names []string
+	for _, r := range taken {
+		names = append(names, r.prefix.String())
+	}
+	return domain.Enumerate(names)
+}
+
+// checkUnused adds a problem where services use a network that has to be made anew.
+func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
+	users := map[string]bool{}
+	for _, service := range services {
+		if !uses(service, live) {
+			continue
+		}
+		if id := identityOf(service); id.cluster == p.cluster.Name && id.group != "" {
+			users["group "+id.group] = true
+		} else {
+			users["service "+service.Spec.Name] = true
+		}
+	}
+	if len(users) == 0 {
+		return
+	}
+	i := slices.IndexFunc(p.steps, func(s step) bool { return s.do == createNetwork })
+	p.problems.Add(domain.Path{"network"}, "Network in use",
+		"network %s (%s) would have to be made anew (%s), as Docker changes none, and is in use by %s: destroy or end them first",
+		live.Name, describeNetwork(readNetwork(live)), describeNetwork(p.steps[i].network), domain.Enumerate(slices.Collect(maps.Keys(users))))
+}
+
+func describeNetwork(n domain.Network) string {
+	words := []string{n.Subnet}
+	if n.Encrypted {
+		words = append(words, "encrypted")
+	}
+	if n.Attachable {
+		words = append(words, "attachable")
+	}
+	return strings.Join(words, ", ")
+}
+
+// uses tells whether a service is attached to a network.
+func uses(service swarm.Service, n network.Summary) bool {
+	attached := slices.Concat(service.Spec.TaskTemplate.Networks, service.Spec.Networks) //nolint:staticcheck // others' services may still use the old field
+	return slices.ContainsFunc(attached, func(a swarm.NetworkAttachmentConfig) bool { return a.Target == n.ID || a.Target == n.Name })
+}

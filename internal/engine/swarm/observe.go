@@ -1,0 +1,390 @@
+package swarm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes; and, where
+// somebody else changed a service, of config objects.
+func (e *Engine) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
+	services, err := e.reads.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := e.reads.tasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := e.reads.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	view := view{
+		cluster: e.cluster.Name, services: services, tasks: byService(tasks), nodes: newNodeView(nodes),
+		known: sync.OnceValues(func() (known, error) { return e.known(ctx) }),
+	}
+	return view.observe(group)
+}
+
+// known returns what services refer to.
+func (e *Engine) known(ctx context.Context) (known, error) {
+	k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
+	configs, err := e.reads.configs(ctx)
+	if err != nil {
+		return k, err
+	}
+	for _, config := range configs {
+		k.configs[config.ID] = config
+	}
+	document, err := e.Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return k, err
+	}
+	for name, host := range document.Spec.Hosts {
+		k.hosts[host.ID] = name
+	}
+	return k, nil
+}
+
+// byService returns tasks by the IDs of their services, each service's oldest first.
+func byService(tasks []swarm.Task) map[string][]swarm.Task {
+	of := map[string][]swarm.Task{}
+	for _, task := range tasks {
+		of[task.ServiceID] = append(of[task.ServiceID], task)
+	}
+	for _, tasks := range of {
+		slices.SortFunc(tasks, func(a, b swarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	}
+	return of
+}
+
+// view is a Swarm as it was read.
+type view struct {
+	cluster  string
+	services []swarm.Service
+	tasks    map[string][]swarm.Task
+	nodes    nodeView
+	// known reads what services refer to; only what was changed by others has to be looked up.
+	known func() (known, error)
+}
+
+// observe tells the members of the cluster's group, or of all its groups, by group, role and index.
+func (v view) observe(group string) ([]domain.Observed, error) {
+	var members []domain.Observed
+	there := map[string]bool{}
+	for _, service := range v.services {
+		there[service.ID] = true
+		id := identityOf(service)
+		if !ours(service, v.cluster) || id.group == "" || group != "" && id.group != group {
+			continue
+		}
+		own := v.observeService(service)
+		if isDrifted(service) {
+			k, err := v.known()
+			if err != nil {
+				return nil, err
+			}
+			live := drift(service, k)
+			for i := range own {
+				own[i].Live = live
+				if id.pooled {
+					shared := individual(*live, own[i].Index)
+					own[i].Live = &shared
+				}
+			}
+		}
+		members = append(members, own...)
+	}
+	for id, tasks := range v.tasks {
+		if !there[id] {
+			members = append(members, v.observeLeaving(group, tasks)...)
+		}
+	}
+	slices.SortStableFunc(members, func(a, b domain.Observed) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index))
+	})
+	return slices.CompactFunc(members, func(a, b domain.Observed) bool { return a.Name == b.Name }), nil
+}
+
+// isDrifted tells whether somebody else changed a service since it was rendered and started.
+func isDrifted(service swarm.Service) bool {
+	if service.Spec.Labels[labelStaged] != "" {
+		return false
+	}
+	r, found := recordOf(service.Spec)
+	return !found || r.Seal != seal(service.Spec)
+}
+
+// observeService returns the members that a service stands for.
+func (v view) observeService(service swarm.Service) []domain.Observed {
+	r, _ := recordOf(service.Spec)
+	id := identityOf(service)
+	var members []domain.Observed
+	for _, member := range membersOf(service, v.tasks[service.ID]) {
+		o := domain.Observed{
+			Name: member.name, Group: id.group, Role: id.role, Index: member.index, Host: r.Host, Address: r.Address, State: domain.StatePending,
+		}
+		switch {
+		case service.Spec.Labels[labelStaged] != "":
+		case member.leaving && !v.nodes.ready(member.tasks[len(member.tasks)-1].NodeID):
+			continue
+		case member.leaving:
+			o.State, o.LastError = domain.StateRunning, "it is about to end"
+		case id.pooled:
+			v.observeSlot(&o, service, member, r)
+		default:
+			v.observeMember(&o, service, member, r)
+		}
+		members = append(members, o)
+	}
+	if id.pooled {
+		failPaused(members, service, v.tasks[service.ID])
+	}
+	return members
+}
+
+// observeMember tells of the member that a service of one replica is.
+func (v view) observeMember(o *domain.Observed, service swarm.Service, member instances, r record) {
+	id, labels := identityOf(service), service.Spec.Labels
+	o.Hash, o.Run = id.hash, id.run
+	o.Restarts, _ = strconv.Atoi(labels[labelRestarts])
+	if n := replicas(service.Spec); n != 1 {
+		o.Replicas = &n
+	}
+	runs := runsOf(member.tasks, id.run)
+	o.RunStartedAt = firstStart(service, runs)
+	stop := labels[labelStop]
+	for _, task := range slices.Backward(runs) {
+		if started(task) {
+			settle(o, task, r.Restart, stop != "")
+			if task.ID == labels[labelRestarted] || o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, task) {
+				o.State = domain.StateRestarting // its next task is about to appear, or to start
+			}
+			break
+		}
+	}
+	if len(runs) > 0 {
+		await(o, runs[len(runs)-1])
+	}
+	stopIfTold(o, service)
+	if o.State != domain.StateCompleted && o.State != domain.StateStopped {
+		o.HostTrouble = v.nodes.trouble(r.Host, pinnedTo(service.Spec))
+	}
+}
+
+// observeSlot tells of a member of an interchangeable role, which the Swarm places and restarts.
+func (v view) observeSlot(o *domain.Observed, service swarm.Service, member instances, r record) {
+	id := identityOf(service)
+	o.Hash, o.Run = id.hash, id.run
+	if n := replicas(service.Spec); n == 0 {
+		o.Replicas = &n
+	}
+	runs := runsOf(member.tasks, id.run)
+	o.RunStartedAt = firstStart(service, runs)
+	ran := slices.DeleteFunc(slices.Clone(runs), func(t swarm.Task) bool { return !started(t) })
+	o.Restarts = max(len(ran)-1, 0)
+	rule := r.Restart
+	rule.Final = nil // the Swarm knows no such codes
+	if len(ran) > 0 {
+		last := ran[len(ran)-1]
+		stop := service.Spec.Labels[labelStop]
+		settle(o, last, rule, stop != "")
+		if o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, last) {
+			o.State = domain.StateRestarting
+		}
+		if last.Status.State == swarm.TaskStateRejected {
+			o.State = rule.Judge(killedCode, o.Restarts).State // it is tried again, on another host perhaps
+		}
+	}
+	var newest swarm.Task
+	if len(runs) > 0 {
+		newest = runs[len(runs)-1]
+		await(o, newest)
+	}
+	stopIfTold(o, service)
+	o.Host = v.nodes.host(newest.NodeID)
+	if o.State.Ended() && len(ran) > 0 {
+		o.Host = v.nodes.host(ran[len(ran)-1].NodeID) // what came after it was never on a host
+	}
+	if !o.State.Ended() && newest.NodeID != "" {
+		o.HostTrouble = v.nodes.trouble(o.Host, newest.NodeID)
+	}
+}
+
+// stopIfTold has a member that does not run be stopped, where its service was told to.
+func stopIfTold(o *domain.Observed, service swarm.Service) {
+	stop := service.Spec.Labels[labelStop]
+	if stop == "" {
+		return
+	}
+	switch o.State {
+	case domain.StatePending, domain.StateRestarting, domain.StateStopped:
+		o.State, o.StopReason, o.LastError = domain.StateStopped, domain.StopReason(stop), ""
+		if o.FinishedAt == nil {
+			o.FinishedAt = &service.UpdatedAt // it was stopped before it had started
+		}
+	}
+}
+
+// failPaused has one of the members fail that share a service, where the Swarm has paused an update of them for a failure: the one whose task is
+// to blame, or else the first that is kept waiting by it.
+func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.Task) {
+	if service.UpdateStatus == nil || service.UpdateStatus.State != swarm.UpdateStatePaused {
+		return
+	}
+	isWaiting := func(o domain.Observed) bool { return o.State == domain.StatePending && o.Hash != "" }
+	first := slices.IndexFunc(members, isWaiting)
+	if first < 0 {
+		return // none waits for it any more
+	}
+	blamed := first
+	for i, member := range membersOf(service, tasks) {
+		isBlamed := func(t swarm.Task) bool { return strings.Contains(service.UpdateStatus.Message, t.ID) }
+		if i < len(members) && members[i].Name == member.name && slices.ContainsFunc(member.tasks, isBlamed) {
+			blamed = i
+		}
+	}
+	o := &members[blamed]
+	reason := "the Swarm has paused the update: " + service.UpdateStatus.Message
+	if blamed != first && o.LastError != "" {
+		reason = o.LastError + "; " + reason
+	}
+	o.State, o.LastError = domain.StateFailed, reason
+}
+
+// runsOf returns those of a member's tasks that are of a run, in their order.
+func runsOf(tasks []swarm.Task, run int) []swarm.Task {
+	var runs []swarm.Task
+	for _, task := range tasks {
+		if spec := task.Spec.ContainerSpec; spec != nil && spec.Labels[labelRun] == strconv.Itoa(run) && task.DesiredState != swarm.TaskStateRemove {
+			runs = append(runs, task)
+		}
+	}
+	return runs
+}
+
+// started tells whether a task got so far that it ran, or failed to.
+func started(task swarm.Task) bool {
+	switch task.Status.State {
+	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateOrphaned:
+		return true
+	case swarm.TaskStateShutdown:
+		// One that was never on a host has no container either.
+		return task.Status.ContainerStatus != nil && task.Status.ContainerStatus.ContainerID != ""
+	}
+	return false
+}
+
+// firstStart returns when the first instance of a run started; the service remembers that of tasks that are no longer kept.
+func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, service.Spec.Labels[labelStarted]); err == nil {
+		return &t
+	}
+	for _, task := range runs {
+		if started(task) {
+			return &task.CreatedAt
+		}
+	}
+	return nil
+}
+
+// settle tells the member from the last of its tasks that ran. What is to become of one that ended is up to its
+// restart rule; stopped tells that it was to be stopped.
+func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stopped bool) {
+	o.StartedAt = &task.CreatedAt
+	status := task.Status
+	if status.State == swarm.TaskStateRunning {
+		o.State = domain.StateRunning
+		return
+	}
+	o.FinishedAt = &status.Timestamp
+	if c := status.ContainerStatus; c != nil && c.ContainerID != "" {
+		o.ExitCode = &c.ExitCode
+	}
+	switch status.State {
+	case swarm.TaskStateRejected:
+		// The host could not even make the container: another attempt would not go better.
+		o.State, o.LastError = domain.StateFailed, "could not be started: "+status.Err
+	case swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
+		// The Swarm ended it, or lost its host: with whatever exit code, it has not come to its own end.
+		if stopped {
+			o.State = domain.StateStopped
+			return
+		}
+		killed := killedCode
+		o.ExitCode = &killed
+		verdict := rule.Judge(killed, o.Restarts)
+		o.State, o.LastError = verdict.State, "ended by the Swarm, as when its host is drained or lost"
+	default:
+		code := value(o.ExitCode)
+		verdict := rule.Judge(code, o.Restarts)
+		o.State, o.LastError = verdict.State, verdict.Reason
+		// The Swarm's own words, where they say more than the code: why the container could not even be started, say.
+		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
+			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
+		}
+	}
+}
+
+// killedCode is the exit code of what was killed by SIGKILL.
+const killedCode = 137
+
+func value(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// await tells of a member whose newest task has not come to run yet: it is pending, or about to be restarted, and
+// Swarm says what it waits for.
+func await(o *domain.Observed, newest swarm.Task) {
+	switch newest.Status.State {
+	case swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned, swarm.TaskStateAccepted,
+		swarm.TaskStatePreparing, swarm.TaskStateReady, swarm.TaskStateStarting:
+	default:
+		return
+	}
+	switch {
+	case o.State == domain.StateRunning: // the one before it is still to end
+	case o.State.Ended(): // it does not run again: its service was told to stop
+	case o.StartedAt == nil:
+		o.State, o.LastError = domain.StatePending, newest.Status.Err
+	default:
+		o.State, o.LastError = domain.StateRestarting, newest.Status.Err
+	}
+}
+
+// observeLeaving returns members whose service is gone, while their last tasks end. Those on a host that is down end when it
+// is back: the Swarm sees to that.
+func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed {
+	var members []domain.Observed
+	for i, slot := range slotsOf(tasks) {
+		task := slot[len(slot)-1]
+		id, found := identityOfTask(task)
+		if !found || id.cluster != v.cluster || group != "" && id.group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.ready(t.NodeID) }) {
+			continue
+		}
+		if id.pooled {
+			id.index = i
+		}
+		members = append(members, domain.Observed{
+			Name: id.member(id.index), Group: id.group, Role: id.role, Index: id.index,
+			State: domain.StateRunning, LastError: "it is about to end",
+		})
+	}
+	return members
+}

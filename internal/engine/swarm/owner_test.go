@@ -1,0 +1,63 @@
+package swarm
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+)
+
+// childOwner starts a process that does nothing until it is killed.
+func childOwner(t *testing.T) (owner, *exec.Cmd) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), "sleep", "infinity")
+	must(t, child.Start())
+	t.Cleanup(func() {
+		_ = child.Process.Kill() // it may have ended
+		_ = child.Wait()         // it was killed
+	})
+	process, err := proctree.Lookup(child.Process.Pid)
+	must(t, err)
+	return owner{thisProcess().Machine, process.PID, process.StartTime}, child
+}
+
+func TestEndedOwner(t *testing.T) {
+	self := thisProcess()
+	if self.Machine == "" || self.Process != os.Getpid() || self.StartTime == 0 {
+		t.Fatalf("this process is not known: %+v", self)
+	}
+	if self.endedFor(self) {
+		t.Error("this process has ended")
+	}
+	o, child := childOwner(t)
+	if o.endedFor(self) {
+		t.Error("a process that lives has ended")
+	}
+	// An id that was given to another process.
+	if reused := (owner{o.Machine, o.Process, o.StartTime + 1}); !reused.endedFor(self) {
+		t.Error("a process whose id another one has by now has not ended")
+	}
+
+	must(t, child.Process.Kill())
+	must(t, unix.Waitid(unix.P_PID, o.Process, nil, unix.WEXITED|unix.WNOWAIT, nil))
+	if !o.endedFor(self) {
+		t.Error("a process that nobody has waited for yet (zombie) has not ended")
+	}
+	_ = child.Wait() // it was killed
+	if !o.endedFor(self) {
+		t.Error("a process that was killed has not ended")
+	}
+	for name, pair := range map[string][2]owner{
+		"of another machine": {{"other", o.Process, o.StartTime}, self},
+		"of an unknown one":  {{"", o.Process, o.StartTime}, self},
+		"for an unknown one": {o, {}},
+		"both unknown":       {{"", o.Process, o.StartTime}, {}},
+	} {
+		if pair[0].endedFor(pair[1]) {
+			t.Errorf("a process %s is known to have ended", name)
+		}
+	}
+}

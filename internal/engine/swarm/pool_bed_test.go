@@ -1,0 +1,278 @@
+package swarm_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// farm is a group of a master and interchangeable workers on a real Swarm.
+type farm struct {
+	*testing.T
+	reconcile.Reconciler
+	docker *client.Client
+}
+
+// newFarm forms a cluster of two hosts.
+func newFarm(t *testing.T) farm {
+	t.Helper()
+	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1})
+	acctest.LoadMember(t, bed, memberImage)
+	e := open(t, "lab", bed.Nodes[0].Host())
+	spec, problems, err := e.Complete(t.Context(), clusterOn(bed, "lab", 1))
+	must(t, err)
+	must(t, problems.Err())
+	spec, err = e.Form(t.Context(), spec)
+	must(t, err)
+	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	must(t, err)
+	return farm{t, reconcile.Reconciler{Engine: e}, bed.Nodes[0].Client()}
+}
+
+// group returns the group with so many workers, which find a config and a secret.
+func (f farm) group(workers int, changes ...func(r *domain.Role)) domain.Group {
+	role := domain.Role{
+		Replicas: &workers, Update: domain.Update{Parallelism: 1},
+		Template: domain.Template{Image: memberImage, Args: []string{"wait"}, Container: &domain.Container{
+			Configs: map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 3", Target: "/etc/train.yaml"}},
+			Secrets: map[string]domain.SecretFile{"token": {Version: "1"}},
+		}},
+	}
+	for _, change := range changes {
+		change(&role)
+	}
+	return domain.Group{
+		Cluster: "lab", Name: "farm", Framework: "spark", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Roles: map[string]domain.Role{
+			"master": {Template: domain.Template{Image: memberImage, Args: []string{"wait"}}, Replicas: new(1)},
+			"worker": role,
+		},
+	}
+}
+
+// apply has the group be so, and checks that nothing is left to do.
+func (f farm) apply(spec domain.Group) {
+	f.Helper()
+	must(f.T, f.Update(f.Context(), spec))
+	group := f.read()
+	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 || group.Progress.Phase != domain.PhaseRunning {
+		f.Fatalf("the group is %s (%s), and to be changed: %+v", group.Progress.Phase, group.Progress.Reason, changes)
+	}
+	if diff := cmp.Diff(spec, group.Found()); diff != "" {
+		f.Fatalf("it is found as something else (-want +got):\n%s", diff)
+	}
+}
+
+func (f farm) read() reconcile.Group {
+	f.Helper()
+	group, err := f.Read(f.Context(), "farm")
+	must(f.T, err)
+	return group
+}
+
+// tamper has somebody change the service of the workers.
+func (f farm) tamper(do func(s *dockerswarm.ServiceSpec)) {
+	f.Helper()
+	service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker", dockerswarm.ServiceInspectOptions{})
+	must(f.T, err)
+	do(&service.Spec)
+	_, err = f.docker.ServiceUpdate(f.Context(), service.ID, service.Version, service.Spec, dockerswarm.ServiceUpdateOptions{})
+	must(f.T, err)
+}
+
+// running returns the IDs of the tasks of the workers that run.
+func (f farm) running() (ids []string) {
+	f.Helper()
+	service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker", dockerswarm.ServiceInspectOptions{})
+	must(f.T, err)
+	tasks, err := f.docker.TaskList(f.Context(), dockerswarm.TaskListOptions{})
+	must(f.T, err)
+	for _, task := range tasks {
+		if task.ServiceID == service.ID && task.Status.State == dockerswarm.TaskStateRunning && task.DesiredState == dockerswarm.TaskStateRunning {
+			ids = append(ids, task.ID)
+		}
+	}
+	return ids
+}
+
+// files returns the labels that the config objects and secrets with files of members have, by their names.
+func (f farm) files() map[string]map[string]string {
+	f.Helper()
+	files := map[string]map[string]string{}
+	configs, err := f.docker.ConfigList(f.Context(), dockerswarm.ConfigListOptions{})
+	must(f.T, err)
+	for _, config := range configs {
+		if strings.HasPrefix(config.Spec.Name, "trainyard.lab.file.") {
+			files[config.Spec.Name] = config.Spec.Labels
+		}
+	}
+	secrets, err := f.docker.SecretList(f.Context(), dockerswarm.SecretListOptions{})
+	must(f.T, err)
+	for _, secret := range secrets {
+		files[secret.Spec.Name] = secret.Spec.Labels
+	}
+	return files
+}
+
+// TestPoolLifecycle has somebody interfere with the one service that the workers share.
+func TestPoolLifecycle(t *testing.T) {
+	f := newFarm(t)
+	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
+	spec := f.group(3)
+	f.apply(spec)
+	for _, replicas := range []int{5, 1, 0} {
+		n := uint64(replicas)
+		f.tamper(func(s *dockerswarm.ServiceSpec) { s.Mode.Replicated.Replicas = &n })
+		acctest.Eventually(t, "the other number to show", func() bool { return *f.read().Found().Roles["worker"].Replicas == replicas })
+		left := f.running()
+		f.apply(spec)
+		kept := slices.DeleteFunc(f.running(), func(id string) bool { return !slices.Contains(left, id) })
+		if len(kept) < min(replicas, 3) {
+			t.Errorf("of %d workers, %d run on", replicas, len(kept))
+		}
+	}
+
+	three := f.running()
+	f.tamper(func(s *dockerswarm.ServiceSpec) { s.UpdateConfig.Parallelism = 7 })
+	if got := f.read().Found().Roles["worker"].Update.Parallelism; got != 7 {
+		t.Errorf("an update of 7 at a time is found as %d", got)
+	}
+	f.apply(spec)
+	spec = f.group(3, func(r *domain.Role) { r.Update = domain.Update{Parallelism: 2, OnFailure: domain.UpdateContinue} })
+	f.apply(spec)
+	if now := f.running(); !cmp.Equal(sorted(three), sorted(now)) {
+		t.Errorf("for how they are updated, workers %v have become %v", three, now)
+	}
+	must(t, f.Destroy(t.Context(), "farm"))
+}
+
+func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
+
+// TestPoolUpdatePaused changes workers one at a time to what fails: the error names the one that failed, and the others run on.
+func TestPoolUpdatePaused(t *testing.T) {
+	f := newFarm(t)
+	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
+	f.apply(f.group(3))
+	before := f.running()
+	// Swarm goes on to the next once one runs, and sees only then that it fails.
+	pause := domain.Duration(5 * time.Second)
+	fails := func(r *domain.Role) {
+		r.Template.Args, r.Restart = []string{"print:it broke", "exit:3"}, domain.Restart{Condition: domain.RestartNever}
+		r.Update.Delay = &pause
+	}
+	var failure *reconcile.MemberError
+	err := f.Update(t.Context(), f.group(3, fails))
+	if !errors.As(err, &failure) || failure.Member.Role != "worker" || !slices.Contains(failure.Log, "it broke") {
+		t.Fatalf("workers that fail: %v", err)
+	}
+	kept := slices.DeleteFunc(f.running(), func(id string) bool { return !slices.Contains(before, id) })
+	if len(kept) < 2 {
+		t.Errorf("beside the one that failed, %d workers run on", len(kept))
+	}
+
+	// Going back is the reconciler's.
+	f.apply(f.group(3))
+	back := func(r *domain.Role) { r.Update.OnFailure = domain.UpdateRollback }
+	if err := f.Update(t.Context(), f.group(3, fails, back)); err == nil || !strings.Contains(err.Error(), "was rolled back") {
+		t.Fatalf("workers that fail and go back: %v", err)
+	}
+	group := f.read()
+	if diff := cmp.Diff(f.group(3), group.Found()); diff != "" || len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
+		t.Errorf("it is found as something else than before (-want +got):\n%s", diff)
+	}
+	must(t, f.Destroy(t.Context(), "farm"))
+}
+
+// TestFilesOfMembers follows the config objects and secrets of a group through its life.
+func TestFilesOfMembers(t *testing.T) {
+	f := newFarm(t)
+	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
+	f.apply(f.group(1))
+	first := f.files()
+	if len(first) != 2 {
+		t.Fatalf("there are the files %v", first)
+	}
+	stranger, err := f.docker.ConfigCreate(t.Context(), dockerswarm.ConfigSpec{
+		Annotations: dockerswarm.Annotations{Name: "stranger", Labels: map[string]string{"trainyard.cluster": "another", "trainyard.group": "farm", "trainyard.kind": "file"}}, Data: []byte("x"),
+	})
+	must(t, err)
+
+	// Somebody takes the labels off. What needs the files finds them by their names, and labels them again.
+	configs, err := f.docker.ConfigList(t.Context(), dockerswarm.ConfigListOptions{})
+	must(t, err)
+	for _, config := range configs {
+		if strings.HasPrefix(config.Spec.Name, "trainyard.lab.file.") {
+			config.Spec.Labels = map[string]string{"team": "vision"}
+			must(t, f.docker.ConfigUpdate(t.Context(), config.ID, config.Version, config.Spec))
+		}
+	}
+	secrets, err := f.docker.SecretList(t.Context(), dockerswarm.SecretListOptions{})
+	must(t, err)
+	for _, secret := range secrets {
+		secret.Spec.Labels = nil
+		must(t, f.docker.SecretUpdate(t.Context(), secret.ID, secret.Version, secret.Spec))
+	}
+	if changes := reconcile.Diff(f.read().Decision, f.read().Observed); len(changes) > 0 {
+		t.Errorf("for labels of its files the group is to be changed: %+v", changes)
+	}
+	f.Secrets = nil
+	f.apply(f.group(1, func(r *domain.Role) { r.Template.Env = map[string]string{"A": "1"} }))
+	for name, labels := range f.files() {
+		want := maps.Clone(first[name])
+		if strings.Contains(name, ".file.") {
+			want["team"] = "vision"
+		}
+		if diff := cmp.Diff(want, labels); diff != "" {
+			t.Errorf("the labels of %s (-want +got):\n%s", name, diff)
+		}
+	}
+
+	// Others take the place of what they are named like, and what no member needs any more goes with the change.
+	f.Secrets = domain.SecretValues{"worker": {"token": []byte("second")}}
+	f.apply(f.group(2, func(r *domain.Role) {
+		c := *r.Template.Container
+		c.Configs = map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 4", Target: "/etc/train.yaml"}}
+		c.Secrets = map[string]domain.SecretFile{"token": {Version: "2"}}
+		r.Template.Container = &c
+	}))
+	second := f.files()
+	for name := range second {
+		if _, old := first[name]; old || len(second) != 2 {
+			t.Errorf("there are the files %v, and were %v", second, first)
+		}
+	}
+
+	// A change that fails goes back to a secret whose value only the Swarm has by now.
+	f.Secrets = domain.SecretValues{"worker": {"token": []byte("third")}}
+	failing := f.group(2, func(r *domain.Role) {
+		r.Template.Args, r.Restart = []string{"exit:3"}, domain.Restart{Condition: domain.RestartNever}
+		r.Template.Container = &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "3"}}}
+		r.Update.OnFailure = domain.UpdateRollback
+	})
+	if err := f.Update(t.Context(), failing); err == nil || !strings.Contains(err.Error(), "was rolled back") {
+		t.Fatalf("workers that fail and go back: %v", err)
+	}
+	if now := f.files(); !cmp.Equal(second, now) {
+		t.Errorf("there are the files %v, and were %v", now, second)
+	}
+
+	must(t, f.Destroy(t.Context(), "farm"))
+	if left := f.files(); len(left) > 0 {
+		t.Errorf("after the group there are the files %v", left)
+	}
+	if _, _, err := f.docker.ConfigInspectWithRaw(t.Context(), stranger.ID); err != nil {
+		t.Errorf("what is not the cluster's: %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/docker/docker/api/types/swarm"
+)
+
+// provideConfigs makes the config objects that are missing, and returns the IDs of all, by name. One that has lost its labels gets
+// them back.
+func (e *Engine) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) (map[string]string, error) {
+	if len(needed) == 0 {
+		return nil, nil
+	}
+	existing, err := liveReads(e.connection).configs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]swarm.Config{}
+	for _, config := range existing {
+		byName[config.Spec.Name] = config
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, config := range needed {
+		found, there := byName[config.Name]
+		if !there {
+			created, err := m.ConfigCreate(ctx, config)
+			if err != nil {
+				return nil, fmt.Errorf("config object %q could not be created: %w", config.Name, err)
+			}
+			ids[config.Name] = created.ID
+			continue
+		}
+		if !bytes.Equal(found.Spec.Data, config.Data) {
+			return nil, foreign(config.Name)
+		}
+		if restored, changed := relabelled(found.Spec.Annotations, config.Annotations); changed {
+			found.Spec.Annotations = restored
+			if err := m.ConfigUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !outOfSequence(err) {
+				return nil, fmt.Errorf("config object %q could not be labelled again: %w", config.Name, err)
+			}
+		}
+		ids[config.Name] = found.ID
+	}
+	return ids, nil
+}
+
+// provideSecrets makes the secret objects that are missing, and returns the IDs of all, by name. One that has lost its labels gets
+// them back.
+func (e *Engine) provideSecrets(ctx context.Context, needed []neededSecret) (map[string]string, error) {
+	if len(needed) == 0 {
+		return nil, nil
+	}
+	existing, err := e.secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]swarm.Secret{}
+	for _, secret := range existing {
+		byName[secret.Spec.Name] = secret
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, secret := range needed {
+		found, there := byName[secret.object.Name]
+		if !there {
+			if secret.object.Data == nil {
+				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not at hand: apply its group with a new version of the secret", secret.name, secret.role)
+			}
+			created, err := m.SecretCreate(ctx, secret.object)
+			if err != nil {
+				return nil, fmt.Errorf("secret %q of role %q could not be created: %w", secret.name, secret.role, err)
+			}
+			ids[secret.object.Name] = created.ID
+			continue
+		}
+		if restored, changed := relabelled(found.Spec.Annotations, secret.object.Annotations); changed {
+			found.Spec.Annotations = restored
+			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !outOfSequence(err) {
+				return nil, fmt.Errorf("secret %q of role %q could not be labelled again: %w", secret.name, secret.role, err)
+			}
+		}
+		ids[secret.object.Name] = found.ID
+	}
+	return ids, nil
+}
+
+// secrets returns the secret objects of the Swarm, without their values.
+func (e *Engine) secrets(ctx context.Context) (found []swarm.Secret, err error) {
+	err = e.connection.ask(ctx, func(m manager) (err error) {
+		found, err = m.SecretList(ctx, swarm.SecretListOptions{})
+		return err
+	})
+	return found, err
+}
+
+// relabelled returns what an object is to be annotated with, and whether it lacks some of that. Labels of others stay.
+func relabelled(live, want swarm.Annotations) (restored swarm.Annotations, changed bool) {
+	restored = live
+	restored.Labels = maps.Clone(want.Labels)
+	for key, value := range live.Labels {
+		if _, ours := want.Labels[key]; !ours {
+			restored.Labels[key] = value
+		}
+	}
+	return restored, !maps.Equal(restored.Labels, live.Labels)
+}

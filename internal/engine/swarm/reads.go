@@ -1,0 +1,105 @@
+package swarm
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/swarm"
+)
+
+// list reads all objects of a kind: one request, whatever their number.
+type list[T any] func(ctx context.Context) ([]T, error)
+
+// reads are the lists from which the engine tells everything. A plan takes each of them at most once, see [Engine.Snapshot].
+type reads struct {
+	nodes    list[swarm.Node]
+	configs  list[swarm.Config]
+	services list[swarm.Service]
+	tasks    list[swarm.Task]
+	networks list[network.Summary]
+}
+
+// liveReads asks a manager each time.
+func liveReads(c *connection) reads {
+	return reads{
+		nodes: ask(c, func(ctx context.Context, m manager) ([]swarm.Node, error) {
+			return m.NodeList(ctx, swarm.NodeListOptions{})
+		}),
+		configs: ask(c, func(ctx context.Context, m manager) ([]swarm.Config, error) {
+			return m.ConfigList(ctx, swarm.ConfigListOptions{})
+		}),
+		services: ask(c, func(ctx context.Context, m manager) ([]swarm.Service, error) {
+			return m.ServiceList(ctx, swarm.ServiceListOptions{})
+		}),
+		tasks: ask(c, func(ctx context.Context, m manager) ([]swarm.Task, error) {
+			return m.TaskList(ctx, swarm.TaskListOptions{})
+		}),
+		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {
+			return m.NetworkList(ctx, network.ListOptions{})
+		}),
+	}
+}
+
+func ask[T any](c *connection, read func(context.Context, manager) ([]T, error)) list[T] {
+	return func(ctx context.Context) (found []T, err error) {
+		err = c.ask(ctx, func(m manager) error {
+			return patiently(ctx, func(ctx context.Context) (err error) {
+				found, err = read(ctx, m)
+				return err
+			})
+		})
+		return found, err
+	}
+}
+
+// remembered returns reads of a cluster that are taken once each. What failed is read again. Once there turn out to be groups, the two
+// lists that grow with their members are on their way before they are asked for.
+func (r reads) remembered(cluster string) reads {
+	services, tasks := once(r.services), once(r.tasks)
+	configs := func(ctx context.Context) ([]swarm.Config, error) {
+		found, err := r.configs(ctx)
+		if slices.ContainsFunc(found, func(c swarm.Config) bool { s := slotOf(c); return s.cluster == cluster && s.kind == kindGroup }) {
+			ctx := context.WithoutCancel(ctx)
+			go func() { _, _ = services(ctx) }() // whoever needs them gets the error
+			go func() { _, _ = tasks(ctx) }()
+		}
+		return found, err
+	}
+	return reads{nodes: once(r.nodes), configs: once(configs), services: services, tasks: tasks, networks: once(r.networks)}
+}
+
+// once returns a list that is read once. Who asks while it is read gets what comes of that.
+func once[T any](read list[T]) list[T] {
+	type reading struct {
+		done  chan struct{}
+		found []T
+		err   error
+	}
+	var mu sync.Mutex
+	var last *reading
+	return func(ctx context.Context) ([]T, error) {
+		mu.Lock()
+		if r := last; r != nil {
+			mu.Unlock()
+			select {
+			case <-r.done:
+				return r.found, r.err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		r := &reading{done: make(chan struct{})}
+		last = r
+		mu.Unlock()
+		r.found, r.err = read(ctx)
+		if r.err != nil {
+			mu.Lock()
+			last = nil
+			mu.Unlock()
+		}
+		close(r.done)
+		return r.found, r.err
+	}
+}

@@ -1,0 +1,74 @@
+package swarm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// record is what of a specification can't be read back from its service: the service carries it in labelSpec.
+type record struct {
+	// Seal is the digest of all that could be read back when the service was rendered, see [seal].
+	Seal    string             `json:"seal"`
+	Host    string             `json:"host,omitempty"`
+	Address string             `json:"address"`
+	Restart domain.RestartRule `json:"restart"`
+	// Image is as the user gave it; Reference is what the hosts were told to run for it, where that is something else.
+	Image      string            `json:"image"`
+	Reference  string            `json:"reference,omitempty"`
+	PullPolicy domain.PullPolicy `json:"pull_policy,omitempty"`
+	Network    string            `json:"network,omitempty"`
+	// Placement are the constraints of a member without a host, and Constraints those that the service was given.
+	Placement domain.Placement `json:"placement,omitzero"`
+	// Update says how members that share a service are updated.
+	Update      domain.Update `json:"update,omitzero"`
+	Constraints []string      `json:"constraints,omitempty"`
+	// Configs and Secrets are named by their targets.
+	Configs map[string]string        `json:"configs,omitempty"`
+	Secrets map[string]secretVersion `json:"secrets,omitempty"`
+}
+
+// secretVersion is the name of a secret, and its version.
+type secretVersion struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// recordOf returns the record that a service carries, and whether it carries one that can be read.
+func recordOf(spec swarm.ServiceSpec) (r record, found bool) {
+	if err := json.Unmarshal([]byte(spec.Labels[labelSpec]), &r); err != nil {
+		return record{}, false
+	}
+	return r, true
+}
+
+// put has the service carry the record.
+func (r record) put(spec *swarm.ServiceSpec) { spec.Labels[labelSpec] = encode(r) }
+
+// reference returns what the hosts were told to run.
+func (r record) reference() string {
+	if r.Reference != "" {
+		return r.Reference
+	}
+	return r.Image
+}
+
+// seal returns the digest of a service's specification as it is read back. What the schema does not know does not enter.
+func seal(spec swarm.ServiceSpec) string {
+	sum := sha256.Sum256([]byte(encode(read(spec, sealing{}))))
+	return hex.EncodeToString(sum[:16])
+}
+
+// encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which always has one.
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", value, err))
+	}
+	return string(text)
+}

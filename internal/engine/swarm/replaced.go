@@ -1,0 +1,41 @@
+package swarm
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/docker/docker/api/types/swarm"
+)
+
+// isReplaced tells whether a task that runs is to give way to another one: it was told to end, or its service was changed since in
+// a way that the Swarm carries out by another task.
+func (v nodeView) isReplaced(service swarm.Service, task swarm.Task) bool {
+	if task.DesiredState != swarm.TaskStateRunning {
+		return true
+	}
+	is := service.Spec
+	is.TaskTemplate = task.Spec
+	is.TaskTemplate.Placement, is.TaskTemplate.Runtime = service.Spec.TaskTemplate.Placement, service.Spec.TaskTemplate.Runtime
+	if !reflect.DeepEqual(is.TaskTemplate, service.Spec.TaskTemplate) &&
+		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate || seal(is) != seal(service.Spec)) {
+		return true
+	}
+	// Another placement makes no difference to a task that is where it may be.
+	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !v.meets(task.NodeID, service.Spec)
+}
+
+// meets tells whether a node meets the constraints of a service, as far as they are of the kinds that Trainyard writes.
+func (v nodeView) meets(id string, spec swarm.ServiceSpec) bool {
+	for _, constraint := range constraintsIn(spec) {
+		if only, isPin := pin(constraint); isPin && only != id {
+			return false
+		}
+		if strings.TrimPrefix(constraint, nodeIsNot) == id {
+			return false
+		}
+		if key, value, isLabel := labelOf(constraint); isLabel && v[id].Spec.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,316 @@
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+)
+
+const (
+	// programPath is where the controller's program is in its image.
+	programPath = "/terraform-provider-trainyard"
+	// socketPath is where a host has its Engine's socket, and the controller finds it.
+	socketPath = "/var/run/docker.sock"
+	// programImage is the name under which the image of this program is loaded.
+	programImage = "trainyard/trainyard"
+)
+
+// StartController runs this program as two services: the controller on one of the managers, and an agent on every host that has its
+// image. Those that are there already are left alone.
+func (e *Engine) StartController(ctx context.Context) error {
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	from, err := e.residentImage(ctx, m)
+	if err != nil {
+		return err
+	}
+	services, err := e.services(ctx)
+	if err != nil {
+		return err
+	}
+	return inParallel(ctx, residents(e.cluster.Name, from), func(ctx context.Context, want swarm.ServiceSpec) error {
+		live, found := services[want.Name]
+		switch {
+		case !found:
+			_, err := m.ServiceCreate(ctx, want, swarm.ServiceCreateOptions{EncodedRegistryAuth: from.auth})
+			if err != nil && !cerrdefs.IsConflict(err) {
+				return fmt.Errorf("service %q could not be created: %w", want.Name, err)
+			}
+			return nil
+		case !ours(live, e.cluster.Name):
+			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or give the cluster another name", want.Name, e.cluster.Name)
+		}
+		return e.update(ctx, m, live, want.Name, from.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			next := overlay(live.Spec, want)
+			return next, !sameService(next, live.Spec)
+		})
+	})
+}
+
+// The kinds of services that are no members.
+const (
+	kindController = "controller"
+	kindAgent      = "agent"
+)
+
+// residentImage is what the controller and the agents run from.
+type residentImage struct {
+	// reference is what the hosts are told to run, and auth what they show to its registry.
+	reference, auth string
+	// without are the nodes that don't have it, and have no registry to pull it from.
+	without []string
+}
+
+// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded onto the hosts
+// that can be reached, without any registry.
+func (e *Engine) residentImage(ctx context.Context, m manager) (residentImage, error) {
+	if given := e.connection.settings.Docker.ControllerImage; given != "" {
+		auth, err := e.connection.registryAuth(given)
+		if err != nil {
+			return residentImage{}, err
+		}
+		return residentImage{reference: given, auth: auth}, checkPulled(ctx, m, given, auth)
+	}
+	nodes, err := liveReads(e.connection).nodes(ctx)
+	if err != nil {
+		return residentImage{}, err
+	}
+	img, err := e.program.image()
+	if err != nil {
+		return residentImage{}, err
+	}
+	id, err := image.ID(img)
+	if err != nil {
+		return residentImage{}, err
+	}
+	without, err := e.loadProgram(ctx, m, img, id, nodes)
+	return residentImage{reference: id, without: without}, err
+}
+
+// checkPulled returns an error where an image is neither on the manager nor to be had from its registry: no host would tell of that
+// but by never starting it.
+func checkPulled(ctx context.Context, m manager, name, auth string) error {
+	_, err := m.ImageInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) {
+		_, err = m.DistributionInspect(ctx, name, auth)
+	}
+	if err != nil {
+		return fmt.Errorf("the image of the controller, %q (controller_image), is neither on the manager nor can be pulled: %w", name, err)
+	}
+	return nil
+}
+
+// residents are the services of a cluster's controller and agents, from an image, on the nodes that have it or can pull it.
+func residents(cluster string, from residentImage) []swarm.ServiceSpec {
+	controller := resident(cluster, from, kindController, "controller", "--engine", Name, "--cluster", cluster)
+	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socketPath, Target: socketPath}}
+	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
+	setReplicas(&controller, 1)
+	agent := resident(cluster, from, kindAgent, "agent")
+	agent.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
+	return []swarm.ServiceSpec{controller, agent}
+}
+
+func resident(cluster string, from residentImage, kind string, args ...string) swarm.ServiceSpec {
+	var constraints []string
+	for _, node := range from.without {
+		constraints = append(constraints, "node.id!="+node)
+	}
+	labels := map[string]string{labelCluster: cluster, labelKind: kind}
+	return swarm.ServiceSpec{
+		Annotations: swarm.Annotations{Name: residentName(cluster, kind), Labels: labels},
+		TaskTemplate: swarm.TaskSpec{
+			ContainerSpec: &swarm.ContainerSpec{Image: from.reference, Args: args, Labels: labels},
+			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny},
+			Placement:     &swarm.Placement{Constraints: constraints},
+		},
+	}
+}
+
+// residentName is the name of the service of a cluster's controller or agents.
+func residentName(cluster, kind string) string { return "trainyard-" + cluster + "-" + kind }
+
+// loadProgram loads the image onto the hosts that can be reached and have it not, and returns the nodes that don't have it.
+func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id string, nodes []swarm.Node) (without []string, err error) {
+	engines, err := e.engines(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	archive := sync.OnceValues(func() ([]byte, error) {
+		var archive bytes.Buffer
+		err := image.Write(&archive, programImage, img)
+		return archive.Bytes(), err
+	})
+	var mu sync.Mutex
+	managers := 0
+	err = inParallel(ctx, nodes, func(ctx context.Context, node swarm.Node) error {
+		reached, found := engines[node.ID]
+		found = found && node.Status.State == swarm.NodeStateReady
+		var err error
+		if found {
+			err = loadOnce(ctx, reached, id, archive)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			return fmt.Errorf("the image of Trainyard itself could not be loaded onto host %s: %w", node.Description.Hostname, err)
+		case !found:
+			without = append(without, node.ID)
+		case node.Spec.Role == swarm.NodeRoleManager:
+			managers++
+		}
+		return nil
+	})
+	if err == nil && managers == 0 {
+		err = errors.New("no manager of the Swarm can be reached to load Trainyard's own image onto, which the controller runs from")
+	}
+	slices.Sort(without)
+	return without, err
+}
+
+// loadOnce loads an image onto a host that has it not.
+func loadOnce(ctx context.Context, reached client.APIClient, id string, archive func() ([]byte, error)) error {
+	_, err := reached.ImageInspect(ctx, id)
+	if !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	content, err := archive()
+	if err != nil {
+		return err
+	}
+	return load(ctx, reached, bytes.NewReader(content))
+}
+
+// engines returns the Engines that can be reached, by the ID of their nodes: that of the manager, and those of the
+// cluster's hosts with addresses, which the controller has no way to.
+func (e *Engine) engines(ctx context.Context, m manager) (map[string]client.APIClient, error) {
+	engines := map[string]client.APIClient{}
+	document, err := e.Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return nil, err
+	}
+	for _, host := range document.Spec.Hosts {
+		if host.Address == "" || host.ID == "" || e.connection.settings.Controller {
+			continue
+		}
+		reached, err := e.connection.client(host.Address)
+		if err != nil {
+			return nil, err
+		}
+		engines[host.ID] = reached
+	}
+	info, err := m.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engines[info.Swarm.NodeID] = m
+	return engines, nil
+}
+
+// StopController removes the services of the controller and the agents, and returns when their tasks have ended.
+func (e *Engine) StopController(ctx context.Context) error {
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	services, err := e.services(ctx)
+	if err != nil {
+		return err
+	}
+	ending := map[string]bool{}
+	for _, kind := range []string{kindController, kindAgent} {
+		service, found := services[residentName(e.cluster.Name, kind)]
+		if !found || !ours(service, e.cluster.Name) {
+			continue
+		}
+		if err := m.ServiceRemove(ctx, service.ID); err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("service %q could not be removed: %w", service.Spec.Name, err)
+		}
+		ending[service.ID] = true
+	}
+	if len(ending) == 0 {
+		return nil
+	}
+	return e.awaitTasks(ctx, func(t swarm.Task) bool { return ending[t.ServiceID] })
+}
+
+// awaitTasks returns when no task is left of which leaving is true and that may still run, as far as its host tells: what is
+// on one that is down keeps its last state.
+func (e *Engine) awaitTasks(ctx context.Context, leaving func(t swarm.Task) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := e.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		tasks, err := liveReads(e.connection).tasks(ctx)
+		if err != nil {
+			return err
+		}
+		nodes, err := liveReads(e.connection).nodes(ctx)
+		if err != nil {
+			return err
+		}
+		view := newNodeView(nodes)
+		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !ended(t) && view.ready(t.NodeID) }) {
+			return nil
+		}
+		if err := engine.Await(ctx, events, time.Time{}); err != nil {
+			return err
+		}
+	}
+}
+
+// image returns the image of a program.
+func (p Program) image() (v1.Image, error) {
+	file := p.File
+	if file == "" {
+		var err error
+		if file, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkStatic(file); err != nil {
+		return nil, err
+	}
+	program, err := image.FromDisk(programPath, file)
+	if err != nil {
+		return nil, err
+	}
+	program.Mode = 0o755
+	return image.Build(v1.Config{Entrypoint: []string{programPath}}, program)
+}
+
+// checkStatic returns an error where a program needs a dynamic linker, which the controller's image has not.
+func checkStatic(file string) error {
+	binary, err := elf.Open(file)
+	if err != nil {
+		return fmt.Errorf("the controller's program %s can't be read: %w", file, err)
+	}
+	defer binary.Close()
+	for _, segment := range binary.Progs {
+		if segment.Type == elf.PT_INTERP {
+			return fmt.Errorf("the program %s is linked dynamically, and can't be run in an image of its own: build it with CGO_ENABLED=0", file)
+		}
+	}
+	return nil
+}

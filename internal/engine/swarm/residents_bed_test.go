@@ -1,0 +1,111 @@
+package swarm
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	dockerimage "github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services' kinds.
+func (s *standing) residentHosts(image string) map[string][]string {
+	s.Helper()
+	docker := s.bed.Nodes[0].Client()
+	tasks, err := docker.TaskList(s.Context(), swarm.TaskListOptions{})
+	must(s.T, err)
+	nodes, err := docker.NodeList(s.Context(), swarm.NodeListOptions{})
+	must(s.T, err)
+	view := newNodeView(nodes)
+	hosts := map[string][]string{}
+	for _, task := range tasks {
+		labels := task.Spec.ContainerSpec.Labels
+		kind := labels[labelKind]
+		if labels[labelCluster] == s.name && task.Spec.ContainerSpec.Image == image && task.Status.State == swarm.TaskStateRunning {
+			hosts[kind] = append(hosts[kind], view.host(task.NodeID))
+			slices.Sort(hosts[kind])
+		}
+	}
+	return hosts
+}
+
+// residents returns the services of the cluster's residents.
+func (s *standing) residents() map[string]swarm.Service {
+	s.Helper()
+	services, err := s.open(s.bed.Nodes[0].Host()).services(s.Context())
+	must(s.T, err)
+	found := map[string]swarm.Service{}
+	for _, kind := range []string{kindController, kindAgent} {
+		found[kind] = services[residentName(s.name, kind)]
+	}
+	return found
+}
+
+// TestResidentsFromARegistry: the controller and the agents run from an image of a registry that wants to know who pulls. All
+// hosts have it then, those that the provider can't reach as well.
+func TestResidentsFromARegistry(t *testing.T) {
+	t.Parallel()
+	s := newStanding(t, "published", "10.92.0.0/20")
+	program := Program{File: acctest.Build(t, acctest.Provider)}
+	img, err := program.image()
+	must(t, err)
+	registry, host := openShop(t, s.bed, "hunter2")
+	registry.stock(t, "1", img)
+	name := host + "/trainyard:1"
+	start := func(image, password string) error {
+		settings := engine.Settings{Docker: engine.DockerSettings{
+			ControllerImage: image, Registries: map[string]engine.RegistryCredentials{host: {Username: "ops", Password: engine.Secret(password)}},
+		}}
+		e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: s.bed.Nodes[0].Host()}, settings, Program{File: "/no/program"})
+		must(t, err)
+		return e.StartController(t.Context())
+	}
+	before := s.residents()
+	for what, err := range map[string]error{
+		"an image that is not there": start(host+"/trainyard:nothing", "hunter2"),
+		"the wrong password":         start(name, "guess"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "(controller_image), is neither on the manager nor can be pulled") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if diff := cmp.Diff(before, s.residents()); diff != "" {
+		t.Errorf("a start that failed changed the services:\n%s", diff)
+	}
+
+	must(t, start(name, "hunter2"))
+	t.Cleanup(func() {
+		for _, node := range s.bed.Nodes {
+			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name, dockerimage.RemoveOptions{Force: true})
+			must(t, err)
+		}
+	})
+	want := map[string][]string{kindController: {"node1"}, kindAgent: {"node1", "node2", "node3"}}
+	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
+		return cmp.Equal(s.residentHosts(name), want)
+	})
+	running := s.residents()
+	for kind, service := range running {
+		if strings.Contains(strings.Join(service.Spec.TaskTemplate.Placement.Constraints, " "), "node.id") {
+			t.Errorf("the %s keeps off nodes: %v", kind, service.Spec.TaskTemplate.Placement.Constraints)
+		}
+	}
+	must(t, start(name, "hunter2"))
+	if diff := cmp.Diff(running, s.residents()); diff != "" {
+		t.Errorf("another start changed the services:\n%s", diff)
+	}
+
+	// Without an image that is given, it is this program's again.
+	must(t, s.open(s.bed.Nodes[0].Host()).StartController(t.Context()))
+	own := s.residents()[kindController].Spec.TaskTemplate.ContainerSpec.Image
+	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
+		return own != name && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
+	})
+}

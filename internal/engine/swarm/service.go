@@ -1,0 +1,389 @@
+package swarm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// surroundings are what specifications are rendered in: the things they name, as this Swarm knows them.
+type surroundings struct {
+	// network is the ID of the cluster's network.
+	network string
+	// nodes are the IDs of the cluster's nodes by their hosts' names, and others those of nodes that are not the cluster's.
+	nodes  map[string]string
+	others []string
+	// images are what the hosts are told to run, by the image as the user gave it: an ID, say. An image that is not among
+	// them is run as it was given.
+	images map[string]string
+	// configs and secrets are the IDs of config and secret objects by name, see [configsOf] and [secretsOf].
+	configs, secrets map[string]string
+}
+
+const (
+	mebibyte = 1 << 20
+	// shmMode are the permissions of the shared memory. Swarm has no size for it: it is a tmpfs, told from a user's by its mode.
+	shmMode = os.FileMode(0o1777)
+	// nowhere is the constraint of members that were stopped: no node meets it.
+	nowhere = "node.id==nowhere"
+)
+
+// The variables that tell members who and where they are. Members of an interchangeable role share their specification,
+// and so have neither index nor name; where they are is told by Swarm's own names of the node and the task.
+const (
+	variableIndex   = "TRAINYARD_INDEX"
+	variableMember  = "TRAINYARD_MEMBER"
+	variableHost    = "TRAINYARD_HOST"
+	variableAddress = "TRAINYARD_ADDRESS"
+
+	nodeTemplate = "{{.Node.Hostname}}"
+	taskTemplate = "{{.Task.Name}}"
+)
+
+// render returns the service of a member, or, for a pooled one, of n members of its role.
+func render(spec domain.MemberSpec, in surroundings, n int) (swarm.ServiceSpec, error) {
+	constraints, err := constraintsOf(spec, in)
+	if err != nil {
+		return swarm.ServiceSpec{}, err
+	}
+	configs, err := configReferences(spec, in)
+	if err != nil {
+		return swarm.ServiceSpec{}, err
+	}
+	secrets, err := secretReferences(spec, in)
+	if err != nil {
+		return swarm.ServiceSpec{}, err
+	}
+	id := identityFor(spec)
+	grace := time.Duration(spec.GracePeriod)
+	r := recordFor(spec, in, constraints)
+	service := swarm.ServiceSpec{
+		Annotations: swarm.Annotations{Name: serviceName(spec), Labels: id.labels()},
+		TaskTemplate: swarm.TaskSpec{
+			ContainerSpec: &swarm.ContainerSpec{
+				Image:           r.reference(),
+				Labels:          id.labels(),
+				Command:         spec.Command,
+				Args:            spec.Args,
+				Hostname:        hostname(id),
+				Env:             environment(spec),
+				Dir:             spec.WorkingDir,
+				Mounts:          mounts(spec),
+				StopSignal:      spec.Container.StopSignal,
+				StopGracePeriod: &grace,
+				Healthcheck:     healthcheck(spec.Container.HealthCheck),
+				Configs:         configs,
+				Secrets:         secrets,
+				Ulimits:         ulimits(spec.Container.Ulimits),
+			},
+			Resources:     resources(spec),
+			RestartPolicy: restartPolicy(spec),
+			Placement:     &swarm.Placement{Constraints: constraints, MaxReplicas: maxReplicas(spec)},
+			Networks:      []swarm.NetworkAttachmentConfig{{Target: in.network}},
+		},
+		// A member is replaced only once it has ended. Whether a replacement that failed is tried again is the restart rule's to say.
+		UpdateConfig: updateConfig(spec.Update),
+		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR, Ports: ports(spec.Container.Ports)},
+	}
+	if spec.Container.Init {
+		service.TaskTemplate.ContainerSpec.Init = &spec.Container.Init
+	}
+	if logging := spec.Container.Logging; logging != nil {
+		service.TaskTemplate.LogDriver = &swarm.Driver{Name: logging.Driver, Options: logging.Options}
+	}
+	setReplicas(&service, n)
+	r.put(&service)
+	r.Seal = seal(service)
+	r.put(&service)
+	return service, nil
+}
+
+// recordFor returns what the service of a specification carries of it, without the seal.
+func recordFor(spec domain.MemberSpec, in surroundings, constraints []string) record {
+	spec = spec.Normal() // what means the same is recorded the same
+	r := record{
+		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image, PullPolicy: spec.Container.PullPolicy,
+		Network: in.network, Constraints: constraints, Configs: map[string]string{}, Secrets: map[string]secretVersion{},
+	}
+	if pooled(spec) {
+		r.Address, r.Placement, r.Update = sharedAddress(spec), spec.Placement, spec.Update
+	}
+	if reference := in.images[spec.Image]; reference != spec.Image {
+		r.Reference = reference
+	}
+	for name, file := range spec.Container.Configs {
+		r.Configs[file.Target] = name
+	}
+	for name, file := range spec.Container.Secrets {
+		r.Secrets[file.Target] = secretVersion{Name: name, Version: file.Version}
+	}
+	return r
+}
+
+// hostname is that of a member's containers; pooled ones keep the names that Docker gives them.
+func hostname(id identity) string {
+	if id.pooled {
+		return ""
+	}
+	return id.member(id.index)
+}
+
+// environment returns the variables of a member's containers, sorted.
+func environment(spec domain.MemberSpec) []string {
+	values := make(map[string]string, len(spec.Env))
+	for name, value := range spec.Env {
+		values[name] = literal(value)
+	}
+	if pooled(spec) {
+		delete(values, variableIndex)
+		delete(values, variableMember)
+		maps.Copy(values, whereabouts(spec.Address))
+	}
+	env := make([]string, 0, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		env = append(env, name+"="+values[name])
+	}
+	return env
+}
+
+// whereabouts are the variables of pooled members that the Swarm fills in.
+func whereabouts(address string) map[string]string {
+	return map[string]string{variableHost: nodeTemplate, variableAddress: taskTemplate + portOf(address)}
+}
+
+// sharedAddress is the address of all members that share a service: the service's name, which leads to each of them in turn.
+func sharedAddress(spec domain.MemberSpec) string { return serviceName(spec) + portOf(spec.Address) }
+
+// portOf returns the port of an address with its colon, or "".
+func portOf(address string) string {
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		return ":" + port
+	}
+	return ""
+}
+
+var mountTypes = map[domain.MountType]mount.Type{
+	domain.MountBind: mount.TypeBind, domain.MountVolume: mount.TypeVolume, domain.MountTmpfs: mount.TypeTmpfs,
+}
+
+func mounts(spec domain.MemberSpec) []mount.Mount {
+	var list []mount.Mount
+	for _, m := range spec.Mounts {
+		rendered := mount.Mount{
+			Type: mountTypes[cmp.Or(m.Type, domain.MountBind)], Source: literal(m.Source), Target: literal(m.Target), ReadOnly: m.ReadOnly,
+		}
+		if m.SizeMiB > 0 {
+			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * mebibyte}
+		}
+		list = append(list, rendered)
+	}
+	if size := spec.Container.ShmSizeMiB; size > 0 {
+		list = append(list, mount.Mount{
+			Type: mount.TypeTmpfs, Target: domain.ShmDir, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * mebibyte, Mode: shmMode},
+		})
+	}
+	return list
+}
+
+func configReferences(spec domain.MemberSpec, in surroundings) ([]*swarm.ConfigReference, error) {
+	files, _ := configFiles(spec)
+	var references []*swarm.ConfigReference
+	for _, file := range files {
+		id, found := in.configs[file.object]
+		if !found {
+			return nil, fmt.Errorf("member %q: there is no config object %q in the Swarm, which %s comes from", spec.Name, file.object, file.target)
+		}
+		references = append(references, &swarm.ConfigReference{
+			ConfigID: id, ConfigName: file.object,
+			File: &swarm.ConfigReferenceFileTarget{Name: file.target, UID: "0", GID: "0", Mode: os.FileMode(file.mode)},
+		})
+	}
+	return references, nil
+}
+
+func secretReferences(spec domain.MemberSpec, in surroundings) ([]*swarm.SecretReference, error) {
+	var references []*swarm.SecretReference
+	for _, file := range secretFiles(spec) {
+		id, found := in.secrets[file.object]
+		if !found {
+			return nil, fmt.Errorf("member %q: there is no secret %q in the Swarm, which %s comes from", spec.Name, file.object, file.target)
+		}
+		references = append(references, &swarm.SecretReference{
+			SecretID: id, SecretName: file.object,
+			File: &swarm.SecretReferenceFileTarget{Name: file.target, UID: "0", GID: "0", Mode: os.FileMode(file.mode)},
+		})
+	}
+	return references, nil
+}
+
+func healthcheck(check *domain.HealthCheck) *container.HealthConfig {
+	if check == nil {
+		return nil
+	}
+	duration := func(d *domain.Duration) time.Duration {
+		if d == nil {
+			return 0
+		}
+		return time.Duration(*d)
+	}
+	return &container.HealthConfig{
+		Test:        append([]string{"CMD"}, check.Command...),
+		Interval:    duration(check.Interval),
+		Timeout:     duration(check.Timeout),
+		StartPeriod: duration(check.StartPeriod),
+		Retries:     check.Retries,
+	}
+}
+
+func ulimits(limits map[string]domain.Ulimit) []*container.Ulimit {
+	var list []*container.Ulimit
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		list = append(list, &container.Ulimit{Name: name, Soft: limits[name].Soft, Hard: limits[name].Hard})
+	}
+	return list
+}
+
+func ports(published map[string]domain.PublishedPort) []swarm.PortConfig {
+	var list []swarm.PortConfig
+	for _, name := range slices.Sorted(maps.Keys(published)) {
+		port := published[name]
+		list = append(list, swarm.PortConfig{
+			Name: name, Protocol: swarm.PortConfigProtocol(cmp.Or(port.Protocol, "tcp")), PublishMode: swarm.PortConfigPublishModeHost,
+			TargetPort: uint32(port.Target), PublishedPort: uint32(port.Published), //nolint:gosec // ports are checked to be below 65,536
+		})
+	}
+	return list
+}
+
+// resources returns what a member reserves and may use, or nil where it says neither.
+func resources(spec domain.MemberSpec) *swarm.ResourceRequirements {
+	var requirements swarm.ResourceRequirements
+	if r := spec.Resources; r != (domain.Resources{}) {
+		requirements.Reservations = &swarm.Resources{NanoCPUs: nano(r.CPUs), MemoryBytes: r.MemoryMiB * mebibyte}
+	}
+	if l := spec.Limits; l != (domain.Resources{}) {
+		requirements.Limits = &swarm.Limit{NanoCPUs: nano(l.CPUs), MemoryBytes: l.MemoryMiB * mebibyte}
+	}
+	if requirements == (swarm.ResourceRequirements{}) {
+		return nil
+	}
+	return &requirements
+}
+
+func nano(cpus float64) int64 { return int64(math.Round(cpus * 1e9)) }
+
+// swarmConditions are Swarm's names of the conditions under which it restarts pooled members by itself.
+var swarmConditions = map[domain.Condition]swarm.RestartPolicyCondition{
+	domain.RestartAlways:    swarm.RestartPolicyConditionAny,
+	domain.RestartOnFailure: swarm.RestartPolicyConditionOnFailure,
+	domain.RestartNever:     swarm.RestartPolicyConditionNone,
+	domain.RestartByGroup:   swarm.RestartPolicyConditionNone,
+}
+
+// restartPolicy returns the policy by which the Swarm itself restarts containers: indexed members never, see [Engine.Guard], and
+// pooled ones by their rule, of which it knows neither final exit codes nor the back-off.
+func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
+	if !pooled(spec) {
+		return &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}
+	}
+	delay, attempts := time.Duration(spec.Restart.Delay), uint64(max(spec.Restart.MaxAttempts, 0)) //nolint:gosec // it is not negative
+	return &swarm.RestartPolicy{Condition: swarmConditions[spec.Restart.Condition], Delay: &delay, MaxAttempts: &attempts}
+}
+
+// failureActions are Swarm's names of what becomes of an update. To go back is up to the reconciler, which puts back the group's document
+// as well, and all its roles.
+var failureActions = map[domain.OnFailure]string{
+	domain.UpdatePause: swarm.UpdateFailureActionPause, domain.UpdateContinue: swarm.UpdateFailureActionContinue, domain.UpdateRollback: swarm.UpdateFailureActionPause,
+}
+
+// failureAction returns what the Swarm does when a task fails with an update. It takes one that completes soon for one that fails: where all
+// are changed at once it is to go on, or some would be left out.
+func failureAction(update domain.Update) string {
+	if update.Parallelism <= 0 {
+		return swarm.UpdateFailureActionContinue
+	}
+	return failureActions[cmp.Or(update.OnFailure, domain.UpdatePause)]
+}
+
+// updateConfig returns how the Swarm changes the tasks of a service.
+func updateConfig(update domain.Update) *swarm.UpdateConfig {
+	return &swarm.UpdateConfig{
+		Parallelism: uint64(max(update.Parallelism, 0)), Delay: update.Wait(), //nolint:gosec // it is not negative
+		Order: swarm.UpdateOrderStopFirst, FailureAction: failureAction(update),
+	}
+}
+
+func maxReplicas(spec domain.MemberSpec) uint64 {
+	if pooled(spec) && spec.Placement.Strategy == domain.OnePerHost {
+		return 1
+	}
+	return 0
+}
+
+// nodeIs and nodeIsNot begin the constraints on one node, nodeLabel those on a node's label.
+const (
+	nodeIs    = "node.id=="
+	nodeIsNot = "node.id!="
+	nodeLabel = "node.labels."
+)
+
+// constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints know
+// no "or", so all others are ruled out one by one.
+func constraintsOf(spec domain.MemberSpec, in surroundings) ([]string, error) {
+	if !pooled(spec) {
+		id, found := in.nodes[spec.Host]
+		if !found {
+			return nil, fmt.Errorf("member %q: host %q is not a node of the Swarm", spec.Name, spec.Host)
+		}
+		return []string{nodeIs + id}, nil
+	}
+	var constraints []string
+	for _, key := range slices.Sorted(maps.Keys(spec.Placement.Labels)) {
+		constraints = append(constraints, nodeLabel+key+"=="+spec.Placement.Labels[key])
+	}
+	allowed := map[string]bool{}
+	for _, host := range spec.Placement.Hosts {
+		id, found := in.nodes[host]
+		if !found {
+			return nil, fmt.Errorf("members of role %q: host %q is not a node of the Swarm", spec.Role, host)
+		}
+		allowed[id] = true
+	}
+	if len(allowed) == 1 {
+		for id := range allowed {
+			return append(constraints, nodeIs+id), nil
+		}
+	}
+	excluded := slices.Clone(in.others)
+	for _, id := range in.nodes {
+		if len(allowed) > 0 && !allowed[id] {
+			excluded = append(excluded, id)
+		}
+	}
+	slices.Sort(excluded)
+	for _, id := range slices.Compact(excluded) {
+		constraints = append(constraints, nodeIsNot+id)
+	}
+	return constraints, nil
+}
+
+// pinnedTo returns the ID of the only node that a service may be on, or "".
+func pinnedTo(spec swarm.ServiceSpec) string {
+	for _, constraint := range constraintsIn(spec) {
+		if id, isPin := pin(constraint); isPin && constraint != nowhere {
+			return id
+		}
+	}
+	return ""
+}

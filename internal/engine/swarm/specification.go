@@ -1,0 +1,431 @@
+package swarm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// known is what can be looked up of what services refer to: config objects by their IDs, and hosts by those of their nodes.
+type known struct {
+	configs map[string]swarm.Config
+	hosts   map[string]string
+}
+
+func (k known) content(ref *swarm.ConfigReference) string {
+	return string(k.configs[ref.ConfigID].Spec.Data)
+}
+func (k known) host(node string) string { return k.hosts[node] }
+
+// lookup gives what a service only refers to: the content of a config object, and a host, or "".
+type lookup interface {
+	content(ref *swarm.ConfigReference) string
+	host(node string) string
+}
+
+// sealing stands in for what is referred to with the reference: a config object never changes, nor does a node's ID.
+type sealing struct{}
+
+func (sealing) content(ref *swarm.ConfigReference) string { return ref.ConfigName }
+func (sealing) host(node string) string                   { return node }
+
+// specificationOf returns the specification that a service stands for, less the contents of its config objects.
+func specificationOf(service swarm.Service) domain.MemberSpec { return read(service.Spec, known{}) }
+
+// drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
+// it. Else it is nil. How many replicas the service has is not part of it.
+func drift(service swarm.Service, k known) *domain.MemberSpec {
+	if !isDrifted(service) {
+		return nil
+	}
+	live := read(service.Spec, k)
+	return &live
+}
+
+// individual returns the specification of one of the members that share that of a pooled service, and its address.
+func individual(shared domain.MemberSpec, index int) domain.MemberSpec {
+	spec := shared
+	spec.Index, spec.Name = index, domain.MemberName(shared.Group, shared.Role, index)
+	spec.Env = maps.Clone(shared.Env)
+	if spec.Env == nil {
+		spec.Env = map[string]string{}
+	}
+	maps.Copy(spec.Env, map[string]string{
+		variableIndex: fmt.Sprint(index), variableMember: spec.Name, variableHost: "", variableAddress: spec.Address,
+	})
+	return spec
+}
+
+// read returns the specification that a service stands for, in its normal form. That of a pooled service is what its
+// members share, see [individual].
+func read(spec swarm.ServiceSpec, look lookup) domain.MemberSpec {
+	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec))}
+	if spec.TaskTemplate.ContainerSpec != nil {
+		r.container = *spec.TaskTemplate.ContainerSpec
+	}
+	r.record, r.recorded = recordOf(spec)
+	if !r.recorded {
+		r.deviate("service label %s is missing", labelSpec)
+	}
+	r.labels()
+	s := &r.found
+	s.Cluster, s.Group, s.Role, s.Index, s.Hash, s.Run = r.id.cluster, r.id.group, r.id.role, r.id.index, r.id.hash, r.id.run
+	s.Name, s.Interchangeable = r.id.member(r.id.index), r.id.pooled
+	s.Address = r.record.Address
+	s.Image = r.image()
+	s.Command, s.Args, s.WorkingDir = slices.Clone(r.container.Command), slices.Clone(r.container.Args), r.container.Dir
+	s.Env = r.env()
+	s.GracePeriod = grace(r.container.StopGracePeriod)
+	s.Container.PullPolicy = r.record.PullPolicy
+	s.Container.Init = r.container.Init != nil && *r.container.Init
+	s.Container.StopSignal = r.container.StopSignal
+	s.Container.HealthCheck = r.healthcheck()
+	s.Container.Ulimits = r.ulimits()
+	s.Container.Ports = r.ports()
+	s.Container.Logging = logging(r.task.LogDriver)
+	r.mounts()
+	r.configs()
+	s.Container.Secrets = r.secrets()
+	r.resources()
+	r.restart()
+	r.update()
+	r.placement()
+	r.rest()
+	slices.Sort(s.Deviations)
+	return s.Normal()
+}
+
+// reader reads a service back.
+type reader struct {
+	spec      swarm.ServiceSpec
+	task      swarm.TaskSpec
+	container swarm.ContainerSpec
+	look      lookup
+	id        identity
+	record    record
+	recorded  bool
+	found     domain.MemberSpec
+}
+
+func (r *reader) deviate(format string, args ...any) {
+	r.found.Deviations = append(r.found.Deviations, fmt.Sprintf(format, args...))
+}
+
+// expect notes where something that no field tells is not as rendered.
+func expect[T comparable](r *reader, what string, got, want T) {
+	if got != want {
+		r.deviate("%s is %s instead of %s", what, shown(got), shown(want))
+	}
+}
+
+func shown(value any) string {
+	if text, isText := value.(string); isText {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprint(value)
+}
+
+// labels notes which labels of the identity somebody changed. What service and containers disagree on is the
+// containers' to say.
+func (r *reader) labels() {
+	want := r.id.labels()
+	for _, key := range identityLabels {
+		value, rendered := want[key]
+		if !rendered {
+			continue
+		}
+		for _, carrier := range []struct {
+			what   string
+			labels map[string]string
+		}{{"service", r.spec.Labels}, {"container", r.container.Labels}} {
+			switch got, found := carrier.labels[key]; {
+			case !found:
+				r.deviate("%s label %s is missing", carrier.what, key)
+			case got != value:
+				r.deviate("%s label %s is %q instead of %q", carrier.what, key, got, value)
+			}
+		}
+	}
+}
+
+// image returns the image as the user gave it, where the service still runs what was rendered for it. Docker's own
+// command adds the digest to a tag: that is no other image.
+func (r *reader) image() string {
+	live, rendered := r.container.Image, r.record.reference()
+	if r.recorded && (live == rendered || !strings.Contains(rendered, "@") && strings.HasPrefix(live, rendered+"@")) {
+		return r.record.Image
+	}
+	return live
+}
+
+func (r *reader) env() map[string]string {
+	env := map[string]string{}
+	var filled map[string]string
+	if r.id.pooled {
+		filled = whereabouts(r.record.Address)
+	}
+	seen := map[string]bool{}
+	for _, variable := range r.container.Env {
+		name, template, given := strings.Cut(variable, "=")
+		value, isLiteral := unquoted(template)
+		if seen[name] {
+			r.deviate("variable %s is declared twice", name)
+		}
+		seen[name] = true
+		switch expected, isFilled := filled[name]; {
+		case !given:
+			r.deviate("variable %s is taken away", name)
+		case isFilled && template == expected:
+		default:
+			if !isLiteral {
+				r.deviate("variable %s is a template of the Swarm", name)
+			}
+			env[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(filled)) {
+		if !seen[name] {
+			r.deviate("variable %s is missing", name)
+		}
+	}
+	return env
+}
+
+// grace returns the time between the stop signal and the kill; Docker's default where there is none.
+func grace(period *time.Duration) domain.Duration {
+	if period == nil {
+		return domain.DefaultGracePeriod
+	}
+	return domain.Duration(*period)
+}
+
+// resources reads what the member reserves and may use.
+func (r *reader) resources() {
+	if r.task.Resources == nil {
+		return
+	}
+	if reserved := r.task.Resources.Reservations; reserved != nil {
+		r.found.Resources = domain.Resources{CPUs: float64(reserved.NanoCPUs) / 1e9, MemoryMiB: r.mib("reserved memory", reserved.MemoryBytes)}
+	}
+	if limits := r.task.Resources.Limits; limits != nil {
+		r.found.Limits = domain.Resources{CPUs: float64(limits.NanoCPUs) / 1e9, MemoryMiB: r.mib("memory limit", limits.MemoryBytes)}
+	}
+}
+
+// mib returns a size in mebibytes, and notes where it is between two of them.
+func (r *reader) mib(what string, bytes int64) int64 {
+	if bytes%mebibyte != 0 {
+		r.deviate("%s is %d bytes", what, bytes)
+	}
+	return bytes / mebibyte
+}
+
+// restart reads the restart rule. Of an indexed member Swarm knows none, and of a pooled one a part.
+func (r *reader) restart() {
+	rule := r.record.Restart
+	rule.Final = slices.Clone(rule.Final)
+	policy := swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny}
+	if r.task.RestartPolicy != nil {
+		policy = *r.task.RestartPolicy
+	}
+	if !r.id.pooled {
+		expect(r, "Swarm's own restart condition", string(policy.Condition), string(swarm.RestartPolicyConditionNone))
+		r.found.Restart = rule
+		return
+	}
+	if policy.Condition != swarmConditions[rule.Condition] {
+		for _, condition := range domain.Conditions {
+			if swarmConditions[condition] == policy.Condition {
+				rule.Condition = condition
+			}
+		}
+	}
+	if policy.Delay != nil {
+		rule.Delay = domain.Duration(*policy.Delay)
+	}
+	rule.MaxAttempts = 0
+	if policy.MaxAttempts != nil {
+		rule.MaxAttempts = int(*policy.MaxAttempts) //nolint:gosec // nobody tries that often
+	}
+	r.found.Restart = rule
+}
+
+// update reads how changes come to the members that share a service. Those of an indexed member are not the Swarm's to say.
+func (r *reader) update() {
+	if !r.id.pooled {
+		return
+	}
+	if r.spec.Labels[labelStop] != "" {
+		r.found.Update = r.record.Update // it was stopped all at once
+		return
+	}
+	config := swarm.UpdateConfig{Parallelism: 1} // what Swarm takes where there is none
+	if r.spec.UpdateConfig != nil {
+		config = *r.spec.UpdateConfig
+	}
+	delay := domain.Duration(config.Delay)
+	update := domain.Update{Parallelism: int(config.Parallelism), Delay: &delay, OnFailure: cmp.Or(r.record.Update.OnFailure, domain.UpdatePause)} //nolint:gosec // no service has that many tasks
+	if action := cmp.Or(config.FailureAction, swarm.UpdateFailureActionPause); action != failureAction(r.record.Update) {
+		update.OnFailure = domain.OnFailure(action)
+	}
+	r.found.Update = update
+}
+
+// placement reads where the member may be.
+func (r *reader) placement() {
+	r.found.Host, r.found.Placement = r.record.Host, r.record.Placement
+	r.found.Placement.Labels = maps.Clone(r.record.Placement.Labels)
+	added, removed := r.constraints()
+	if r.id.pooled {
+		added, removed = r.labelConstraints(added, removed)
+	} else if host, isOther := r.otherHost(added, removed); isOther {
+		r.found.Host, added, removed = host, nil, nil
+	}
+	for _, constraint := range added {
+		r.deviate("constraint %q was added", constraint)
+	}
+	for _, constraint := range removed {
+		r.deviate("constraint %q was taken away", constraint)
+	}
+	var most uint64
+	if r.task.Placement != nil {
+		most = r.task.Placement.MaxReplicas
+	}
+	if !r.id.pooled {
+		expect(r, "the number of replicas a node takes", most, 0)
+		return
+	}
+	switch isOnePerHost := r.found.Placement.Strategy == domain.OnePerHost; {
+	case most == 1:
+		r.found.Placement.Strategy = domain.OnePerHost
+	case isOnePerHost:
+		r.found.Placement.Strategy = domain.Spread
+	}
+	if most > 1 {
+		r.deviate("a node takes at most %d replicas", most)
+	}
+}
+
+// constraints compares the constraints with those that were rendered. Of one that is stopped, that is so by another one.
+func (r *reader) constraints() (added, removed []string) {
+	if !r.recorded {
+		return nil, nil
+	}
+	want := slices.Clone(r.record.Constraints)
+	if r.spec.Labels[labelStop] != "" {
+		want = append(want, nowhere)
+	}
+	live := constraintsIn(r.spec)
+	for _, constraint := range live {
+		if !slices.Contains(want, constraint) {
+			added = append(added, constraint)
+		}
+	}
+	for _, constraint := range want {
+		if !slices.Contains(live, constraint) {
+			removed = append(removed, constraint)
+		}
+	}
+	return added, removed
+}
+
+// otherHost returns the host that an indexed member was put on, where nothing but that changed.
+func (r *reader) otherHost(added, removed []string) (host string, isOther bool) {
+	if len(added) != 1 || len(removed) != 1 {
+		return "", false
+	}
+	id, isPin := pin(added[0])
+	if _, wasPin := pin(removed[0]); !isPin || !wasPin || added[0] == nowhere || removed[0] == nowhere {
+		return "", false
+	}
+	host = r.look.host(id)
+	return host, host != ""
+}
+
+// labelConstraints takes up what changed about node labels, and returns the rest.
+func (r *reader) labelConstraints(added, removed []string) (restAdded, restRemoved []string) {
+	labels := r.found.Placement.Labels
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for _, constraint := range removed {
+		if key, _, isLabel := labelOf(constraint); isLabel {
+			delete(labels, key)
+		} else {
+			restRemoved = append(restRemoved, constraint)
+		}
+	}
+	for _, constraint := range added {
+		key, value, isLabel := labelOf(constraint)
+		if _, taken := labels[key]; isLabel && !taken {
+			labels[key] = value
+		} else {
+			restAdded = append(restAdded, constraint)
+		}
+	}
+	r.found.Placement.Labels = labels
+	return restAdded, restRemoved
+}
+
+// rest notes what no field tells.
+func (r *reader) rest() {
+	expect(r, "the host name", r.container.Hostname, hostname(r.id))
+	var mode swarm.ResolutionMode
+	if r.spec.EndpointSpec != nil {
+		mode = r.spec.EndpointSpec.Mode
+	}
+	expect(r, "the endpoint mode", string(cmp.Or(mode, swarm.ResolutionModeVIP)), string(swarm.ResolutionModeDNSRR))
+	if r.spec.Mode.Replicated == nil {
+		r.deviate("the service is not replicated")
+	}
+	if r.recorded && !slices.ContainsFunc(networksIn(r.spec), func(n swarm.NetworkAttachmentConfig) bool { return n.Target == r.record.Network }) {
+		r.deviate("the cluster's network was taken away")
+	}
+}
+
+// networksIn returns the networks of a service, wherever it has them.
+func networksIn(spec swarm.ServiceSpec) []swarm.NetworkAttachmentConfig {
+	if len(spec.TaskTemplate.Networks) > 0 {
+		return spec.TaskTemplate.Networks
+	}
+	return spec.Networks //nolint:staticcheck // others may still use it
+}
+
+// constraintsIn returns the constraints of a service without spaces around their operators.
+func constraintsIn(spec swarm.ServiceSpec) []string {
+	if spec.TaskTemplate.Placement == nil {
+		return nil
+	}
+	var constraints []string
+	for _, constraint := range spec.TaskTemplate.Placement.Constraints {
+		constraints = append(constraints, compact(constraint))
+	}
+	return constraints
+}
+
+// compact returns a constraint without spaces around its operator.
+func compact(constraint string) string {
+	for _, operator := range []string{"==", "!="} {
+		if key, value, found := strings.Cut(constraint, operator); found {
+			return strings.TrimSpace(key) + operator + strings.TrimSpace(value)
+		}
+	}
+	return constraint
+}
+
+// pin returns the node that a constraint leaves alone.
+func pin(constraint string) (node string, isPin bool) { return strings.CutPrefix(constraint, nodeIs) }
+
+// labelOf returns the label of a node that a constraint asks for.
+func labelOf(constraint string) (key, value string, isLabel bool) {
+	key, value, isEqual := strings.Cut(constraint, "==")
+	key, isLabel = strings.CutPrefix(key, nodeLabel)
+	return key, value, isLabel && isEqual
+}

@@ -1,0 +1,76 @@
+package swarm
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/docker/docker/api/types/swarm"
+)
+
+// change is a service as it should be once it is started.
+type change struct {
+	group string
+	run   int
+	want  swarm.ServiceSpec
+	// pooled tells that the service stands for all members of an interchangeable role.
+	pooled bool
+	// auth is what the hosts show to the registry of the image.
+	auth string
+}
+
+// staged are the changes that were handed over and not put in force yet, by the names of their services. They are kept
+// by whoever staged them: an apply that dies before it starts them has changed no member.
+type staged struct {
+	mu      sync.Mutex
+	changes map[string]change
+}
+
+func newStaged() *staged { return &staged{changes: map[string]change{}} }
+
+func (s *staged) put(c change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := c.want.Name
+	if before, found := s.changes[name]; found && c.pooled && before.run == c.run {
+		setReplicas(&c.want, max(replicas(c.want), replicas(before.want)))
+	}
+	s.changes[name] = c
+}
+
+// take returns the staged changes of a group whose run is run, in the order of their services' names, and drops those of
+// earlier runs.
+func (s *staged) take(group string, run int) []change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var taken []change
+	for _, name := range slices.Sorted(maps.Keys(s.changes)) {
+		c := s.changes[name]
+		if c.group != group || c.run > run {
+			continue
+		}
+		delete(s.changes, name)
+		if c.run == run {
+			taken = append(taken, c)
+		}
+	}
+	return taken
+}
+
+// specs returns what is staged.
+func (s *staged) specs() []swarm.ServiceSpec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var specs []swarm.ServiceSpec
+	for _, c := range s.changes {
+		specs = append(specs, c.want)
+	}
+	return specs
+}
+
+// drop forgets what is staged for a service.
+func (s *staged) drop(service string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.changes, service)
+}

@@ -1,0 +1,141 @@
+package swarm_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"testing"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
+
+// memberImage is the image of the program that members run.
+const memberImage = "trainyard/member:1"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opened is an engine and the name of its cluster.
+type opened struct {
+	*swarm.Engine
+	cluster string
+}
+
+// open returns the engine of a cluster on a bed, which is deleted at the end of the test.
+func open(t *testing.T, cluster, endpoint string) opened {
+	t.Helper()
+	ref := domain.ClusterRef{Engine: swarm.Name, Name: cluster, Endpoint: endpoint}
+	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := e.DeleteCluster(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("cluster %s could not be deleted: %v", cluster, err)
+		}
+	})
+	return opened{e, cluster}
+}
+
+// clusterOn returns the specification of a cluster of all nodes of a bed, number n of those that share it.
+func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
+	hosts := map[string]domain.Host{}
+	for _, node := range bed.Nodes {
+		hosts[node.Name] = domain.Host{Address: node.Host()}
+	}
+	return domain.Cluster{
+		Name: name, Engine: swarm.Name, Endpoint: bed.Nodes[0].Host(), Hosts: hosts,
+		Network: &domain.Network{Subnet: fmt.Sprintf("10.%d.0.0/20", 100+n)},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
+	acctest.LoadMember(t, bed, memberImage)
+	number := 0
+	enginetest.Run(t, enginetest.Harness{
+		Shared: true,
+		Open:   func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
+		Cluster: func(name string) domain.Cluster {
+			number++
+			return clusterOn(bed, name, number)
+		},
+		Host:         bed.Nodes[1].Name,
+		StartsWithin: 20 * time.Second,
+		Template: func(steps ...string) domain.Template {
+			return domain.Template{
+				Image: memberImage, Args: steps,
+				Mounts: []domain.Mount{{Type: domain.MountVolume, Source: "scratch", Target: "/scratch"}},
+			}
+		},
+		Scratch: func(*testing.T) string { return "/scratch/" + rand.Text() },
+		Foreign: func(t *testing.T, e engine.Engine) func() error { return foreign(t, bed) },
+		Alive:   func(t *testing.T, e engine.Engine, group string) int { return alive(t, bed, e, group) },
+	})
+}
+
+// foreign makes a service of somebody else's, and returns a function that tells whether it is as it was.
+func foreign(t *testing.T, bed *testbed.Bed) func() error {
+	t.Helper()
+	docker := bed.Nodes[0].Client()
+	one := uint64(1)
+	spec := dockerswarm.ServiceSpec{
+		Annotations:  dockerswarm.Annotations{Name: "stranger"},
+		TaskTemplate: dockerswarm.TaskSpec{ContainerSpec: &dockerswarm.ContainerSpec{Image: memberImage, Args: []string{"wait"}}},
+		Mode:         dockerswarm.ServiceMode{Replicated: &dockerswarm.ReplicatedService{Replicas: &one}},
+	}
+	created, err := docker.ServiceCreate(t.Context(), spec, dockerswarm.ServiceCreateOptions{})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := docker.ServiceRemove(context.WithoutCancel(t.Context()), created.ID); err != nil && !cerrdefs.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	before, _, err := docker.ServiceInspectWithRaw(t.Context(), created.ID, dockerswarm.ServiceInspectOptions{})
+	must(t, err)
+	return func() error {
+		after, _, err := docker.ServiceInspectWithRaw(t.Context(), created.ID, dockerswarm.ServiceInspectOptions{})
+		if err == nil && after.Version != before.Version {
+			err = fmt.Errorf("a service of somebody else's was changed: %+v", after.Spec)
+		}
+		return err
+	}
+}
+
+// alive counts the processes in the containers of a group's members.
+func alive(t *testing.T, bed *testbed.Bed, e engine.Engine, group string) int {
+	t.Helper()
+	o, ok := e.(opened)
+	if !ok {
+		t.Fatalf("%T is not of these tests", e)
+	}
+	n := 0
+	for _, node := range bed.Nodes {
+		containers, err := node.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
+			filters.Arg("label", "trainyard.cluster="+o.cluster), filters.Arg("label", "trainyard.group="+group),
+		)})
+		must(t, err)
+		for _, c := range containers {
+			top, err := node.Client().ContainerTop(t.Context(), c.ID, nil)
+			if err == nil {
+				n += len(top.Processes)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,109 @@
+package swarm
+
+import (
+	"context"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// object is a config or secret object that members find as a file.
+type object struct {
+	id     string
+	secret bool
+}
+
+// sweep removes the files and secrets of a group that no service uses any more. One that somebody has come to use stays.
+//
+// It is not called before an apply has come to its end: until then the group may have to go back, and a secret's former value is nowhere
+// else.
+func (e *Engine) sweep(ctx context.Context, group string) error {
+	// What uses them is read last: it may have come to do so meanwhile.
+	configs, err := liveReads(e.connection).configs(ctx)
+	if err != nil {
+		return err
+	}
+	secrets, err := e.secrets(ctx)
+	if err != nil {
+		return err
+	}
+	services, err := liveReads(e.connection).services(ctx)
+	if err != nil {
+		return err
+	}
+	unused := e.unused(group, configs, secrets, append(specsOf(services), e.staged.specs()...))
+	return inParallel(ctx, unused, func(ctx context.Context, o object) error {
+		err := e.connection.ask(ctx, func(m manager) error {
+			if o.secret {
+				return m.SecretRemove(ctx, o.id)
+			}
+			return m.ConfigRemove(ctx, o.id)
+		})
+		if cerrdefs.IsNotFound(err) || cerrdefs.IsInvalidArgument(err) { // gone, or in use by now
+			return nil
+		}
+		return err
+	})
+}
+
+// unused returns the files and secrets of a group that none of the services refers to.
+func (e *Engine) unused(group string, configs []swarm.Config, secrets []swarm.Secret, services []swarm.ServiceSpec) []object {
+	used := map[string]bool{}
+	for _, service := range services {
+		if container := service.TaskTemplate.ContainerSpec; container != nil {
+			for _, ref := range container.Configs {
+				used[ref.ConfigID] = true
+			}
+			for _, ref := range container.Secrets {
+				used[ref.SecretID] = true
+			}
+		}
+	}
+	var found []object
+	for _, config := range configs {
+		if !used[config.ID] && isAttachment(config.Spec.Annotations, e.cluster.Name, kindFile, group) {
+			found = append(found, object{id: config.ID})
+		}
+	}
+	for _, secret := range secrets {
+		if !used[secret.ID] && isAttachment(secret.Spec.Annotations, e.cluster.Name, kindSecret, group) {
+			found = append(found, object{id: secret.ID, secret: true})
+		}
+	}
+	return found
+}
+
+// isAttachment tells whether an object was made for members of a cluster's group, or of any where group is empty: by its labels or, where
+// somebody took them off, by its name. A name that had to be cut short does not tell.
+func isAttachment(a swarm.Annotations, cluster, kind, group string) bool {
+	prefix := objectPrefix + cluster + "." + kind + "."
+	want := map[string]string{labelCluster: cluster, labelKind: kind}
+	if group != "" {
+		prefix += group + "."
+		want[labelGroup] = group
+	}
+	labelled, contradicted := true, false
+	for key, value := range want {
+		labelled = labelled && a.Labels[key] == value
+		contradicted = contradicted || a.Labels[key] != "" && a.Labels[key] != value
+	}
+	return labelled || !contradicted && strings.HasPrefix(a.Name, prefix)
+}
+
+func specsOf(services []swarm.Service) []swarm.ServiceSpec {
+	specs := make([]swarm.ServiceSpec, 0, len(services))
+	for _, service := range services {
+		specs = append(specs, service.Spec)
+	}
+	return specs
+}
+
+// sweepAfter sweeps once a group's document says that an apply has come to its end. What could not be removed is left to the next one.
+func (e *Engine) sweepAfter(ctx context.Context, doc domain.GroupDocument) {
+	if !doc.Applying && doc.Revision > 1 {
+		_ = e.sweep(ctx, doc.Spec.Name)
+	}
+}

@@ -1,0 +1,82 @@
+package swarm
+
+import (
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestIsAttachment(t *testing.T) {
+	labels := func(cluster, group, kind string) map[string]string {
+		return map[string]string{labelCluster: cluster, labelGroup: group, labelKind: kind}
+	}
+	for name, c := range map[string]struct {
+		annotations swarm.Annotations
+		want        bool
+	}{
+		"ours":                            {swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", kindFile)}, true},
+		"of another group":                {swarm.Annotations{Name: "x", Labels: labels("lab", "other", kindFile)}, false},
+		"of another cluster":              {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", kindFile)}, false},
+		"a document":                      {swarm.Annotations{Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", kindGroup)}, false},
+		"without labels":                  {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1"}, true},
+		"without some labels":             {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{labelCluster: "lab", "team": "vision"}}, true},
+		"without labels, of other groups": {swarm.Annotations{Name: "trainyard.lab.file.mnist-2.a.1"}, false},
+		"a document without labels":       {swarm.Annotations{Name: "trainyard.lab.group.mnist.3"}, false},
+		"somebody else's":                 {swarm.Annotations{Name: "train.yaml", Labels: map[string]string{"team": "vision"}}, false},
+	} {
+		if got := isAttachment(c.annotations, "lab", kindFile, "mnist"); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	// What is rendered is found by its labels, and without them where its name tells enough.
+	spec := rich()
+	spec.Cluster = "lab"
+	_, objects := configFiles(spec)
+	for _, object := range objects {
+		if !isAttachment(swarm.Annotations{Name: object.Name}, "lab", kindFile, "mnist") || isAttachment(swarm.Annotations{Name: object.Name}, "lab", kindFile, "mnis") {
+			t.Errorf("%s is not known by its name", object.Name)
+		}
+	}
+	if !isAttachment(swarm.Annotations{Name: secretObject(spec, "token", "1").Name}, "lab", kindSecret, "") {
+		t.Error("a secret is not known by its name")
+	}
+}
+
+// TestUnused: of a group's files, those go that neither a service needs nor one that is staged.
+func TestUnused(t *testing.T) {
+	e := &Engine{cluster: domain.ClusterRef{Name: "lab"}, staged: newStaged()}
+	config := func(id, group string) swarm.Config {
+		return swarm.Config{ID: id, Spec: swarm.ConfigSpec{Annotations: swarm.Annotations{Labels: map[string]string{labelCluster: "lab", labelGroup: group, labelKind: kindFile}}}}
+	}
+	secret := func(id string) swarm.Secret {
+		return swarm.Secret{ID: id, Spec: swarm.SecretSpec{Annotations: swarm.Annotations{Labels: map[string]string{labelCluster: "lab", labelGroup: "mnist", labelKind: kindSecret}}}}
+	}
+	service := swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{
+		Configs: []*swarm.ConfigReference{{ConfigID: "used"}}, Secrets: []*swarm.SecretReference{{SecretID: "needed"}},
+	}}}
+	got := e.unused("mnist", []swarm.Config{config("used", "mnist"), config("old", "mnist"), config("other", "other")}, []swarm.Secret{secret("needed"), secret("former")}, []swarm.ServiceSpec{service, {}})
+	if diff := cmp.Diff([]object{{id: "old"}, {id: "former", secret: true}}, got, cmp.AllowUnexported(object{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRelabelled(t *testing.T) {
+	want := swarm.Annotations{Name: "a", Labels: map[string]string{labelCluster: "lab", labelKind: kindFile}}
+	for name, c := range map[string]struct {
+		live    map[string]string
+		changed bool
+	}{
+		"as it was":   {map[string]string{labelCluster: "lab", labelKind: kindFile, "team": "vision"}, false},
+		"one removed": {map[string]string{labelCluster: "lab", "team": "vision"}, true},
+		"one changed": {map[string]string{labelCluster: "home", labelKind: kindFile, "team": "vision"}, true},
+	} {
+		restored, changed := relabelled(swarm.Annotations{Name: "a", Labels: c.live}, want)
+		expected := map[string]string{labelCluster: "lab", labelKind: kindFile, "team": "vision"}
+		if diff := cmp.Diff(expected, restored.Labels); diff != "" || changed != c.changed {
+			t.Errorf("%s: changed %v (-want +got):\n%s", name, changed, diff)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package swarm
+
+import (
+	"context"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// taskLook is how often tasks are looked at: the Engine has events for services, nodes and config objects, and
+	// none for tasks. Events are reported with the next look, as hundreds may come at once.
+	taskLook = 200 * time.Millisecond
+	// idleLook is how often they are looked at once nothing has changed for idleAfter looks.
+	idleLook  = time.Second
+	idleAfter = 50
+)
+
+// lookPace is how often they are looked at where a look takes long.
+var lookPace = engine.Pace{Factor: 10, Longest: idleLook}
+
+// watched are the events that are reported.
+var watched = filters.NewArgs(
+	filters.Arg("type", string(events.ServiceEventType)),
+	filters.Arg("type", string(events.NodeEventType)),
+	filters.Arg("type", string(events.ConfigEventType)),
+)
+
+// watcher looks at the Swarm once for all who watch it.
+type watcher struct {
+	mu      sync.Mutex
+	present *watch
+}
+
+// watch is what goes on from the first who watches to the last.
+type watch struct {
+	changes map[chan struct{}]bool
+	end     context.CancelFunc
+}
+
+// Watch reports events of the Swarm, and changes of the cluster's tasks.
+func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
+	w := e.watcher
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.present == nil {
+		m, err := e.manager(ctx)
+		if err != nil {
+			return nil, err
+		}
+		watching, end := context.WithCancel(context.WithoutCancel(ctx))
+		messages, failures := m.Events(watching, events.ListOptions{Filters: watched})
+		// The first look comes before Watch returns, so that nothing is missed after it.
+		first, err := e.taskStates(ctx)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		now := &watch{changes: map[chan struct{}]bool{}, end: end}
+		w.present = now
+		go func() {
+			e.lookAgain(watching, first, messages, failures, func() { w.tell(now) })
+			w.finish(now)
+		}()
+	}
+	now, changes := w.present, make(chan struct{}, 1)
+	now.changes[changes] = true
+	context.AfterFunc(ctx, func() { w.leave(now, changes) })
+	return changes, nil
+}
+
+// tell tells all who watch of a change.
+func (w *watcher) tell(now *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for changes := range now.changes {
+		select {
+		case changes <- struct{}{}:
+		default: // a change is waiting to be seen already
+		}
+	}
+}
+
+// leave has one watch no more.
+func (w *watcher) leave(now *watch, changes chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !now.changes[changes] {
+		return
+	}
+	delete(now.changes, changes)
+	close(changes)
+	if len(now.changes) == 0 {
+		w.forget(now)
+	}
+}
+
+// finish tells all who watch that no changes are to be seen any more.
+func (w *watcher) finish(now *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for changes := range now.changes {
+		close(changes)
+	}
+	clear(now.changes)
+	w.forget(now)
+}
+
+func (w *watcher) forget(now *watch) {
+	now.end()
+	if w.present == now {
+		w.present = nil
+	}
+}
+
+// lookAgain looks at the Swarm again and again, and tells of events and of changes since the last look, until ctx is done or the
+// manager can't be asked any more.
+func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func()) {
+	look := time.NewTimer(taskLook)
+	defer look.Stop()
+	quiet, changed := 0, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-failures: //nolint:errcheck // whoever waits looks again, and finds out what it was
+			return
+		case message := <-messages:
+			if strings.HasPrefix(message.Actor.Attributes["name"], lockPrefix) {
+				continue // taken, renewed and released all the time
+			}
+			changed = true
+			if quiet >= idleAfter {
+				quiet = 0
+				look.Reset(taskLook)
+			}
+			continue
+		case <-look.C:
+		}
+		start := time.Now()
+		states, err := e.taskStates(ctx)
+		if err != nil {
+			return
+		}
+		quiet++
+		if states != last || changed {
+			last, quiet, changed = states, 0, false
+			tell()
+		}
+		rest := max(taskLook, lookPace.After(time.Since(start)))
+		if quiet >= idleAfter {
+			rest = idleLook
+		}
+		look.Reset(rest)
+	}
+}
+
+// taskStates returns a digest of the states of the cluster's tasks, always read anew.
+func (e *Engine) taskStates(ctx context.Context) (uint64, error) {
+	tasks, err := liveReads(e.connection).tasks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	// The order of a list of tasks is not defined.
+	var sum uint64
+	for _, task := range tasks {
+		if spec := task.Spec.ContainerSpec; spec == nil || spec.Labels[labelCluster] != e.cluster.Name {
+			continue
+		}
+		sum += digestTask(task)
+	}
+	return sum, nil
+}
+
+func digestTask(task swarm.Task) uint64 {
+	digest := fnv.New64a()
+	for _, part := range []string{task.ID, string(task.Status.State), string(task.DesiredState), task.Status.Err} {
+		_, _ = digest.Write([]byte(part + "\x00")) // a hash never fails to be written to
+	}
+	return digest.Sum64()
+}

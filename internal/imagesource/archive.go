@@ -1,0 +1,159 @@
+// Package imagesource reads what images are made from on this machine: docker-archives, and folders that images are built
+// from. It needs no Docker Engine.
+package imagesource
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"github.com/distribution/reference"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Archive is an image in a docker-archive, as docker save writes it.
+type Archive struct {
+	// ID is the ID that engines give the image: "sha256:" and 64 hexadecimal digits.
+	ID string
+	// Digest is that of the file.
+	Digest string
+
+	path  string
+	image tarball.Descriptor
+}
+
+// OpenArchive reads which image is in an archive. Of several images it is the one with this reference.
+func OpenArchive(file, ref string) (Archive, error) {
+	digest, err := digestOf(file)
+	if err != nil {
+		return Archive{}, err
+	}
+	open := func() (io.ReadCloser, error) { return os.Open(file) }
+	manifest, err := tarball.LoadManifest(open)
+	if err != nil {
+		return Archive{}, fmt.Errorf("%s is no docker-archive (%w): write one by docker save --output, and leave it uncompressed", file, err)
+	}
+	chosen, tag, err := choose(manifest, ref)
+	if err != nil {
+		return Archive{}, fmt.Errorf("%s: %w", file, err)
+	}
+	image, err := tarball.Image(open, tag)
+	if err != nil {
+		return Archive{}, fmt.Errorf("%s is no whole docker-archive: %w", file, err)
+	}
+	id, err := image.ConfigName()
+	if err != nil {
+		return Archive{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return Archive{ID: id.String(), Digest: digest, path: file, image: chosen}, nil
+}
+
+// choose returns the image that is meant: the only one, or that with the reference, together with its tag.
+func choose(manifest tarball.Manifest, ref string) (tarball.Descriptor, *name.Tag, error) {
+	if len(manifest) == 1 {
+		return manifest[0], nil, nil
+	}
+	var there []string
+	for _, image := range manifest {
+		for _, tagged := range image.RepoTags {
+			if !same(tagged, ref) {
+				there = append(there, tagged)
+				continue
+			}
+			tag, err := name.NewTag(tagged)
+			return image, &tag, err
+		}
+	}
+	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, of which none is %q: there are %q; save one image alone", len(manifest), ref, there)
+}
+
+// same tells whether two references are the same with all that may be left out.
+func same(a, b string) bool {
+	first, err := reference.ParseNormalizedNamed(a)
+	if err != nil {
+		return false
+	}
+	second, err := reference.ParseNormalizedNamed(b)
+	return err == nil && reference.TagNameOnly(first).String() == reference.TagNameOnly(second).String()
+}
+
+// indexes are the files of an archive that say which images there are, and by which names.
+var indexes = map[string]bool{"manifest.json": true, "repositories": true, "index.json": true, "oci-layout": true}
+
+// Untagged reads the archive with the one image, and without any reference: to load it changes no other.
+func (a Archive) Untagged() (io.ReadCloser, error) {
+	file, err := os.Open(a.path)
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		defer file.Close()
+		w.CloseWithError(a.untag(w, file))
+	}()
+	return r, nil
+}
+
+func (a Archive) untag(w io.Writer, file io.Reader) error {
+	from, to := tar.NewReader(file), tar.NewWriter(w)
+	for {
+		header, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.path, err)
+		}
+		if !indexes[path.Clean(header.Name)] {
+			err = add(to, header, from)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.path, err)
+		}
+	}
+	image := a.image
+	image.RepoTags = nil
+	manifest, err := json.Marshal(tarball.Manifest{image})
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: "manifest.json", Mode: 0o644, Size: int64(len(manifest))}
+	if err := add(to, header, bytes.NewReader(manifest)); err != nil {
+		return err
+	}
+	return to.Close()
+}
+
+// add adds a file to an archive.
+func add(to *tar.Writer, header *tar.Header, content io.Reader) error {
+	if err := to.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := io.Copy(to, content)
+	return err
+}
+
+// digestOf returns the digest of a file's content.
+func digestOf(file string) (string, error) {
+	content, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, content); err != nil {
+		return "", err
+	}
+	return encoded(hash.Sum(nil)), nil
+}
+
+// encoded writes a digest as images' digests are written.
+func encoded(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

@@ -1,0 +1,178 @@
+package imagesource
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+)
+
+// ignoreFile is the file of a context that says what of it is left out.
+const ignoreFile = ".dockerignore"
+
+// Build is how an image is built.
+type Build struct {
+	// Context is the folder that the Dockerfile copies from.
+	Context string `json:"-"`
+	// Dockerfile is its path in that folder.
+	Dockerfile string `json:"dockerfile"`
+	// Target is the stage that is built; empty for the last.
+	Target string `json:"target,omitempty"`
+	// Args are the values of ARG instructions.
+	Args map[string]string `json:"args,omitempty"`
+}
+
+// Check returns what keeps the image from being built that can be told without reading the whole folder.
+func (b Build) Check() error {
+	info, err := os.Stat(b.Context)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no folder", b.Context)
+	}
+	if !filepath.IsLocal(b.Dockerfile) {
+		return fmt.Errorf("the Dockerfile %q is outside of the folder %s: give its path in there", b.Dockerfile, b.Context)
+	}
+	file := filepath.Join(b.Context, b.Dockerfile)
+	if info, err = os.Stat(file); err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file", file)
+	}
+	return nil
+}
+
+// Digest is the digest of all that the image is built from on this machine: the files, but for the times at which they were
+// changed, which a checkout sets anew, and the other parts of the build.
+func (b Build) Digest() (string, error) {
+	if err := b.Check(); err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	if err := json.NewEncoder(hash).Encode(b); err != nil {
+		return "", err
+	}
+	if err := b.write(hash, func(time.Time) time.Time { return time.Time{} }); err != nil {
+		return "", err
+	}
+	return encoded(hash.Sum(nil)), nil
+}
+
+// Tar reads the context as a tar archive.
+func (b Build) Tar() (io.ReadCloser, error) {
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(b.write(w, func(changed time.Time) time.Time { return changed })) }()
+	return r, nil
+}
+
+// write writes the context as a tar archive, with the given times. Its files belong to root.
+func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
+	root, err := filepath.EvalSymlinks(b.Context)
+	if err != nil {
+		return err
+	}
+	ignored, err := b.ignored(root)
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(w)
+	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || file == root {
+			return err
+		}
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		skip, err := ignored.MatchesOrParentMatches(name)
+		switch {
+		case err != nil:
+			return err
+		case skip && entry.IsDir() && !ignored.Exclusions():
+			return filepath.SkipDir
+		case skip, entry.Type()&fs.ModeSocket != 0:
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		return addFile(archive, file, name, info, at(info.ModTime()))
+	})
+	return errors.Join(err, archive.Close())
+}
+
+// ignored returns what is left out of the context. The Engine needs the Dockerfile and the list of what is left out in any
+// case, and leaves them out itself.
+func (b Build) ignored(root string) (*patternmatcher.PatternMatcher, error) {
+	var patterns []string
+	list, err := os.Open(filepath.Join(root, ignoreFile))
+	if err == nil {
+		defer list.Close()
+		patterns, err = ignorefile.ReadAll(list)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, needed := range []string{ignoreFile, filepath.Clean(b.Dockerfile)} {
+		matcher, err := patternmatcher.New(patterns)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(root, ignoreFile), err)
+		}
+		skip, err := matcher.MatchesOrParentMatches(needed)
+		if err != nil {
+			return nil, err
+		}
+		if skip {
+			patterns = append(patterns, "!"+needed)
+		}
+	}
+	return patternmatcher.New(patterns)
+}
+
+// addFile adds a file of any kind to a context.
+func addFile(to *tar.Writer, file, name string, info fs.FileInfo, changed time.Time) error {
+	var link string
+	if info.Mode()&fs.ModeSymlink != 0 {
+		var err error
+		if link, err = os.Readlink(file); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	header.Name = filepath.ToSlash(name)
+	if info.IsDir() {
+		header.Name += "/"
+	}
+	header.ModTime, header.AccessTime, header.ChangeTime = changed, time.Time{}, time.Time{}
+	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
+	if !info.Mode().IsRegular() {
+		return to.WriteHeader(header)
+	}
+	content, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if err := add(to, header, content); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}

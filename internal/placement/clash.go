@@ -1,0 +1,68 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// clashKind says with whom a role's ports clash.
+type clashKind int
+
+const (
+	withRole clashKind = iota
+	withGroup
+	withListener
+)
+
+// clash identifies what is reported as one problem: a role against another role, another group, or whatever
+// else listens.
+type clash struct {
+	demand *demand
+	kind   clashKind
+	// party is the name of the other role or group.
+	party string
+}
+
+// clashes gathers the ports that two want, in the order in which they are found.
+type clashes struct {
+	order []clash
+	found map[clash][]string
+}
+
+func (c *clashes) add(key clash, address string, port int, member, other string) {
+	if c.found == nil {
+		c.found = map[clash][]string{}
+	}
+	if c.found[key] == nil {
+		c.order = append(c.order, key)
+	}
+	wanted := fmt.Sprintf("%s:%d for %s", address, port, member)
+	if other != "" {
+		wanted += " and " + other
+	}
+	c.found[key] = append(c.found[key], wanted)
+}
+
+func (c *clashes) problems(group domain.Group) domain.Problems {
+	var ps domain.Problems
+	for _, key := range c.order {
+		d, first := key.demand, *key.demand.spec.Port
+		wanted := list(c.found[key], func(s *string) string { return *s })
+		switch key.kind {
+		case withRole:
+			ps.Add(d.path("port"), "Ports overlap",
+				"members at one address count up from their role's port, and roles %q (from %d) and %q (from %d) meet: %s; set the two ports further apart",
+				key.party, *group.Roles[key.party].Port, d.role, first, wanted)
+		case withGroup:
+			ps.Add(d.path("port"), "Port taken by another group",
+				"role %q (from port %d) needs ports that group %q has: %s; choose another port, or leave it out to get free ones",
+				d.role, first, key.party, wanted)
+		case withListener:
+			ps.Add(d.path("port"), "Port in use",
+				"role %q (from port %d) needs ports on which something else listens: %s; choose another port, leave it out to get free ones, or stop what listens",
+				d.role, first, wanted)
+		}
+	}
+	return ps
+}

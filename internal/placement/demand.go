@@ -1,0 +1,90 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// demand is a role's members and what each of them asks of its host.
+type demand struct {
+	role     string
+	spec     domain.Role
+	strategy domain.Strategy
+	// members are sorted by index.
+	members []domain.Member
+	// ports are those of its host that each member publishes.
+	ports []string
+	// grown tells that a member requests more than it did when it was placed.
+	grown bool
+	// allowed are the indexes of the sites that the role's placement allows, in order.
+	allowed []int
+
+	// choices is how many sites are left to the role's last member while no other role is placed.
+	choices int
+	// share is the largest share of the largest host that one member requests.
+	share float64
+}
+
+// demandsOf returns the demands of the roles that have members, the hardest to place first.
+func demandsOf(in Input, sites []site) []*demand {
+	byRole := map[string]*demand{}
+	var demands []*demand
+	for _, m := range in.Members {
+		d := byRole[m.Role]
+		if d == nil {
+			d = newDemand(in, m.Role, sites)
+			byRole[m.Role] = d
+			demands = append(demands, d)
+		}
+		d.members = append(d.members, m)
+	}
+	for _, d := range demands {
+		slices.SortFunc(d.members, func(a, b domain.Member) int { return cmp.Compare(a.Index, b.Index) })
+		if d.strategy == domain.OnePerHost || len(d.ports) > 0 {
+			d.choices -= len(d.members) - 1
+		}
+	}
+	slices.SortFunc(demands, func(a, b *demand) int {
+		return cmp.Or(cmp.Compare(a.choices, b.choices), cmp.Compare(b.share, a.share), cmp.Compare(a.role, b.role))
+	})
+	return demands
+}
+
+func newDemand(in Input, role string, sites []site) *demand {
+	spec := in.Group.Roles[role]
+	d := &demand{role: role, spec: spec, strategy: cmp.Or(spec.Placement.Strategy, domain.Spread), ports: published(in, in.Group, role)}
+	before := in.Groups[in.Group.Name].Spec.Roles[role].Resources
+	d.grown = spec.Resources.CPUs > before.CPUs || spec.Resources.MemoryMiB > before.MemoryMiB
+	for i := range sites {
+		if !sites[i].allows(spec.Placement) {
+			continue
+		}
+		d.allowed = append(d.allowed, i)
+		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked && sites[i].fits(spec.Resources) {
+			d.choices++
+		}
+	}
+	capacity := largest(sites)
+	if capacity.CPUs > 0 {
+		d.share = spec.Resources.CPUs / capacity.CPUs
+	}
+	if capacity.MemoryMiB > 0 {
+		d.share = max(d.share, float64(spec.Resources.MemoryMiB)/float64(capacity.MemoryMiB))
+	}
+	return d
+}
+
+// portsPath leads to where the ports are declared that the members publish.
+func (d *demand) portsPath() domain.Path {
+	if d.spec.Template.Container != nil {
+		return d.path("container", "ports")
+	}
+	return domain.Path{"container", "ports"}
+}
+
+// path leads to an attribute of the role.
+func (d *demand) path(steps ...any) domain.Path {
+	return domain.Path{"roles", domain.Key(d.role)}.At(steps...)
+}

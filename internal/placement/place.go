@@ -1,0 +1,119 @@
+// Package placement decides on which host, and on which port, each member of a group runs, or says with
+// numbers why that can't be.
+//
+// It is a pure function of its input: the same input gives the same result.
+//
+// Members stay where they are while that is allowed. The others are placed role by role, the hardest first:
+// roles with the fewest hosts to choose from, then those that request the largest share of a host. Within a
+// role, members are placed by index. This is first-fit decreasing with the role's strategy as the choice among
+// the hosts that fit. If new or grown members find no room beside those that stay, placement starts over in
+// the same order, and a member stays only if its host has room left when its turn comes.
+//
+// What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
+// members that stay as they are have their place already.
+package placement
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Input is all that placement looks at.
+type Input struct {
+	Group domain.Group
+	// Members are the group's members as topology lays them out: name, role and index.
+	Members []domain.Member
+	// Current is where members are now, by name; they are kept there where that is still allowed.
+	Current map[string]domain.Assignment
+	// Hosts are the cluster's hosts by name.
+	Hosts map[string]domain.Host
+	// SharedAddress says that members are reached at their host's address, so that those on hosts of one
+	// address share its ports; otherwise each member has all ports to itself.
+	SharedAddress bool
+	// BusyPorts are the ports on which something listens now, by address; running members' own included.
+	BusyPorts map[string][]int
+	// Closed are the hosts that take no new members, and why in words such as "host gpu1 is down". Members that are there stay.
+	Closed map[string]string
+	// Reserved is what others than the cluster's groups have reserved, by host.
+	Reserved map[string]domain.Resources
+	// Room is the number of members, of all groups, for which the cluster's network has addresses; 0 sets no bound.
+	Room int
+	// Groups are the documents of the cluster's groups by name. What the members of other groups request and the ports
+	// assigned to them are taken; that of the group itself tells what its members requested so far.
+	Groups map[string]domain.GroupDocument
+}
+
+// Place returns the host and port of every member by its name, or the problems that are in the way.
+func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
+	if len(in.Hosts) == 0 {
+		var ps domain.Problems
+		ps.Add(domain.Path{"cluster"}, "No hosts", "cluster %q has no hosts to place members on; declare at least one", in.Group.Cluster)
+		return nil, ps
+	}
+	others := neighbours(in)
+	if ps := checkInput(in, others); len(ps) > 0 {
+		return nil, ps
+	}
+	sites := survey(in, others)
+	demands := demandsOf(in, sites)
+
+	l, ps := arrange(in, sites, demands)
+	if len(ps) > 0 {
+		return nil, ps
+	}
+	ports, ps := assignPorts(in, others, demands, l)
+	if len(ps) > 0 {
+		return nil, ps
+	}
+	assignments := make(map[string]domain.Assignment, len(in.Members))
+	for member, at := range l.siteOf {
+		assignments[member] = domain.Assignment{Host: l.sites[at].name, Port: ports[member]}
+	}
+	return assignments, nil
+}
+
+// checkInput returns what keeps members from being placed, wherever it were.
+func checkInput(in Input, others []neighbour) domain.Problems {
+	var ps domain.Problems
+	known := slices.Sorted(maps.Keys(in.Hosts))
+	for _, role := range in.Group.RoleNames() {
+		for i, host := range in.Group.Roles[role].Placement.Hosts {
+			if _, found := in.Hosts[host]; !found {
+				ps.Add(domain.Path{"roles", domain.Key(role), "placement", "hosts", i}, "Unknown host",
+					"cluster %q has no host %q; its hosts are %s", in.Group.Cluster, host, strings.Join(known, ", "))
+			}
+		}
+	}
+	isNew := func(m domain.Member) bool { _, placed := in.Current[m.Name]; return !placed }
+	if in.Room > 0 && len(in.Members)+len(others) > in.Room && slices.ContainsFunc(in.Members, isNew) {
+		ps.Add(domain.Path{"roles"}, "Not enough addresses",
+			"the network of cluster %q has addresses for %s, and group %q would have %d beside the %d of other groups; lower replicas, or give the cluster a larger network.subnet",
+			in.Group.Cluster, count(in.Room, "member"), in.Group.Name, len(in.Members), len(others))
+	}
+	return ps
+}
+
+// arrange gives every member a host.
+func arrange(in Input, sites []site, demands []*demand) (*layout, domain.Problems) {
+	l := newLayout(sites)
+	// The easiest roles are kept first: the member that grew is mostly the largest, and it is the one to move.
+	for _, d := range slices.Backward(demands) {
+		l.keep(d, in.Current)
+	}
+	if l.fillAll(demands) {
+		return l, nil
+	}
+
+	var ps domain.Problems
+	l = newLayout(sites)
+	for _, d := range demands {
+		l.keep(d, in.Current)
+		if !l.fill(d) {
+			ps = append(ps, explain(in.Group.Cluster, d, l)...)
+		}
+	}
+	return l, ps
+}

@@ -1,0 +1,215 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Ports for roles that leave theirs out come from a range below those from which Linux takes the ports of
+// outgoing connections (32768 and above).
+const (
+	firstFreePort = 20000
+	lastFreePort  = 29999
+	highestPort   = 65535
+)
+
+// assignPorts gives every member of a complete layout its port, by the member's name.
+//
+// A role with a port P: the members at one address get P, P+1, … by index. Counts that change at the end
+// thus move no port. A role without: its members keep the ports they have, and new ones get the lowest that
+// are free at their address.
+func assignPorts(in Input, others []neighbour, demands []*demand, l *layout) (map[string]int, domain.Problems) {
+	a := portAssigner{
+		in:     in,
+		layout: l,
+		ports:  make(map[string]int, len(in.Members)),
+	}
+	byRole := slices.SortedFunc(slices.Values(demands), func(a, b *demand) int { return cmp.Compare(a.role, b.role) })
+	if !in.SharedAddress {
+		for _, d := range byRole {
+			a.private(d)
+		}
+		return a.ports, a.problems
+	}
+	a.survey(others)
+	for _, d := range byRole {
+		if d.spec.Port != nil {
+			a.fixed(d, *d.spec.Port)
+		}
+	}
+	for _, d := range byRole {
+		if d.spec.Port == nil {
+			a.keep(d)
+		}
+	}
+	for _, d := range byRole {
+		if d.spec.Port == nil {
+			a.free(d)
+		}
+	}
+	return a.ports, append(a.problems, a.clashes.problems(in.Group)...)
+}
+
+type portAssigner struct {
+	in       Input
+	layout   *layout
+	ports    map[string]int
+	problems domain.Problems
+	clashes  clashes
+	books    map[string]*book
+}
+
+// book holds who has which port at one address.
+type book struct {
+	// own are the ports assigned to this group's members so far.
+	own map[int]domain.Member
+	// others are the ports of other groups' members.
+	others map[int]neighbour
+	// current are the ports of this group's members before this placement.
+	current map[int]bool
+	// busy are the ports on which something listens, this group's members included.
+	busy map[int]bool
+	// next is where the search for a free port goes on.
+	next int
+}
+
+// foreign tells whether something outside of Trainyard, as far as is known, listens on a port.
+func (b *book) foreign(port int) bool { return b.busy[port] && !b.current[port] }
+
+// survey opens a book for each address.
+func (a *portAssigner) survey(others []neighbour) {
+	a.books = map[string]*book{}
+	for _, host := range a.in.Hosts {
+		if a.books[host.Address] != nil {
+			continue
+		}
+		b := &book{own: map[int]domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, next: firstFreePort}
+		for _, port := range a.in.BusyPorts[host.Address] {
+			b.busy[port] = true
+		}
+		a.books[host.Address] = b
+	}
+	for _, n := range others {
+		if host, found := a.in.Hosts[n.assignment.Host]; found {
+			a.books[host.Address].others[n.assignment.Port] = n
+		}
+	}
+	for _, assignment := range a.in.Current {
+		if host, found := a.in.Hosts[assignment.Host]; found {
+			a.books[host.Address].current[assignment.Port] = true
+		}
+	}
+}
+
+func (a *portAssigner) address(m domain.Member) string {
+	return a.layout.sites[a.layout.siteOf[m.Name]].host.Address
+}
+
+// private gives all members of a role the same port: nobody shares it with them.
+func (a *portAssigner) private(d *demand) {
+	port := firstFreePort
+	if d.spec.Port != nil {
+		port = *d.spec.Port
+	}
+	if port > highestPort {
+		a.outOfRange(d, port, 1, "")
+	}
+	for _, m := range d.members {
+		a.ports[m.Name] = port
+	}
+}
+
+// fixed counts up from the role's port at each address, and notes the clashes.
+func (a *portAssigner) fixed(d *demand, first int) {
+	byAddress := map[string]int{}
+	for _, m := range d.members {
+		address := a.address(m)
+		port := first + byAddress[address]
+		byAddress[address]++
+		if port > highestPort {
+			continue
+		}
+		a.ports[m.Name] = port
+		b := a.books[address]
+		switch other, taken := b.own[port]; {
+		case taken:
+			a.clashes.add(clash{demand: d, kind: withRole, party: other.Role}, address, port, m.Name, other.Name)
+		case b.others[port].member != "":
+			a.clashes.add(clash{demand: d, kind: withGroup, party: b.others[port].group}, address, port, m.Name, b.others[port].member)
+		case b.foreign(port):
+			a.clashes.add(clash{demand: d, kind: withListener}, address, port, m.Name, "")
+		}
+		if _, taken := b.own[port]; !taken {
+			b.own[port] = m
+		}
+	}
+	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
+		if n := byAddress[address]; first+n-1 > highestPort {
+			a.outOfRange(d, first, n, address)
+			return
+		}
+	}
+}
+
+func (a *portAssigner) outOfRange(d *demand, first, n int, address string) {
+	if n == 1 {
+		a.problems.Add(d.path("port"), "Port out of range", "role %q has port %d; the highest port is %d", d.role, first, highestPort)
+		return
+	}
+	a.problems.Add(d.path("port"), "Port out of range",
+		"the %d members of role %q at %s need the ports %d to %d, one each; the highest port is %d: start at %d or lower",
+		n, d.role, address, first, first+n-1, highestPort, highestPort-n+1)
+}
+
+// keep leaves members at an unchanged address their ports, where nobody else has them by now.
+func (a *portAssigner) keep(d *demand) {
+	for _, m := range d.members {
+		current := a.in.Current[m.Name]
+		address := a.address(m)
+		if host, found := a.in.Hosts[current.Host]; !found || host.Address != address {
+			continue
+		}
+		b := a.books[address]
+		_, own := b.own[current.Port]
+		_, other := b.others[current.Port]
+		if !own && !other {
+			b.own[current.Port] = m
+			a.ports[m.Name] = current.Port
+		}
+	}
+}
+
+// free gives members without a port the lowest that nobody has. Ports that this group's members had before are
+// left alone: a member that is about to go may still listen there.
+func (a *portAssigner) free(d *demand) {
+	full := map[string]bool{}
+	for _, m := range d.members {
+		if a.ports[m.Name] != 0 {
+			continue
+		}
+		address := a.address(m)
+		port, found := a.books[address].take(m)
+		if !found && !full[address] {
+			full[address] = true
+			a.problems.Add(d.path("port"), "No free port",
+				"all ports from %d to %d at %s are taken, and member %s needs one; set the role's port outside of that range, or free some",
+				firstFreePort, lastFreePort, address, m.Name)
+		}
+		a.ports[m.Name] = port
+	}
+}
+
+func (b *book) take(m domain.Member) (port int, found bool) {
+	for ; b.next <= lastFreePort; b.next++ {
+		_, own := b.own[b.next]
+		_, other := b.others[b.next]
+		if !own && !other && !b.busy[b.next] && !b.current[b.next] {
+			b.own[b.next] = m
+			return b.next, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,379 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
+
+// acceptance makes a test one that needs Terraform.
+func acceptance(t *testing.T) {
+	t.Helper()
+	if os.Getenv(resource.EnvTfAcc) == "" {
+		t.Skip("acceptance tests run with TF_ACC=1, as by make testacc")
+	}
+	t.Parallel()
+}
+
+// lab is what an acceptance test works with: a state directory with the cluster "lab", and ports of its own. At the end of
+// the test nothing may be left in it.
+type lab struct {
+	*testing.T
+	files statedir.Dir
+	port  int
+	// seen are the instances of the members as of the last check of changes.
+	seen map[string]string
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	acceptance(t)
+	dir := t.TempDir()
+	t.Cleanup(func() { acctest.ExpectNobody(t, dir, "at the end") })
+	return &lab{T: t, files: statedir.Dir{Root: dir, Cluster: "lab"}, port: freePorts(t)}
+}
+
+// portsALab is how many ports a lab has to itself.
+const portsALab = 20
+
+// nextPort is above the ports that Trainyard gives to members, and below those of outgoing connections.
+var nextPort atomic.Int32
+
+func init() { nextPort.Store(30_000) }
+
+// freePorts returns the first of the ports that a lab has to itself: nobody listens there.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	for {
+		first := int(nextPort.Add(portsALab)) - portsALab
+		if first+portsALab > 32_768 {
+			t.Fatal("there are no free ports left")
+		}
+		free := true
+		for port := first; port < first+portsALab && free; port++ {
+			listener, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+			free = err == nil && listener.Close() == nil
+		}
+		if free {
+			return first
+		}
+	}
+}
+
+// test takes the steps, with the provider in this process.
+func (l *lab) test(steps ...resource.TestStep) {
+	l.Helper()
+	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: l.providers(), Steps: steps})
+}
+
+func (l *lab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
+	engines := engine.Registry{process.Name: process.Opener(l.program())}
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		"trainyard": providerserver.NewProtocol6WithError(provider.New("test", engines)()),
+	}
+}
+
+// program is what supervisors and controllers are run from.
+func (l *lab) program() process.Program {
+	l.Helper()
+	return process.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"}
+}
+
+// config returns a configuration of these parts. It may refer to the program of members and the first port of the lab.
+func (l *lab) config(parts ...string) string {
+	l.Helper()
+	return fmt.Sprintf(`
+provider "trainyard" {
+  state_dir = %q
+}
+locals {
+  member = %q
+  port   = %d
+}
+`, l.files.Root, acctest.Build(l, acctest.Member), l.port) + strings.Join(parts, "\n")
+}
+
+// theCluster is this machine as a cluster.
+const theCluster = `
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+`
+
+// group returns the configuration of a group with these attributes.
+func group(name, attributes string) string {
+	return fmt.Sprintf(`
+resource "trainyard_group" %[1]q {
+  cluster = trainyard_cluster.lab
+  name    = %[1]q
+  %[2]s
+}
+`, name, attributes)
+}
+
+// job returns the configuration of the cluster with the group "job".
+func (l *lab) job(attributes string) string {
+	l.Helper()
+	return l.config(theCluster, group("job", attributes))
+}
+
+const (
+	theJob = "trainyard_group.job"
+	theLab = "trainyard_cluster.lab"
+)
+
+// address returns where a member with the nth port of the lab is reached.
+func (l *lab) address(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port+n)) }
+
+// engine returns the engine of the cluster, past the provider.
+func (l *lab) engine() engine.Engine {
+	l.Helper()
+	e, err := process.Open(l.files.Cluster, engine.Settings{StateDir: l.files.Root}, l.program())
+	l.must(err)
+	return e
+}
+
+func (l *lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// state returns what is noted of a member.
+func (l *lab) state(member string) statedir.State {
+	l.Helper()
+	state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
+	l.must(err)
+	return state
+}
+
+// instances returns the marks of the last instances of all members.
+func (l *lab) instances() map[string]string {
+	l.Helper()
+	names, err := l.files.List(statedir.States)
+	l.must(err)
+	instances := map[string]string{}
+	for name := range names {
+		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, name))
+		if errors.Is(err, engine.ErrNotFound) {
+			continue // it went meanwhile
+		}
+		l.must(err)
+		if state.Group != "" {
+			instances[name] = state.Instance
+		}
+	}
+	return instances
+}
+
+// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no others.
+func (l *lab) changes(want ...string) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		now := l.instances()
+		got := changed(l.seen, now)
+		l.seen = now
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("the members changed as %q, want %q", got, want)
+		}
+		return nil
+	}
+}
+
+// changed tells which members came (+), were started anew (~), or went (-), from their instances.
+func changed(before, now map[string]string) []string {
+	var got []string
+	for name, instance := range now {
+		switch former, found := before[name]; {
+		case !found:
+			got = append(got, "+"+name)
+		case former != instance:
+			got = append(got, "~"+name)
+		}
+	}
+	for name := range before {
+		if _, found := now[name]; !found {
+			got = append(got, "-"+name)
+		}
+	}
+	slices.Sort(got)
+	return got
+}
+
+// kill kills the command of a member and returns when that was noted.
+func (l *lab) kill(member string) {
+	l.Helper()
+	before := l.state(member)
+	acctest.Eventually(l, "the command of "+member, func() bool {
+		table, err := proctree.Scan()
+		l.must(err)
+		for _, p := range table[before.Instance] {
+			if p.Parent == before.PID {
+				return syscall.Kill(p.PID, syscall.SIGKILL) == nil
+			}
+		}
+		return false
+	})
+	acctest.Eventually(l, "the end of "+member, func() bool {
+		after := l.state(member)
+		return after.State != domain.StateRunning || after.Instance != before.Instance
+	})
+}
+
+// expectAlive returns a check that so many processes run for members.
+func (l *lab) expectAlive(want int) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		if got := acctest.Alive(l, l.files.Root, acctest.Build(l, acctest.Member)); got != want {
+			return fmt.Errorf("%d members run, want %d", got, want)
+		}
+		return nil
+	}
+}
+
+// create creates a group past Terraform, of its specification as it is stored; PORT stands for the first port of the lab,
+// and MEMBER for the program of members.
+func (l *lab) create(specification string) error {
+	l.Helper()
+	specification = strings.NewReplacer("PORT", strconv.Itoa(l.port), "MEMBER", acctest.Build(l, acctest.Member)).Replace(specification)
+	var spec domain.Group
+	l.must(json.Unmarshal([]byte(specification), &spec))
+	_, err := reconcile.Reconciler{Engine: l.engine()}.Create(context.Background(), spec)
+	return err
+}
+
+// expectStates returns a check that the members are in these states.
+func (l *lab) expectStates(want map[string]domain.State) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		got := map[string]domain.State{}
+		for name := range want {
+			got[name] = l.state(name).State
+		}
+		return differences(want, got)
+	}
+}
+
+// edit changes the stored document of a group by hand.
+func (l *lab) edit(name string, change func(*domain.GroupDocument)) {
+	l.Helper()
+	path := l.files.Document(statedir.Groups, name)
+	document, err := statedir.Read[domain.GroupDocument](path)
+	l.must(err)
+	change(&document)
+	l.must(statedir.Write(path, document, statedir.Durable))
+}
+
+// says returns a pattern of a message that has these phrases in this order, however its lines are wrapped.
+func says(phrases ...string) *regexp.Regexp {
+	patterns := make([]string, len(phrases))
+	for i, phrase := range phrases {
+		words := strings.Fields(phrase)
+		for j, word := range words {
+			words[j] = regexp.QuoteMeta(word)
+		}
+		patterns[i] = strings.Join(words, `\s+`)
+	}
+	return regexp.MustCompile(`(?s)` + strings.Join(patterns, `.*`))
+}
+
+// action is a plan of one action for the group.
+func action(want plancheck.ResourceActionType) resource.ConfigPlanChecks {
+	return planned(plancheck.ExpectResourceAction(theJob, want))
+}
+
+// planned are checks of what is going to be applied.
+func planned(checks ...plancheck.PlanCheck) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: checks}
+}
+
+// shows is a plan in which an attribute of a resource goes from one value to another. Values are compared as they are printed.
+type shows struct {
+	resource      string
+	path          tfjsonpath.Path
+	before, after any
+}
+
+func (s shows) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	for _, change := range req.Plan.ResourceChanges {
+		if change.Address != s.resource {
+			continue
+		}
+		got := [2]string{valueAt(change.Change.Before, s.path), valueAt(change.Change.After, s.path)}
+		if want := [2]string{fmt.Sprint(s.before), fmt.Sprint(s.after)}; got != want {
+			resp.Error = fmt.Errorf("the plan shows %s of %s go from %s to %s, want from %s to %s", s.path, s.resource, got[0], got[1], want[0], want[1])
+		}
+		return
+	}
+	resp.Error = fmt.Errorf("the plan has no %s", s.resource)
+}
+
+func valueAt(object any, path tfjsonpath.Path) string {
+	v, err := tfjsonpath.Traverse(object, path)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(v)
+}
+
+// attribute is the path of an attribute, elements of maps included.
+func attribute(name string, keys ...string) tfjsonpath.Path {
+	path := tfjsonpath.New(name)
+	for _, key := range keys {
+		path = path.AtMapKey(key)
+	}
+	return path
+}
+
+// differences returns how a result differs from what is wanted, as an error.
+func differences(want, got any) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("(-want +got)\n%s", diff)
+	}
+	return nil
+}
+
+// logs returns the lines that members wrote.
+func (l *lab) logs(members ...string) map[string][]string {
+	l.Helper()
+	lines := map[string][]string{}
+	for _, member := range members {
+		read, err := l.engine().Logs(context.Background(), member, engine.LogOptions{})
+		l.must(err)
+		lines[member] = read
+	}
+	return lines
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,179 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// clusterDataSource is trainyard_cluster.
+type clusterDataSource struct {
+	engines []string
+	session *session
+}
+
+var _ datasource.DataSourceWithConfigure = &clusterDataSource{}
+
+type clusterDataModel struct {
+	ID       types.String         `tfsdk:"id"`
+	Name     types.String         `tfsdk:"name"`
+	Engine   types.String         `tfsdk:"engine"`
+	Endpoint types.String         `tfsdk:"endpoint"`
+	Hosts    map[string]hostModel `tfsdk:"hosts"`
+	Network  *networkModel        `tfsdk:"network"`
+	Groups   []string             `tfsdk:"groups"`
+}
+
+func (d *clusterDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_cluster"
+}
+
+func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A cluster, with its hosts and the names of its groups. It can be passed on as a resource is: `cluster = data.trainyard_cluster.lab`.",
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				MarkdownDescription: "The cluster's name.",
+				Computed:            true,
+			},
+			"name": schema.StringAttribute{
+				MarkdownDescription: clusterNameDescription,
+				Required:            true,
+			},
+			"engine": schema.StringAttribute{
+				MarkdownDescription: clusterEngineDescription,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{stringvalidator.OneOf(d.engines...)},
+			},
+			"endpoint": schema.StringAttribute{
+				MarkdownDescription: clusterEndpointDescription,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"hosts": schema.MapNestedAttribute{
+				MarkdownDescription: "The hosts by name, as they are found.",
+				Computed:            true,
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"address": schema.StringAttribute{
+						MarkdownDescription: "For `process`, where members on this host are reached by others, without a port; for `swarm`, where its Docker Engine is reached, null where that is not declared.",
+						Computed:            true,
+					},
+					"role": schema.StringAttribute{
+						MarkdownDescription: "`manager` or `worker`; null where it is not managed.",
+						Computed:            true,
+					},
+					"availability": schema.StringAttribute{
+						MarkdownDescription: "`active`, `pause` or `drain`; null where it is not managed.",
+						Computed:            true,
+					},
+					"advertise_address": schema.StringAttribute{
+						MarkdownDescription: "Where the other hosts of the Swarm reach this one; null where it is not declared.",
+						Computed:            true,
+					},
+					"labels": schema.MapAttribute{
+						MarkdownDescription: "Labels of the host, by name.",
+						ElementType:         types.StringType,
+						Computed:            true,
+					},
+					"capacity": schema.SingleNestedAttribute{
+						MarkdownDescription: "What the members on this host may request in all.",
+						Computed:            true,
+						Attributes: map[string]schema.Attribute{
+							"cpus": schema.Float64Attribute{
+								MarkdownDescription: "Number of processors.",
+								Computed:            true,
+							},
+							"memory_mib": schema.Int64Attribute{
+								MarkdownDescription: "Memory in MiB.",
+								Computed:            true,
+							},
+						},
+					},
+				}},
+			},
+			"network": schema.SingleNestedAttribute{
+				MarkdownDescription: "The network that the members share; null where the engine makes none.",
+				Computed:            true,
+				Attributes: map[string]schema.Attribute{
+					"subnet": schema.StringAttribute{
+						MarkdownDescription: "Range of its addresses in CIDR notation.",
+						Computed:            true,
+					},
+					"encrypted": schema.BoolAttribute{
+						MarkdownDescription: "Whether what members send from host to host is encrypted.",
+						Computed:            true,
+					},
+					"attachable": schema.BoolAttribute{
+						MarkdownDescription: "Whether plain containers may join the network.",
+						Computed:            true,
+					},
+				},
+			},
+			"groups": schema.ListAttribute{
+				MarkdownDescription: "Names of the groups in the cluster, sorted.",
+				ElementType:         types.StringType,
+				Computed:            true,
+			},
+		},
+	}
+}
+
+func (d *clusterDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model clusterDataModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	key := keyOf(model.Name, model.Engine, model.Endpoint)
+	reconciler, err := d.session.open(key)
+	if err != nil {
+		addError(&resp.Diagnostics, "Unable to read the cluster", err)
+		return
+	}
+	cluster, err := survey(ctx, reconciler.Engine)
+	if err != nil {
+		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("cluster %q", key.Name), err)
+		return
+	}
+	d.session.know(cluster)
+	groups, err := reconciler.Engine.Groups(ctx)
+	if err != nil {
+		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
+		return
+	}
+	model.ID, model.Engine = types.StringValue(key.Name), types.StringValue(key.Engine)
+	if model.Endpoint.IsNull() {
+		model.Endpoint = textOrNull(cluster.Endpoint)
+	}
+	model.Hosts = flattenHosts(cluster.Hosts, nil)
+	model.Network = flattenNetwork(cluster.Network, types.StringNull())
+	model.Groups = append([]string{}, slices.Sorted(maps.Keys(groups))...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// addReadError reports that a data source found nothing, or could not tell.
+func addReadError(diags *diag.Diagnostics, at path.Path, what string, err error) {
+	if errors.Is(err, engine.ErrNotFound) {
+		diags.AddAttributeError(at, "Not found",
+			fmt.Sprintf("There is no %s (%v). Check the names, the provider's state_dir, and the endpoint. Where it is created in the same configuration, add depends_on to the data source.", what, err))
+		return
+	}
+	addError(diags, "Unable to read "+what, err)
+}

@@ -1,0 +1,192 @@
+package provider
+
+import (
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+type clusterModel struct {
+	ID       types.String         `tfsdk:"id"`
+	Name     types.String         `tfsdk:"name"`
+	Engine   types.String         `tfsdk:"engine"`
+	Endpoint types.String         `tfsdk:"endpoint"`
+	Hosts    map[string]hostModel `tfsdk:"hosts"`
+	Network  *networkModel        `tfsdk:"network"`
+	Timeouts timeouts.Value       `tfsdk:"timeouts"`
+}
+
+type hostModel struct {
+	Address          *string           `tfsdk:"address"`
+	Labels           map[string]string `tfsdk:"labels"`
+	Capacity         *capacityModel    `tfsdk:"capacity"`
+	Role             *string           `tfsdk:"role"`
+	Availability     *string           `tfsdk:"availability"`
+	AdvertiseAddress *string           `tfsdk:"advertise_address"`
+}
+
+type capacityModel struct {
+	CPUs      *float64 `tfsdk:"cpus"`
+	MemoryMiB *int64   `tfsdk:"memory_mib"`
+}
+
+type networkModel struct {
+	Subnet     types.String `tfsdk:"subnet"`
+	Encrypted  *bool        `tfsdk:"encrypted"`
+	Attachable *bool        `tfsdk:"attachable"`
+}
+
+type clusterIdentity struct {
+	Name types.String `tfsdk:"name"`
+}
+
+// key returns what reaches the cluster.
+func (m clusterModel) key() domain.ClusterRef { return keyOf(m.Name, m.Engine, m.Endpoint) }
+
+// expand returns the cluster as it is specified; what is left out is zero.
+func (m clusterModel) expand() domain.Cluster {
+	key := m.key()
+	return domain.Cluster{Name: key.Name, Engine: key.Engine, Endpoint: key.Endpoint, Hosts: expandHosts(m.Hosts), Network: m.Network.over(nil)}
+}
+
+// managers returns the addresses of the managers among the hosts, in the order of the hosts' names.
+func managers(hosts map[string]domain.Host) []string {
+	var addresses []string
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		if host := hosts[name]; host.Role == domain.HostManager && host.Address != "" {
+			addresses = append(addresses, host.Address)
+		}
+	}
+	return addresses
+}
+
+func expandHosts(models map[string]hostModel) map[string]domain.Host {
+	if len(models) == 0 {
+		return nil
+	}
+	hosts := make(map[string]domain.Host, len(models))
+	for name, m := range models {
+		capacity := value(m.Capacity)
+		hosts[name] = domain.Host{
+			Address:          value(m.Address),
+			Labels:           compactMap(m.Labels),
+			Capacity:         domain.Capacity{CPUs: value(capacity.CPUs), MemoryMiB: value(capacity.MemoryMiB)},
+			Role:             domain.HostRole(value(m.Role)),
+			Availability:     domain.HostAvailability(value(m.Availability)),
+			AdvertiseAddress: value(m.AdvertiseAddress),
+		}
+	}
+	return hosts
+}
+
+// flattenHosts returns hosts that are complete, in the spelling of prior.
+func flattenHosts(hosts map[string]domain.Host, prior map[string]hostModel) map[string]hostModel {
+	models := make(map[string]hostModel, len(hosts))
+	for name, host := range hosts {
+		models[name] = hostModel{
+			Address:          keepZero(host.Address, nil),
+			Labels:           keepMap(host.Labels, prior[name].Labels),
+			Capacity:         &capacityModel{CPUs: &host.Capacity.CPUs, MemoryMiB: &host.Capacity.MemoryMiB},
+			Role:             keepZero(string(host.Role), nil),
+			Availability:     keepZero(string(host.Availability), nil),
+			AdvertiseAddress: keepZero(host.AdvertiseAddress, nil),
+		}
+	}
+	return models
+}
+
+// over returns the network as it is specified, with what is left out as it is stored.
+func (m *networkModel) over(stored *domain.Network) *domain.Network {
+	if m == nil {
+		return stored
+	}
+	network := value(stored)
+	if !m.Subnet.IsNull() {
+		network.Subnet = m.Subnet.ValueString()
+	}
+	if m.Encrypted != nil {
+		network.Encrypted = *m.Encrypted
+	}
+	if m.Attachable != nil {
+		network.Attachable = *m.Attachable
+	}
+	return &network
+}
+
+// flattenNetwork returns a network; open stands for a subnet that is left to the engine.
+func flattenNetwork(network *domain.Network, open types.String) *networkModel {
+	if network == nil {
+		return nil
+	}
+	subnet := open
+	if network.Subnet != "" {
+		subnet = types.StringValue(network.Subnet)
+	}
+	return &networkModel{Subnet: subnet, Encrypted: &network.Encrypted, Attachable: &network.Attachable}
+}
+
+// keepKnown hands over to hosts what the engine knows of the stored ones of the same names.
+func keepKnown(hosts, stored map[string]domain.Host) {
+	for name, host := range hosts {
+		host.ID, host.Joined = stored[name].ID, stored[name].Joined
+		hosts[name] = host
+	}
+}
+
+// memoryTolerance is the part of a machine's memory by which what the kernel reports varies with its version and
+// its settings: that is no change of the machine.
+const memoryTolerance = 0.02
+
+func similar(a, b int64) bool {
+	return math.Abs(float64(a-b)) <= memoryTolerance*float64(max(a, b))
+}
+
+// keepMemory leaves the memory of hosts as it is stored, where the configuration does not say it and the machine's
+// own is about the same.
+func keepMemory(completed, stored map[string]domain.Host, config map[string]hostModel) {
+	for name, host := range completed {
+		before, found := stored[name]
+		if found && value(config[name].Capacity).MemoryMiB == nil && similar(host.Capacity.MemoryMiB, before.Capacity.MemoryMiB) {
+			host.Capacity.MemoryMiB = before.Capacity.MemoryMiB
+			completed[name] = host
+		}
+	}
+}
+
+// sameCluster tells whether a stored cluster is what is specified. How it is reached does not matter, nor what the
+// engine knows of it, nor a network that the specification leaves open.
+func sameCluster(stored, spec domain.Cluster) bool {
+	if idOf(stored.Ref()) != idOf(spec.Ref()) || len(stored.Hosts) != len(spec.Hosts) || !sameNetwork(stored.Network, spec.Network) {
+		return false
+	}
+	for name, host := range stored.Hosts {
+		other, found := spec.Hosts[name]
+		if !found || !similar(host.Capacity.MemoryMiB, other.Capacity.MemoryMiB) {
+			return false
+		}
+		host.ID, host.Joined = other.ID, other.Joined
+		host.Capacity.MemoryMiB = other.Capacity.MemoryMiB
+		host.Labels, other.Labels = compactMap(host.Labels), compactMap(other.Labels)
+		if !reflect.DeepEqual(host, other) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameNetwork(stored, spec *domain.Network) bool {
+	if stored == nil || spec == nil {
+		return spec == nil
+	}
+	wanted := *spec
+	if wanted.Subnet == "" {
+		wanted.Subnet = stored.Subnet
+	}
+	return *stored == wanted
+}

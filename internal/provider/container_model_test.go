@@ -1,0 +1,104 @@
+package provider
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"pgregory.net/rapid"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// tableOf draws a map that is nil, empty or filled.
+func tableOf[V any](draw func(t *rapid.T) V) *rapid.Generator[map[string]V] {
+	return rapid.OneOf(rapid.Just(map[string]V(nil)), rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.Custom(draw), 0, 2))
+}
+
+func drawMode(t *rapid.T) types.String {
+	return textOrNull(rapid.SampledFrom([]string{"", "0444", "444", "0777", "001"}).Draw(t, "mode"))
+}
+
+func drawContainer(t *rapid.T) containerModel {
+	number := optional(rapid.Int64Range(0, 9))
+	return containerModel{
+		PullPolicy: optional(rapid.SampledFrom([]string{"", "always"})).Draw(t, "pull_policy"),
+		Init:       optional(rapid.Bool()).Draw(t, "init"),
+		StopSignal: optional(rapid.SampledFrom([]string{"", "SIGINT"})).Draw(t, "stop_signal"),
+		ShmSizeMiB: number.Draw(t, "shm"),
+		Ulimits: tableOf(func(t *rapid.T) ulimitModel {
+			return ulimitModel{Soft: rapid.Int64().Draw(t, "soft"), Hard: rapid.Int64().Draw(t, "hard")}
+		}).Draw(t, "ulimits"),
+		HealthCheck: optional(rapid.Custom(func(t *rapid.T) healthCheckModel {
+			return healthCheckModel{
+				Command: rapid.SliceOfN(rapid.String(), 0, 2).Draw(t, "command"), Interval: drawDuration(t), Timeout: drawDuration(t), StartPeriod: drawDuration(t),
+				Retries: number.Draw(t, "retries"),
+			}
+		})).Draw(t, "health_check"),
+		Logging: optional(rapid.Custom(func(t *rapid.T) loggingModel {
+			return loggingModel{Driver: rapid.String().Draw(t, "driver"), Options: nilableMap().Draw(t, "options")}
+		})).Draw(t, "logging"),
+		Ports: tableOf(func(t *rapid.T) portModel {
+			return portModel{Target: rapid.Int64Range(1, 9).Draw(t, "target"), Published: rapid.Int64Range(1, 9).Draw(t, "published"),
+				Protocol: optional(rapid.SampledFrom([]string{"", "udp"})).Draw(t, "protocol")}
+		}).Draw(t, "ports"),
+		Configs: tableOf(func(t *rapid.T) configFileModel {
+			return configFileModel{Content: rapid.String().Draw(t, "content"), Target: rapid.String().Draw(t, "target"), Mode: drawMode(t)}
+		}).Draw(t, "configs"),
+		Secrets: tableOf(func(t *rapid.T) secretFileModel {
+			return secretFileModel{Version: rapid.String().Draw(t, "version"), Target: optional(rapid.SampledFrom([]string{"", "/a"})).Draw(t, "target"), Mode: drawMode(t)}
+		}).Draw(t, "secrets"),
+	}
+}
+
+func TestSecretsOfRoles(t *testing.T) {
+	container := func(secrets map[string]string) *containerModel {
+		c := &containerModel{Secrets: map[string]secretFileModel{}}
+		for name, v := range secrets {
+			c.Secrets[name] = secretFileModel{Value: types.StringValue(v), Version: "1"}
+		}
+		return c
+	}
+	m := groupModel{templateModel: templateModel{Container: container(map[string]string{"a": "of the group"})}, Roles: map[string]roleModel{
+		"ps":     {},
+		"worker": {templateModel: templateModel{Container: container(map[string]string{"a": "its own", "b": "more"})}},
+		"chief":  {templateModel: templateModel{Container: &containerModel{}}},
+	}}
+	want := domain.SecretValues{"ps": {"a": []byte("of the group")}, "worker": {"a": []byte("its own"), "b": []byte("more")}}
+	if got := m.secrets(); !reflect.DeepEqual(map[string]map[string][]byte(got), map[string]map[string][]byte(want)) {
+		t.Errorf("got %q, want %q", map[string]map[string][]byte(got), map[string]map[string][]byte(want))
+	}
+	var diags diag.Diagnostics
+	if got := m.expand(&diags).Roles["worker"].Template.Container.Secrets["a"]; got != (domain.SecretFile{Version: "1"}) {
+		t.Errorf("the specification has %+v of a secret", got)
+	}
+}
+
+func TestModes(t *testing.T) {
+	for text, valid := range map[string]bool{
+		"0444": true, "444": true, "0777": true, "001": true,
+		"": false, "0": false, "44": false, "0888": false, "1777": false, "00444": false, "0o444": false, "rw-": false, "0000": false, "000": false,
+	} {
+		var resp validator.StringResponse
+		isMode{}.ValidateString(t.Context(), validator.StringRequest{ConfigValue: types.StringValue(text)}, &resp)
+		if resp.Diagnostics.HasError() == valid {
+			t.Errorf("%q: got %v", text, resp.Diagnostics)
+		}
+	}
+	for name, test := range map[string]struct {
+		current     uint32
+		prior, want types.String
+	}{
+		"nothing":             {0, types.StringNull(), types.StringNull()},
+		"as it was written":   {0o444, types.StringValue("444"), types.StringValue("444")},
+		"another":             {0o400, types.StringValue("444"), types.StringValue("0400")},
+		"nothing was written": {0o4, types.StringNull(), types.StringValue("0004")},
+		"taken away":          {0, types.StringValue("0444"), types.StringNull()},
+	} {
+		if got := keepMode(test.current, test.prior); !got.Equal(test.want) {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestPathOf(t *testing.T) {
+	for want, p := range map[string]domain.Path{
+		``:                       nil,
+		`name`:                   {"name"},
+		`roles["worker"].port`:   {"roles", domain.Key("worker"), "port"},
+		`mounts[2].source`:       {"mounts", 2, "source"},
+		`hosts["a"].labels["b"]`: {"hosts", domain.Key("a"), "labels", domain.Key("b")},
+	} {
+		if got := pathOf(p).String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestAddProblems(t *testing.T) {
+	var problems domain.Problems
+	problems.Add(domain.Path{"name"}, "Bad", "is %q", "x")
+	problems.Warn(domain.Path{"roles", domain.Key("a")}, "Odd", "is so")
+	problems.Add(nil, "Wrong", "all of it")
+	problems.Warn(nil, "Strange", "all of it")
+	var diags diag.Diagnostics
+	addProblems(&diags, problems)
+
+	want := diag.Diagnostics{
+		diag.NewAttributeErrorDiagnostic(path.Root("name"), "Bad", `name: is "x"`),
+		diag.NewAttributeWarningDiagnostic(path.Root("roles").AtMapKey("a"), "Odd", `roles["a"]: is so`),
+		diag.NewErrorDiagnostic("Wrong", "all of it"),
+		diag.NewWarningDiagnostic("Strange", "all of it"),
+	}
+	if !diags.Equal(want) {
+		t.Errorf("got %v, want %v", diags, want)
+	}
+}
+
+func TestAddError(t *testing.T) {
+	for name, test := range map[string]struct {
+		err             error
+		summary, detail string
+	}{
+		"locked":   {fmt.Errorf("apply: %w", &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: "eve@host"}}), "Locked by another run", "locked by eve@host"},
+		"corrupt":  {&engine.CorruptError{Where: "/state/a.json", Err: errors.New("no JSON")}, "Corrupt document", "/state/a.json"},
+		"exists":   {&reconcile.ExistsError{Cluster: "lab", Group: "a"}, "Group exists already", "lab/a"},
+		"member":   {&reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: "exit code 3", Log: []string{"last words"}}, "Member failed", "last words"},
+		"conflict": {fmt.Errorf("put: %w", engine.ErrConflict), "Unable to do it", "Plan and apply again"},
+		"timeout":  {fmt.Errorf("wait: %w", context.DeadlineExceeded), "Unable to do it", "timeouts"},
+		"other":    {errors.New("disk full"), "Unable to do it", "disk full"},
+	} {
+		var diags diag.Diagnostics
+		addError(&diags, "Unable to do it", test.err)
+		if len(diags) != 1 || diags[0].Summary() != test.summary || !strings.Contains(diags[0].Detail(), test.detail) {
+			t.Errorf("%s: got %v", name, diags)
+		}
+	}
+}

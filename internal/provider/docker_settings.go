@@ -1,0 +1,192 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+type dockerModel struct {
+	SSH             *sshModel                `tfsdk:"ssh"`
+	TLS             *tlsModel                `tfsdk:"tls"`
+	Registries      map[string]registryModel `tfsdk:"registries"`
+	ControllerImage *string                  `tfsdk:"controller_image"`
+}
+
+type sshModel struct {
+	User            *string  `tfsdk:"user"`
+	PrivateKey      *string  `tfsdk:"private_key"`
+	PrivateKeyPath  *string  `tfsdk:"private_key_path"`
+	Passphrase      *string  `tfsdk:"passphrase"`
+	UseAgent        *bool    `tfsdk:"use_agent"`
+	KnownHostsPaths []string `tfsdk:"known_hosts_paths"`
+	KnownHosts      *string  `tfsdk:"known_hosts"`
+	JumpHost        *string  `tfsdk:"jump_host"`
+}
+
+type tlsModel struct {
+	CA       *string `tfsdk:"ca"`
+	Cert     *string `tfsdk:"cert"`
+	Key      *string `tfsdk:"key"`
+	CertPath *string `tfsdk:"cert_path"`
+}
+
+type registryModel struct {
+	Username *string `tfsdk:"username"`
+	Password *string `tfsdk:"password"`
+	Token    *string `tfsdk:"token"`
+}
+
+// expand returns the settings as they are configured; what is left out is zero.
+func (m *dockerModel) expand() engine.DockerSettings {
+	if m == nil {
+		return engine.DockerSettings{}
+	}
+	ssh, tls := value(m.SSH), value(m.TLS)
+	return engine.DockerSettings{
+		SSH: engine.SSHCredentials{
+			User:           value(ssh.User),
+			PrivateKey:     engine.Secret(value(ssh.PrivateKey)),
+			PrivateKeyPath: value(ssh.PrivateKeyPath),
+			Passphrase:     engine.Secret(value(ssh.Passphrase)),
+			Agent:          value(ssh.UseAgent),
+			KnownHosts:     ssh.KnownHostsPaths,
+			KnownHostsText: value(ssh.KnownHosts),
+			JumpHost:       value(ssh.JumpHost),
+		},
+		TLS: engine.TLSCredentials{CA: value(tls.CA), Cert: value(tls.Cert), Key: engine.Secret(value(tls.Key)), CertPath: value(tls.CertPath)},
+		Registries: convertMap(m.Registries, func(r registryModel) engine.RegistryCredentials {
+			return engine.RegistryCredentials{Username: value(r.Username), Password: engine.Secret(value(r.Password)), Token: engine.Secret(value(r.Token))}
+		}),
+		ControllerImage: value(m.ControllerImage),
+	}
+}
+
+// beside is the path of an attribute of the same object.
+func beside(name string) path.Expression { return path.MatchRelative().AtParent().AtName(name) }
+
+// dockerAttribute is how Docker Engines are reached, and what they need to run members.
+func dockerAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "How clusters of the engine `swarm` are reached, and what they need to run members. Where a cluster's managers are is said by the cluster; here are the credentials, which enter no state. " +
+			"What is left out is taken from where the `docker` command finds it: `DOCKER_HOST`, `DOCKER_CERT_PATH`, `DOCKER_CONTEXT` and `DOCKER_CONFIG`, and the present context.",
+		Optional: true,
+		Attributes: map[string]schema.Attribute{
+			"ssh": sshAttribute(),
+			"tls": tlsAttribute(),
+			"registries": schema.MapNestedAttribute{
+				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts that pull. Defaults to those in Docker's `config.json`.",
+				Optional:            true,
+				Validators:          []validator.Map{mapvalidator.NoNullValues()},
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"username": schema.StringAttribute{
+						MarkdownDescription: "Name of the user; it takes a `password`.",
+						Optional:            true,
+						Validators:          []validator.String{stringvalidator.AlsoRequires(beside("password"))},
+					},
+					"password": schema.StringAttribute{
+						MarkdownDescription: "Password, or access token in its place; it takes a `username`.",
+						Optional:            true,
+						Sensitive:           true,
+						Validators:          []validator.String{stringvalidator.AlsoRequires(beside("username")), stringvalidator.ExactlyOneOf(beside("token"))},
+					},
+					"token": schema.StringAttribute{
+						MarkdownDescription: "Identity token, in the place of user and password.",
+						Optional:            true,
+						Sensitive:           true,
+					},
+				}},
+			},
+			"controller_image": schema.StringAttribute{
+				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is this version of the provider, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+		},
+	}
+}
+
+func sshAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host. The keys of hosts are verified, always. `~/.ssh/config` is not read.",
+		Optional:            true,
+		Attributes: map[string]schema.Attribute{
+			"user": schema.StringAttribute{
+				MarkdownDescription: "User where the address names none. Defaults to the user that runs Terraform.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"private_key": schema.StringAttribute{
+				MarkdownDescription: "Private key, as PEM text. Where no key is given, those of the agent (`SSH_AUTH_SOCK`) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
+				Optional:            true,
+				Sensitive:           true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(beside("private_key_path"))},
+			},
+			"private_key_path": schema.StringAttribute{
+				MarkdownDescription: "File of a private key, in the place of `private_key`; `~/` is the home directory.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"passphrase": schema.StringAttribute{
+				MarkdownDescription: "Passphrase of the key, where it is encrypted.",
+				Optional:            true,
+				Sensitive:           true,
+			},
+			"use_agent": schema.BoolAttribute{
+				MarkdownDescription: "Whether the keys of the agent are offered beside the one that is given; then there has to be an agent. Defaults to `false`: an agent is asked where no key is given.",
+				Optional:            true,
+			},
+			"known_hosts_paths": schema.ListAttribute{
+				MarkdownDescription: "Files with the keys of hosts. Defaults to `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`, unless `known_hosts` is given.",
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.NoNullValues()},
+			},
+			"known_hosts": schema.StringAttribute{
+				MarkdownDescription: "Keys of hosts, as the lines of such a file.",
+				Optional:            true,
+			},
+			"jump_host": schema.StringAttribute{
+				MarkdownDescription: "Host through which all others are reached, as `[user@]host[:port]`. Defaults to none.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+		},
+	}
+}
+
+func tlsAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "How to authenticate to hosts with a `tcp://` address, and they to the provider. Such a connection is always encrypted and verified.",
+		Optional:            true,
+		Attributes: map[string]schema.Attribute{
+			"ca": schema.StringAttribute{
+				MarkdownDescription: "Certificates of who may have signed the hosts', as PEM text. Defaults to those that the system trusts.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.ConflictsWith(beside("cert_path"))},
+			},
+			"cert": schema.StringAttribute{
+				MarkdownDescription: "The provider's own certificate, as PEM text; it takes a `key`.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.ConflictsWith(beside("cert_path")), stringvalidator.AlsoRequires(beside("key"))},
+			},
+			"key": schema.StringAttribute{
+				MarkdownDescription: "Key of that certificate, as PEM text; it takes a `cert`.",
+				Optional:            true,
+				Sensitive:           true,
+				Validators:          []validator.String{stringvalidator.ConflictsWith(beside("cert_path")), stringvalidator.AlsoRequires(beside("cert"))},
+			},
+			"cert_path": schema.StringAttribute{
+				MarkdownDescription: "Folder with `ca.pem`, `cert.pem` and `key.pem`, in the place of the texts; `~/` is the home directory. Defaults to the environment variable `DOCKER_CERT_PATH`.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+		},
+	}
+}

@@ -1,0 +1,121 @@
+package provider
+
+import (
+	"maps"
+	"reflect"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// What somebody else changed of a member shows where it is declared, and nowhere else.
+func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
+	type at struct{ group, role templateModel }
+	declared := func() (group, role domain.Template) {
+		group = domain.Template{
+			Image: "trainer:1", Command: []string{"/bin/true"}, Env: map[string]string{"SHARED": "1", "BOTH": "1"},
+			Container: &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "1"}}, ShmSizeMiB: 64},
+		}
+		return group, domain.Template{Env: map[string]string{"OWN": "1", "BOTH": "2"}}
+	}
+	for name, test := range map[string]struct {
+		live func(s *domain.MemberSpec)
+		show func(m at) any
+		want any
+	}{
+		"image of the group": {func(s *domain.MemberSpec) { s.Image = "other:2" }, func(m at) any { return value(m.group.Image) }, "other:2"},
+		"variable of the group": {func(s *domain.MemberSpec) { s.Env["SHARED"] = "9" },
+			func(m at) any { return m.group.Env }, map[string]string{"SHARED": "9", "BOTH": "1"}},
+		"variable of the role": {func(s *domain.MemberSpec) { s.Env["OWN"] = "9" },
+			func(m at) any { return m.role.Env }, map[string]string{"OWN": "9", "BOTH": "2"}},
+		"variable of both": {func(s *domain.MemberSpec) { s.Env["BOTH"] = "9" },
+			func(m at) any { return m.role.Env }, map[string]string{"OWN": "1", "BOTH": "9"}},
+		"variable that nobody declares": {func(s *domain.MemberSpec) { s.Env["NEW"] = "9" },
+			func(m at) any { return m.role.Env }, map[string]string{"OWN": "1", "BOTH": "2", "NEW": "9"}},
+		"variable taken away": {func(s *domain.MemberSpec) { delete(s.Env, "OWN") }, func(m at) any { return m.role.Env }, map[string]string{"BOTH": "2"}},
+		"version of a secret": {func(s *domain.MemberSpec) {
+			s.Container.Secrets = map[string]domain.SecretFile{"token": {Version: "2"}}
+		},
+			func(m at) any { return m.group.Container.Secrets["token"].Version }, "2"},
+		"shared memory": {func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 1 }, func(m at) any { return value(m.group.Container.ShmSizeMiB) }, int64(1)},
+	} {
+		group := observedGroup(t, false)
+		document := group.Document
+		role := document.Spec.Roles["worker"]
+		document.Spec.Template, role.Template = declared()
+		document.Spec.Roles = map[string]domain.Role{"worker": role}
+		group.Decision = reconcile.Current(engine.Traits{}, map[string]domain.Host{"local": {Address: "10.0.0.1"}}, document)
+		live, err := group.Layout.Spec(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live.Env = maps.Clone(live.Env)
+		test.live(&live)
+		for i := range group.Observed {
+			group.Observed[i].Hash = group.Layout.Hash(i)
+		}
+		empty := groupModel{Triggers: types.MapNull(types.StringType)}
+		before := flattenGroup(group, empty)
+		group.Observed[1].Live = &live
+		after := flattenGroup(group, before)
+		if got := test.show(at{after.templateModel, after.Roles["worker"].templateModel}); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+		if changed := !reflect.DeepEqual(before.templateModel, after.templateModel) != !reflect.DeepEqual(before.Roles, after.Roles); !changed {
+			t.Errorf("%s: it has to show at the group or at the role", name)
+		}
+	}
+}
+
+// Values of secrets are in no plan and no state, and a plan without change has none for them.
+func TestSecretValuesAreInNoPlan(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	config := tf.group("g", role{replicas: 1, port: 10000})
+	container := func(v any) tftypes.Value {
+		typ, ok := config["container"].Type().(tftypes.Object)
+		if !ok {
+			t.Fatal("the container is no object")
+		}
+		attributes := map[string]tftypes.Value{}
+		for name, attribute := range typ.AttributeTypes {
+			attributes[name] = tftypes.NewValue(attribute, nil)
+		}
+		secrets, ok := typ.AttributeTypes["secrets"].(tftypes.Map)
+		if !ok {
+			t.Fatal("the secrets are no map")
+		}
+		secret := tftypes.NewValue(secrets.ElementType, map[string]tftypes.Value{
+			"value": tftypes.NewValue(tftypes.String, v), "version": text("1"), "target": tftypes.NewValue(tftypes.String, nil), "mode": text("0440"),
+		})
+		attributes["secrets"] = tftypes.NewValue(secrets, map[string]tftypes.Value{"token": secret})
+		return tftypes.NewValue(typ, attributes)
+	}
+	for name, v := range map[string]any{"known": "hunter2", "not known yet": tftypes.UnknownValue} {
+		config["container"] = container(v)
+		planned, diagnostics := tf.plan("trainyard_group", config, nil)
+		fatalOn(t, nil, diagnostics)
+		if want := container(nil); !planned["container"].Equal(want) {
+			t.Errorf("%s: planned %s, want %s", name, planned["container"], want)
+		}
+		if !planned["members"].IsFullyKnown() {
+			t.Errorf("%s: the value of a secret decides nothing about members, and these are planned: %s", name, planned["members"])
+		}
+	}
+	config["container"] = container("")
+	resp, err := tf.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+		TypeName: "trainyard_group", Config: tf.object("trainyard_group", config),
+		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(resp.Diagnostics) != 1 {
+		t.Errorf("an empty secret: got %v, want one error", resp.Diagnostics)
+	}
+}

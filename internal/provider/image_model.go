@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"io"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
+)
+
+const (
+	// defaultImageTimeout bounds each operation on an image.
+	defaultImageTimeout = 30 * time.Minute
+	// defaultDockerfile is where a Dockerfile is in its folder.
+	defaultDockerfile = "Dockerfile"
+)
+
+// imageModel is trainyard_image.
+type imageModel struct {
+	ID         types.String     `tfsdk:"id"`
+	Cluster    clusterReference `tfsdk:"cluster"`
+	Name       types.String     `tfsdk:"name"`
+	Archive    types.String     `tfsdk:"archive"`
+	Build      *buildModel      `tfsdk:"build"`
+	ImageID    types.String     `tfsdk:"image_id"`
+	SourceHash types.String     `tfsdk:"source_hash"`
+	Hosts      types.Map        `tfsdk:"hosts"`
+	Timeouts   timeouts.Value   `tfsdk:"timeouts"`
+}
+
+type buildModel struct {
+	Context    string            `tfsdk:"context"`
+	Dockerfile *string           `tfsdk:"dockerfile"`
+	Target     *string           `tfsdk:"target"`
+	Args       map[string]string `tfsdk:"args"`
+}
+
+// imageIdentity tells an image from all others.
+type imageIdentity struct {
+	Cluster types.String `tfsdk:"cluster"`
+	Name    types.String `tfsdk:"name"`
+}
+
+func (m imageModel) identity() imageIdentity { return imageIdentity{m.Cluster.Name, m.Name} }
+
+// imageResourceID is the ID of an image in Terraform.
+func imageResourceID(cluster, name string) string { return cluster + "/" + name }
+
+// imageSource is what an image is made from, as it is on this machine.
+type imageSource struct {
+	// at is the attribute that says so; empty where the image is pulled.
+	at path.Path
+	// hash is its digest, and id that of the image, where it is known.
+	hash, id types.String
+	archive  func() (io.ReadCloser, error)
+	build    *engine.ImageBuild
+}
+
+// source looks at what the image is made from. The error is about the attribute that is returned with it.
+func (m imageModel) source() (imageSource, error) {
+	switch {
+	case !m.Archive.IsNull():
+		source := imageSource{at: path.Root("archive")}
+		archive, err := imagesource.OpenArchive(m.Archive.ValueString(), m.Name.ValueString())
+		source.hash, source.id, source.archive = types.StringValue(archive.Digest), types.StringValue(archive.ID), archive.Untagged
+		return source, err
+	case m.Build != nil:
+		source := imageSource{at: path.Root("build"), id: types.StringUnknown()}
+		build := m.Build.expand()
+		digest, err := build.Digest()
+		source.hash = types.StringValue(digest)
+		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: build.Dockerfile, Target: build.Target, Args: build.Args, Source: digest}
+		return source, err
+	}
+	return imageSource{hash: types.StringNull(), id: types.StringUnknown()}, nil
+}
+
+func (b buildModel) expand() imagesource.Build {
+	build := imagesource.Build{Context: b.Context, Dockerfile: defaultDockerfile, Target: value(b.Target), Args: b.Args}
+	if b.Dockerfile != nil {
+		build.Dockerfile = *b.Dockerfile
+	}
+	return build
+}
+
+// imageHosts returns what hosts have under the name of an image: where it is the image itself, its image_id, which tells for hosts of
+// several platforms, too.
+func imageHosts(found map[string]engine.Image, id string) types.Map {
+	return stringMap(convertMap(found, func(image engine.Image) string {
+		if image.Is(id) {
+			return id
+		}
+		return image.ID
+	}))
+}
+
+// textsIn returns the elements of a map of strings; none where it is null or unknown.
+func textsIn(m types.Map) map[string]string {
+	elements := map[string]string{}
+	for key, element := range m.Elements() {
+		if text, ok := element.(types.String); ok {
+			elements[key] = text.ValueString()
+		}
+	}
+	return elements
+}

@@ -1,0 +1,481 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// imageEngine is an engine whose hosts keep images.
+type imageEngine struct {
+	*stubEngine
+	// found is what the hosts have under the name, and findErr why that can't be told.
+	found   map[string]engine.Image
+	findErr error
+	// provided are the images that were to be brought, and provide brings them; without it, all hosts of the cluster have them then.
+	provided []engine.ImageSpec
+	provide  func(engine.ImageSpec) error
+	left     map[string]string
+}
+
+// imageEngineOf is the engine of a cluster of these hosts.
+func imageEngineOf(hosts ...string) *imageEngine {
+	lab := labOf(hosts...)
+	lab.Engine = "swarm"
+	return &imageEngine{stubEngine: &stubEngine{cluster: lab}}
+}
+
+func (e *imageEngine) Snapshot() engine.Engine { return e }
+
+func (e *imageEngine) FindImage(context.Context, string) (map[string]engine.Image, error) {
+	return maps.Clone(e.found), e.findErr
+}
+
+func (e *imageEngine) ProvideImage(_ context.Context, spec engine.ImageSpec) (map[string]engine.Image, error) {
+	e.provided = append(e.provided, spec)
+	if e.provide != nil {
+		return nil, e.provide(spec)
+	}
+	e.found = map[string]engine.Image{}
+	for host := range e.cluster.Hosts {
+		e.found[host] = engine.Image{ID: builtID}
+		if spec.ID != "" {
+			e.found[host] = engine.Image{ID: spec.ID}
+		}
+	}
+	return maps.Clone(e.found), nil
+}
+
+func (e *imageEngine) RemoveImage(context.Context, string, string) (map[string]string, error) {
+	return e.left, nil
+}
+
+// builtID is the ID of all that this engine builds or pulls.
+const builtID = "sha256:built"
+
+// imageLab is a run of Terraform with the image trainer:1 of the cluster lab.
+type imageLab struct {
+	terraform
+	engine *imageEngine
+}
+
+func newImageLab(t *testing.T, hosts ...string) imageLab {
+	t.Helper()
+	e := imageEngineOf(hosts...)
+	return imageLab{terraformOn(t, engine.Registry{"swarm": func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }}), e}
+}
+
+const theImage = "trainyard_image"
+
+// image returns the configuration of the image.
+func (l imageLab) image(set map[string]tftypes.Value) map[string]tftypes.Value {
+	l.t.Helper()
+	reference := map[string]tftypes.Value{"name": text("lab"), "engine": text("swarm"), "endpoint": tftypes.NewValue(tftypes.String, nil)}
+	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
+	config := l.config(theImage, map[string]tftypes.Value{"name": text("trainer:1"), "cluster": tftypes.NewValue(typ, reference)})
+	maps.Copy(config, set)
+	return config
+}
+
+// archive is an image that is loaded from an archive.
+func (l imageLab) archive(file string) map[string]tftypes.Value {
+	l.t.Helper()
+	return l.image(map[string]tftypes.Value{"archive": text(file)})
+}
+
+// build is an image that is built from a folder.
+func (l imageLab) build(folder string) map[string]tftypes.Value {
+	l.t.Helper()
+	return l.image(map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder})})
+}
+
+func (l imageLab) buildValue(m buildModel) tftypes.Value {
+	l.t.Helper()
+	typ, ok := imageSchema(l.t.Context(), nil).Attributes["build"].GetType().(types.ObjectType)
+	if !ok {
+		l.t.Fatal("build is no object")
+	}
+	v, diags := types.ObjectValueFrom(l.t.Context(), typ.AttrTypes, m)
+	if diags.HasError() {
+		l.t.Fatal(diags)
+	}
+	return raw(l.t, v)
+}
+
+// model returns an image as its resource sees it.
+func (l imageLab) model(attributes map[string]tftypes.Value) (m imageModel) {
+	l.t.Helper()
+	s := imageSchema(l.t.Context(), []string{"swarm"})
+	state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(l.t.Context()), attributes)}
+	if diags := state.Get(l.t.Context(), &m); diags.HasError() {
+		l.t.Fatal(diags)
+	}
+	return m
+}
+
+// applied plans an image and applies it.
+func (l imageLab) applied(config, prior map[string]tftypes.Value) map[string]tftypes.Value {
+	l.t.Helper()
+	planned, diagnostics := l.plan(theImage, config, prior)
+	fatalOn(l.t, nil, diagnostics)
+	state, diagnostics := l.apply(theImage, config, prior, planned)
+	fatalOn(l.t, nil, diagnostics)
+	return state
+}
+
+// refreshed reads a state again.
+func (l imageLab) refreshed(state map[string]tftypes.Value) map[string]tftypes.Value {
+	l.t.Helper()
+	found, diagnostics := l.read(theImage, state)
+	fatalOn(l.t, nil, diagnostics)
+	return found
+}
+
+// archiveFile writes a docker-archive of some image, and returns its path and the image's ID.
+func archiveFile(t *testing.T, file string) (path, id string) {
+	t.Helper()
+	img, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file == "" {
+		file = filepath.Join(t.TempDir(), "trainer.tar")
+	}
+	tag, err := name.NewTag("whatever:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tarball.WriteToFile(file, tag, img); err != nil {
+		t.Fatal(err)
+	}
+	hash, err := img.ConfigName()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, hash.String()
+}
+
+// buildFolder returns a folder to build an image from.
+func buildFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	writeFile(t, filepath.Join(folder, "Dockerfile"), "FROM scratch\n")
+	return folder
+}
+
+func writeFile(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onBoth is what two hosts have.
+func onBoth(id string) types.Map { return stringMap(map[string]string{"gpu1": id, "gpu2": id}) }
+
+var unknownHosts = types.MapUnknown(types.StringType)
+
+func TestPlanOfNewImage(t *testing.T) {
+	file, id := archiveFile(t, "")
+	l := newImageLab(t, "gpu1", "gpu2")
+	for kind, test := range map[string]struct {
+		config map[string]tftypes.Value
+		id     types.String
+		hashed bool
+	}{
+		"an archive": {l.archive(file), types.StringValue(id), true},
+		"a build":    {l.build(buildFolder(t)), types.StringUnknown(), true},
+		"a pull":     {l.image(nil), types.StringUnknown(), false},
+	} {
+		planned, diagnostics := l.plan(theImage, test.config, nil)
+		fatalOn(t, nil, diagnostics)
+		got := l.model(planned)
+		if got.ID.ValueString() != "lab/trainer:1" || !got.ImageID.Equal(test.id) || !got.Hosts.IsUnknown() {
+			t.Errorf("%s: planned %s, %s on %s", kind, got.ID, got.ImageID, got.Hosts)
+		}
+		if hashed := strings.HasPrefix(got.SourceHash.ValueString(), "sha256:"); hashed != test.hashed || got.SourceHash.IsUnknown() {
+			t.Errorf("%s: the hash of its source is planned as %s", kind, got.SourceHash)
+		}
+	}
+	if len(l.engine.calls) > 0 {
+		t.Errorf("the plan of a new image calls %q", l.engine.calls)
+	}
+	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
+	planned, diagnostics := l.plan(theImage, l.image(map[string]tftypes.Value{"archive": unknown}), nil)
+	fatalOn(t, nil, diagnostics)
+	for _, attribute := range []string{"id", "image_id", "source_hash", "hosts"} {
+		if planned[attribute].IsKnown() {
+			t.Errorf("%s of an archive that is not known is planned as %s", attribute, planned[attribute])
+		}
+	}
+}
+
+func TestImagesThatCantBePlanned(t *testing.T) {
+	file, _ := archiveFile(t, "")
+	folder := buildFolder(t)
+	text := func(name, s string) map[string]tftypes.Value {
+		return map[string]tftypes.Value{name: tftypes.NewValue(tftypes.String, s)}
+	}
+	l := newImageLab(t, "gpu1")
+	with := func(set map[string]tftypes.Value, name string) map[string]tftypes.Value {
+		set["name"] = tftypes.NewValue(tftypes.String, name)
+		return set
+	}
+	digest := "trainer@sha256:" + strings.Repeat("a", 64)
+	for what, test := range map[string]struct {
+		set  map[string]tftypes.Value
+		says string
+	}{
+		"no archive":               {text("archive", "/nowhere/trainer.tar"), "no such file"},
+		"no docker-archive":        {text("archive", filepath.Join(folder, "Dockerfile")), "is no docker-archive"},
+		"no folder":                {map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: "/nowhere"})}, "no such file"},
+		"no Dockerfile":            {map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder, Dockerfile: new("other")})}, "no such file"},
+		"an archive and a build":   {map[string]tftypes.Value{"archive": text("a", file)["a"], "build": l.buildValue(buildModel{Context: folder})}, "cannot be specified when"},
+		"an archive with a digest": {with(text("archive", file), digest), "leave archive out to have it pulled"},
+		"a build with a digest":    {with(map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder})}, digest), "leave build out to have it pulled"},
+		"a name that is none":      {with(text("archive", file), "Trainer:1"), `"Trainer:1" is no name of an image`},
+		"an ID":                    {with(map[string]tftypes.Value{}, "sha256:"+strings.Repeat("a", 64)), "no name"},
+		"no name":                  {with(map[string]tftypes.Value{}, ""), "is no name of an image"},
+	} {
+		config := l.image(test.set)
+		resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, config)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		diagnostics := resp.Diagnostics
+		if len(diagnostics) == 0 {
+			_, diagnostics = l.plan(theImage, config, nil)
+		}
+		if len(diagnostics) == 0 || !strings.Contains(diagnostics[0].Detail, test.says) {
+			t.Errorf("%s: got %v, want %q", what, details(diagnostics), test.says)
+		}
+	}
+	// A pull may name the digest.
+	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, l.image(text("name", digest)))})
+	fatalOn(t, err, resp.Diagnostics)
+
+	tf := newTerraform(t, &stubEngine{cluster: labOf("gpu1")})
+	_, diagnostics := tf.plan(theImage, l.archive(file), nil)
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `the engine "process" runs no images`) || diagnostics[0].Attribute == nil {
+		t.Errorf("an engine without images: %v", details(diagnostics))
+	}
+}
+
+func details(diagnostics []*tfprotov6.Diagnostic) (all []string) {
+	for _, d := range diagnostics {
+		all = append(all, d.Summary+": "+d.Detail)
+	}
+	return all
+}
+
+// What the hosts have decides, with what the image is made from, what a plan shows.
+func TestPlanOfImage(t *testing.T) {
+	file, id := archiveFile(t, "")
+	other, otherID := archiveFile(t, "")
+	folder := buildFolder(t)
+	l := newImageLab(t, "gpu1", "gpu2")
+	for what, test := range map[string]struct {
+		config, changed map[string]tftypes.Value
+		found           map[string]string
+		id              types.String
+		hosts           types.Map
+	}{
+		"an archive, without change":  {config: l.archive(file), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(id), hosts: onBoth(id)},
+		"an archive that a host lost": {config: l.archive(file), found: map[string]string{"gpu1": id}, id: types.StringValue(id), hosts: unknownHosts},
+		"another image on a host":     {config: l.archive(file), found: map[string]string{"gpu1": id, "gpu2": "sha256:other"}, id: types.StringValue(id), hosts: unknownHosts},
+		"another archive":             {config: l.archive(file), changed: l.archive(other), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(otherID), hosts: unknownHosts},
+		"a build, without change":     {config: l.build(folder), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(builtID), hosts: onBoth(builtID)},
+		"a build that a host lost":    {config: l.build(folder), found: map[string]string{"gpu1": builtID}, id: types.StringValue(builtID), hosts: unknownHosts},
+		"a build that no host has":    {config: l.build(folder), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(), hosts: unknownHosts},
+		"a build with an argument":    {config: l.build(folder), changed: l.image(map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder, Args: map[string]string{"A": "1"}})}), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringUnknown(), hosts: unknownHosts},
+		"a pull, without change":      {config: l.image(nil), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(builtID), hosts: onBoth(builtID)},
+		"a pull that no host has":     {config: l.image(nil), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(), hosts: unknownHosts},
+		"an archive from now on":      {config: l.image(nil), changed: l.archive(file), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(id), hosts: unknownHosts},
+		"no archive any more":         {config: l.archive(file), changed: l.image(nil), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(id), hosts: onBoth(id)},
+	} {
+		state := l.applied(test.config, nil)
+		l.engine.found = map[string]engine.Image{}
+		for host, found := range test.found {
+			l.engine.found[host] = engine.Image{ID: found}
+		}
+		state = l.refreshed(state)
+		if got := l.model(state).Hosts; !got.Equal(stringMap(test.found)) {
+			t.Errorf("%s: the hosts are read as %s", what, got)
+		}
+		if test.changed == nil {
+			test.changed = test.config
+		}
+		planned, diagnostics := l.plan(theImage, test.changed, state)
+		fatalOn(t, nil, diagnostics)
+		got := l.model(planned)
+		if !got.ImageID.Equal(test.id) || !got.Hosts.Equal(test.hosts) {
+			t.Errorf("%s: planned %s on %s, want %s on %s", what, got.ImageID, got.Hosts, test.id, test.hosts)
+		}
+		if test.hosts.Equal(l.model(state).Hosts) && reflect.DeepEqual(test.config, test.changed) && !reflect.DeepEqual(l.model(state), got) {
+			t.Errorf("%s: the plan has a change, from %+v to %+v", what, l.model(state), got)
+		}
+	}
+}
+
+// A host that comes to the cluster, by the same plan, gets the image.
+func TestPlanOfImageForNewHost(t *testing.T) {
+	file, _ := archiveFile(t, "")
+	l := newImageLab(t, "gpu1")
+	state := l.applied(l.archive(file), nil)
+	cluster := l.swarm(nil)
+	_, diagnostics := l.plan("trainyard_cluster", cluster, nil)
+	fatalOn(t, nil, diagnostics)
+	planned, diagnostics := l.plan(theImage, l.archive(file), l.refreshed(state))
+	fatalOn(t, nil, diagnostics)
+	if got := l.model(planned); !got.Hosts.IsUnknown() || got.ImageID.IsUnknown() {
+		t.Errorf("planned %s on %s", got.ImageID, got.Hosts)
+	}
+}
+
+// On hosts of several platforms an image is what they all came from.
+func TestImageOfSeveralPlatforms(t *testing.T) {
+	const digest = "reg.example.com/trainer@sha256:all"
+	l := newImageLab(t, "gpu1", "gpu2")
+	both := map[string]engine.Image{"gpu1": {ID: "sha256:amd", Digests: []string{digest}}, "gpu2": {ID: "sha256:arm", Digests: []string{digest}}}
+	l.engine.found = both
+	state := l.refreshed(l.image(nil)) // as after an import
+	if got := l.model(state); got.ImageID.ValueString() != digest || !got.Hosts.Equal(onBoth(digest)) {
+		t.Errorf("read as %s on %s", got.ImageID, got.Hosts)
+	}
+	planned, diagnostics := l.plan(theImage, l.image(nil), state)
+	fatalOn(t, nil, diagnostics)
+	if got := l.model(planned); !got.Hosts.Equal(onBoth(digest)) {
+		t.Errorf("planned on %s", got.Hosts)
+	}
+	l.engine.found = map[string]engine.Image{"gpu1": both["gpu1"], "gpu2": {ID: "sha256:other"}}
+	planned, diagnostics = l.plan(theImage, l.image(nil), l.refreshed(state))
+	fatalOn(t, nil, diagnostics)
+	if got := l.model(planned); !got.Hosts.IsUnknown() || got.ImageID.ValueString() != digest {
+		t.Errorf("with another image on a host, planned %s on %s", got.ImageID, got.Hosts)
+	}
+}
+
+func TestReadOfImage(t *testing.T) {
+	file, id := archiveFile(t, "")
+	for what, test := range map[string]struct {
+		found map[string]engine.Image
+		err   error
+		gone  bool
+	}{
+		"gone everywhere":       {gone: true},
+		"gone with the cluster": {err: fmt.Errorf("cluster: %w", engine.ErrNotFound), gone: true},
+		"a host out of reach":   {err: fmt.Errorf("host gpu2 %w", engine.ErrUnreachable)},
+	} {
+		l := newImageLab(t, "gpu1", "gpu2")
+		state := l.applied(l.archive(file), nil)
+		l.engine.found, l.engine.findErr = test.found, test.err
+		found, diagnostics := l.read(theImage, state)
+		if (found == nil) != test.gone || (len(diagnostics) == 0) != test.gone {
+			t.Errorf("%s: read as %v (%v)", what, found, details(diagnostics))
+		}
+	}
+	l := newImageLab(t, "gpu1", "gpu2")
+	l.engine.found = map[string]engine.Image{"gpu1": {ID: id}, "gpu2": {ID: "sha256:other"}}
+	if _, diagnostics := l.read(theImage, l.image(nil)); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "host gpu2 has sha256:other") {
+		t.Errorf("an import of hosts that differ: %v", details(diagnostics))
+	}
+}
+
+// What is applied is what was planned.
+func TestImageThatChangedSinceThePlan(t *testing.T) {
+	file, _ := archiveFile(t, "")
+	folder := buildFolder(t)
+	l := newImageLab(t, "gpu1")
+	for what, test := range map[string]struct {
+		config map[string]tftypes.Value
+		change func()
+	}{
+		"archive": {l.archive(file), func() { archiveFile(t, file) }},
+		"build":   {l.build(folder), func() { writeFile(t, filepath.Join(folder, "train.py"), "pass\n") }},
+	} {
+		planned, diagnostics := l.plan(theImage, test.config, nil)
+		fatalOn(t, nil, diagnostics)
+		test.change()
+		state, diagnostics := l.apply(theImage, test.config, nil, planned)
+		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "has changed since it was planned") || state != nil || len(l.engine.provided) > 0 {
+			t.Errorf("%s: got %v (%v), %d provided", what, state, details(diagnostics), len(l.engine.provided))
+		}
+	}
+}
+
+// What an apply that failed has left on hosts is in the state, and what it has not is not.
+func TestImageThatFails(t *testing.T) {
+	file, id := archiveFile(t, "")
+	other, otherID := archiveFile(t, "")
+	failure := errors.New("disk full")
+	l := newImageLab(t, "gpu1", "gpu2")
+	for what, test := range map[string]struct {
+		config  map[string]tftypes.Value
+		failure error
+		found   map[string]engine.Image
+		want    map[string]string
+	}{
+		"nothing came":       {l.archive(file), failure, nil, nil},
+		"a host has it":      {l.archive(file), failure, map[string]engine.Image{"gpu1": {ID: id}, "gpu2": {ID: "sha256:other"}}, map[string]string{"gpu1": id}},
+		"the name is taken":  {l.archive(file), &engine.ImageTakenError{Name: "trainer:1"}, map[string]engine.Image{"gpu1": {ID: id}, "gpu2": {ID: "sha256:other"}}, nil},
+		"what others pulled": {l.image(nil), failure, map[string]engine.Image{"gpu1": {ID: "sha256:other"}}, nil},
+	} {
+		l.engine.provide = func(engine.ImageSpec) error { l.engine.found = test.found; return test.failure }
+		planned, diagnostics := l.plan(theImage, test.config, nil)
+		fatalOn(t, nil, diagnostics)
+		state, diagnostics := l.apply(theImage, test.config, nil, planned)
+		if len(diagnostics) != 1 || (state == nil) != (test.want == nil) {
+			t.Errorf("%s: got %v (%v)", what, state, details(diagnostics))
+		}
+		if state != nil && !l.model(state).Hosts.Equal(stringMap(test.want)) {
+			t.Errorf("%s: the state has %s", what, l.model(state).Hosts)
+		}
+	}
+
+	l.engine.provide = nil
+	state := l.applied(l.archive(file), nil)
+	l.engine.provide = func(engine.ImageSpec) error {
+		l.engine.found = map[string]engine.Image{"gpu1": {ID: otherID}, "gpu2": {ID: id}}
+		return failure
+	}
+	planned, diagnostics := l.plan(theImage, l.archive(other), state)
+	fatalOn(t, nil, diagnostics)
+	state, diagnostics = l.apply(theImage, l.archive(other), state, planned)
+	if got := l.model(state); len(diagnostics) != 1 || got.ImageID.ValueString() != id || !got.Hosts.Equal(stringMap(map[string]string{"gpu1": otherID, "gpu2": id})) {
+		t.Errorf("half an update: %s on %s (%v)", got.ImageID, got.Hosts, details(diagnostics))
+	}
+	l.engine.provide = nil
+	l.applied(l.archive(other), l.refreshed(state))
+	last := l.engine.provided[len(l.engine.provided)-1]
+	if want := map[string]string{"gpu1": otherID, "gpu2": id}; !reflect.DeepEqual(last.Replaces, want) || last.ID != otherID {
+		t.Errorf("the next apply replaces %v by %s", last.Replaces, last.ID)
+	}
+}
+
+func TestImageThatIsLeft(t *testing.T) {
+	file, _ := archiveFile(t, "")
+	l := newImageLab(t, "gpu1")
+	state := l.applied(l.archive(file), nil)
+	l.engine.left = map[string]string{"gpu1": "container 123 uses it"}
+	state, diagnostics := l.apply(theImage, nil, state, nil)
+	if state != nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, "Host gpu1 keeps \"trainer:1\": container 123 uses it.") {
+		t.Errorf("got %v (%v)", state, details(diagnostics))
+	}
+}

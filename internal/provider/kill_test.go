@@ -1,0 +1,147 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// killed is a workspace with a group of workers, of which the provider or Terraform is killed.
+type killed struct {
+	*acctest.Workspace
+	member string
+}
+
+func newKilled(t *testing.T) killed {
+	t.Helper()
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("acceptance tests run with TF_ACC=1, as by make testacc")
+	}
+	t.Parallel()
+	return killed{acctest.NewWorkspace(t, acctest.Build(t, acctest.Mortal)), acctest.Build(t, acctest.Member)}
+}
+
+// configure writes a configuration with a group of so many workers that take these steps.
+func (k killed) configure(workers int, steps ...string) {
+	k.Helper()
+	command := fmt.Sprintf("%q", append([]string{k.member}, steps...))
+	k.Write("main.tf", fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "job"
+  command = %s
+  roles   = { worker = { replicas = %d, port = 9000 } }
+}
+`, strings.ReplaceAll(command, `" "`, `", "`), workers))
+}
+
+// expect fails unless the group is as configured: a plan finds nothing to do, and every member runs once.
+func (k killed) expect(workers int, when string) {
+	k.Helper()
+	k.ExpectNoChange(when)
+	acctest.Eventually(k, fmt.Sprintf("%d members %s", workers, when), func() bool {
+		return acctest.Alive(k, k.StateDir, k.member) == workers
+	})
+}
+
+// tooManyCalls bounds the number of engine calls after which the provider is killed.
+const tooManyCalls = 200
+
+// TestProviderKilledAtEachCall kills the provider after each engine call of an apply, and shows that the next
+// apply gets there, with no member missing, twice or left over.
+func TestProviderKilledAtEachCall(t *testing.T) {
+	t.Run("create", func(t *testing.T) {
+		k := newKilled(t)
+		k.configure(3, "wait")
+		k.dieAtEachCall(3, func() {}, "apply", "-auto-approve")
+	})
+	t.Run("grow and change", func(t *testing.T) {
+		k := newKilled(t)
+		k.dieAtEachCall(3, func() {
+			k.configure(2, "wait")
+			k.Must("apply", "-auto-approve")
+			k.configure(3, "print:changed", "wait")
+		}, "apply", "-auto-approve")
+	})
+	t.Run("destroy", func(t *testing.T) {
+		k := newKilled(t)
+		k.configure(3, "wait")
+		k.dieAtEachCall(3, func() { k.Must("apply", "-auto-approve") }, "destroy", "-auto-approve")
+	})
+}
+
+// dieAtEachCall prepares, and runs Terraform with a provider that dies after each call in turn, and then with one that does not.
+func (k killed) dieAtEachCall(workers int, prepare func(), args ...string) {
+	k.Helper()
+	for last := 1; last < tooManyCalls; last++ {
+		prepare()
+		survived := k.DieAfter(last, args...)
+		calls := k.Calls()
+		when := fmt.Sprintf("after a death at call %d (%s)", last, calls[len(calls)-1])
+		if args[0] == "apply" {
+			k.Must("apply", "-auto-approve")
+			k.expect(workers, when)
+		}
+		k.Must("destroy", "-auto-approve")
+		k.ExpectNobody(when)
+		if survived {
+			k.Logf("%s: killed after each of %d calls, 0 orphans; the calls without a death: %s", args[0], last-1, strings.Join(slices.Compact(calls), " "))
+			return
+		}
+	}
+	k.Fatalf("terraform %s takes more than %d engine calls", args[0], tooManyCalls)
+}
+
+// TestTerraformKilled kills Terraform itself at moments all over an apply, and its provider goes with it.
+func TestTerraformKilled(t *testing.T) {
+	k := newKilled(t)
+	k.configure(3, "wait")
+	start := time.Now()
+	k.Must("apply", "-auto-approve")
+	duration := time.Since(start)
+	k.Must("destroy", "-auto-approve")
+
+	const moments = 12
+	for i := range moments {
+		ctx, cancel := context.WithCancel(t.Context())
+		command := k.Command(ctx, nil, "apply", "-auto-approve")
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		after := duration * time.Duration(i+1) / (moments + 1)
+		timer := time.AfterFunc(after, cancel) // which kills it
+		err := command.Wait()
+		timer.Stop()
+		cancel()
+		when := fmt.Sprintf("after Terraform was killed %s into an apply of %s", after.Round(time.Millisecond), duration.Round(time.Millisecond))
+		// One that ended just as it was to be killed has the error of the context.
+		if err != nil && !errors.Is(err, context.Canceled) && !acctest.Interrupted(err, syscall.SIGKILL) {
+			t.Errorf("%s: %v", when, err)
+		}
+		if output, err := k.Run("apply", "-auto-approve"); err != nil && strings.Contains(output, "locked by") {
+			// Its provider was about to end, and held the lock for a moment.
+			k.Must("apply", "-auto-approve")
+		} else if err != nil {
+			t.Fatalf("%s: %v\n%s", when, err, output)
+		}
+		k.expect(3, when)
+		k.Must("destroy", "-auto-approve")
+		k.ExpectNobody(when)
+	}
+}

@@ -1,0 +1,396 @@
+package provider
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestPlanOfNewGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		cluster                            *domain.Cluster
+		role                               role
+		members, placements, spec, refused bool
+	}{
+		"one host and a port: all is known":          {cluster: labOf("local"), role: role{replicas: 2, port: 9000}, members: true, placements: true, spec: true},
+		"free ports are chosen during the apply":     {cluster: labOf("local"), role: role{replicas: 2}, placements: true},
+		"hosts are chosen during the apply":          {cluster: labOf("a", "b"), role: role{replicas: 2, port: 9000}},
+		"without a cluster nothing is known":         {role: role{replicas: 2, port: 9000}},
+		"more than a host has is refused":            {cluster: labOf("local"), role: role{replicas: 1, port: 9000, cpus: 5}, refused: true},
+		"more than all hosts have is refused":        {cluster: labOf("a", "b"), role: role{replicas: 9, port: 9000, cpus: 1}, refused: true},
+		"a port of somebody else's is refused":       {cluster: labOf("local"), role: role{replicas: 2, port: 7999}, refused: true},
+		"capacity of another group counts as in use": {cluster: labOf("local"), role: role{replicas: 1, port: 9000, cpus: 3.5}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := observedGroup(t, false).Document
+			worker := other.Spec.Roles["worker"]
+			worker.Resources.CPUs = 0.5
+			other.Spec.Roles["worker"] = worker
+			other.Assignments = map[string]domain.Assignment{"g-worker-0": {Host: "local", Port: 7000}, "g-worker-1": {Host: "local", Port: 7001}}
+			stub := &stubEngine{cluster: test.cluster, busy: map[string][]int{"127.0.0.1": {7000, 7001, 8000}}, groups: map[string]domain.GroupDocument{"g": other}}
+			tf := newTerraform(t, stub)
+			planned, diagnostics := tf.plan("trainyard_group", tf.group("new", test.role), nil)
+			if test.refused {
+				if len(diagnostics) == 0 {
+					t.Error("it was not refused")
+				}
+				return
+			}
+			fatalOn(t, nil, diagnostics)
+			for attribute, known := range map[string]bool{"members": test.members, "placements": test.placements, "cluster_spec": test.spec} {
+				if planned[attribute].IsKnown() != known {
+					t.Errorf("%s: got %s, want it to be known: %t", attribute, planned[attribute], known)
+				}
+			}
+			if test.members {
+				if got := textsOf(t, planned["members"]); got["new-worker-1"] != "127.0.0.1:9001" || len(got) != 2 {
+					t.Errorf("members: got %v", got)
+				}
+			}
+		})
+	}
+}
+
+// A cluster and its groups are planned in one run, and none of them is there yet.
+func TestPlanLooksAtWhatIsPlanned(t *testing.T) {
+	stub := &stubEngine{}
+	tf := newTerraform(t, stub)
+	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab")}), nil)
+	fatalOn(t, nil, diagnostics)
+	if !planned["hosts"].IsFullyKnown() || planned["id"].IsKnown() {
+		t.Errorf("got hosts %s and id %s, want the hosts known, and the id only after the apply", planned["hosts"], planned["id"])
+	}
+	first, diagnostics := tf.plan("trainyard_group", tf.group("first", role{replicas: 2, port: 9000, cpus: 1.5}), nil)
+	fatalOn(t, nil, diagnostics)
+	if !first["members"].IsFullyKnown() {
+		t.Errorf("members of the first group are not known: %s", first["members"])
+	}
+	for name, test := range map[string]struct {
+		role role
+		want string
+	}{
+		"its ports are taken":    {role{replicas: 1, port: 9001}, `group "first"`},
+		"its capacity is in use": {role{replicas: 1, port: 9100, cpus: 2}, "1 of 4 CPUs free"},
+	} {
+		_, diagnostics := tf.plan("trainyard_group", tf.group("second", test.role), nil)
+		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, test.want) {
+			t.Errorf("%s: got %v, want an error that says %q", name, diagnostics, test.want)
+		}
+	}
+	_, diagnostics = tf.plan("trainyard_group", tf.group("second", role{replicas: 1, port: 9002, cpus: 1}), nil)
+	fatalOn(t, nil, diagnostics)
+}
+
+func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
+	stub := &stubEngine{cluster: labOf("local")}
+	tf := newTerraform(t, stub)
+	hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType().TerraformType(t.Context())
+	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{
+		"name": text("lab"), "hosts": tftypes.NewValue(hosts, tftypes.UnknownValue),
+	}), nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["hosts"].IsKnown() {
+		t.Errorf("got hosts %s", planned["hosts"])
+	}
+	// The stored cluster has room for 4 CPUs; what it will have is open.
+	group, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 9000, cpus: 64}), nil)
+	fatalOn(t, nil, diagnostics)
+	if group["members"].IsKnown() {
+		t.Errorf("got members %s", group["members"])
+	}
+}
+
+// A group that is replaced by one of another name leaves its ports to it.
+func TestPlanOfReplacementReusesPorts(t *testing.T) {
+	old := observedGroup(t, false)
+	stub := &stubEngine{
+		cluster: labOf("local"),
+		groups:  map[string]domain.GroupDocument{"g": old.Document},
+		busy:    map[string][]int{"127.0.0.1": {9000, 9001}},
+	}
+	tf := newTerraform(t, stub)
+	config := tf.group("other", role{replicas: 2, port: 9000})
+	if _, diagnostics := tf.plan("trainyard_group", config, nil); len(diagnostics) == 0 {
+		t.Fatal("the ports of a group that stays were not refused")
+	}
+	prior := maps.Clone(config)
+	prior["name"], prior["id"] = text("g"), text("lab/g")
+	_, diagnostics := tf.plan("trainyard_group", config, prior)
+	fatalOn(t, nil, diagnostics)
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if got := textsOf(t, planned["members"]); got["other-worker-0"] != "127.0.0.1:9000" {
+		t.Errorf("got members %v", got)
+	}
+}
+
+func TestPlanOfDestroyFreesPorts(t *testing.T) {
+	stub := &stubEngine{
+		cluster: labOf("local"),
+		groups:  map[string]domain.GroupDocument{"g": observedGroup(t, false).Document},
+		busy:    map[string][]int{"127.0.0.1": {9000, 9001}},
+	}
+	tf := newTerraform(t, stub)
+	prior := tf.group("g", role{replicas: 2, port: 9000})
+	_, diagnostics := tf.plan("trainyard_group", nil, prior)
+	fatalOn(t, nil, diagnostics)
+	_, diagnostics = tf.plan("trainyard_group", tf.group("other", role{replicas: 2, port: 9000}), nil)
+	fatalOn(t, nil, diagnostics)
+}
+
+// A tainted group is replaced by itself, also where members share no ports.
+func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{cluster: labOf("local"), groups: map[string]domain.GroupDocument{"g": observedGroup(t, false).Document}})
+	config := tf.group("g", role{replicas: 2, port: 9000})
+	_, diagnostics := tf.plan("trainyard_group", nil, config)
+	fatalOn(t, nil, diagnostics)
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if got := textsOf(t, planned["members"]); got["g-worker-0"] != "127.0.0.1:9000" {
+		t.Errorf("got members %v", got)
+	}
+}
+
+// readGroup reads a group from its state, and returns the new one.
+func (tf terraform) readGroup(state map[string]tftypes.Value) map[string]tftypes.Value {
+	tf.t.Helper()
+	found, diagnostics := tf.read("trainyard_group", state)
+	fatalOn(tf.t, nil, diagnostics)
+	return found
+}
+
+// storedWorkers returns an engine with a group "g" of n workers that are as desired.
+func storedWorkers(t *testing.T, n int) *stubEngine {
+	t.Helper()
+	stub := &stubEngine{cluster: labOf("local")}
+	port := 10000
+	spec := observedGroup(t, false).Document.Spec
+	spec.Template = domain.Template{}
+	spec.Roles = map[string]domain.Role{"worker": {Replicas: &n, Port: &port, Template: domain.Template{Command: []string{"/bin/true"}}}}
+	decision, problems := reconcile.Decide(reconcile.View{Inventory: inventoryOf(stub)}, spec)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	decision.Document.Revision = 1
+	for i, m := range decision.Members {
+		stub.observed = append(stub.observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
+	}
+	stub.groups = map[string]domain.GroupDocument{"g": decision.Document}
+	return stub
+}
+
+// A plan without change makes no difference, and asks the engine a number of times that does not depend on the number
+// of members. A member that is gone makes one.
+func TestPlanWithoutChange(t *testing.T) {
+	var calls [][]string
+	for _, n := range []int{1, 200} {
+		stub := storedWorkers(t, n)
+		tf := newTerraform(t, stub)
+		config := tf.group("g", role{replicas: int64(n), port: 10000})
+		state := tf.readGroup(config)
+		planned, diagnostics := tf.plan("trainyard_group", config, state)
+		fatalOn(t, nil, diagnostics)
+		for name, attribute := range planned {
+			if !attribute.Equal(state[name]) {
+				t.Errorf("%d members: %s differs: planned %s, is %s", n, name, attribute, state[name])
+			}
+		}
+		calls = append(calls, stub.calls)
+
+		stub.observed = stub.observed[1:]
+		state = tf.readGroup(state)
+		planned, diagnostics = tf.plan("trainyard_group", config, state)
+		fatalOn(t, nil, diagnostics)
+		if planned["members"].Equal(state["members"]) || planned["roles"].Equal(state["roles"]) {
+			t.Errorf("%d members: one is gone, and the plan is empty", n)
+		}
+	}
+	if !slices.Equal(calls[0], calls[1]) {
+		t.Errorf("1 member: calls %v; 200 members: %v", calls[0], calls[1])
+	}
+}
+
+// An apply that died may have left members half way: the next plan is not empty.
+func TestPlanAfterApplyThatDied(t *testing.T) {
+	stub := storedWorkers(t, 2)
+	document := stub.groups["g"]
+	document.Applying = true
+	stub.groups["g"] = document
+	tf := newTerraform(t, stub)
+	config := tf.group("g", role{replicas: 2, port: 10000})
+	state := tf.readGroup(config)
+	planned, diagnostics := tf.plan("trainyard_group", config, state)
+	fatalOn(t, nil, diagnostics)
+	if planned["cluster_spec"].Equal(state["cluster_spec"]) {
+		t.Error("the plan is empty")
+	}
+}
+
+func TestReadTellsNotFoundFromFailure(t *testing.T) {
+	stub := storedWorkers(t, 1)
+	tf := newTerraform(t, stub)
+	s := tf.schemas["trainyard_group"]
+	state := encode(t, s, tftypes.NewValue(s.ValueType(), tf.group("g", role{replicas: 1, port: 10000})))
+	read := func() (*tfprotov6.ReadResourceResponse, bool) {
+		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := resp.NewState.Unmarshal(s.ValueType())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, v.IsNull()
+	}
+	stub.clusterErr = errors.New("the disk does not answer")
+	if resp, gone := read(); gone || len(resp.Diagnostics) != 1 || !strings.Contains(resp.Diagnostics[0].Detail, "does not answer") {
+		t.Errorf("a failed read: gone %t, %v", gone, resp.Diagnostics)
+	}
+	stub.groups = nil
+	if resp, gone := read(); !gone || len(resp.Diagnostics) != 0 {
+		t.Errorf("a group that is not there: gone %t, %v", gone, resp.Diagnostics)
+	}
+}
+
+func TestPreflightProblemsFailThePlan(t *testing.T) {
+	stub := &stubEngine{cluster: labOf("local")}
+	stub.problems.Add(domain.Path{"roles", domain.Key("worker"), "command"}, "Command not found", "no %q", "/bin/true")
+	stub.problems.Warn(nil, "No limits", "memory is not limited here")
+	tf := newTerraform(t, stub)
+	_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 10000}), nil)
+	if len(diagnostics) != 2 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError || diagnostics[0].Attribute == nil || diagnostics[1].Severity != tfprotov6.DiagnosticSeverityWarning {
+		t.Errorf("got %v, want an error at an attribute and a warning", diagnostics)
+	}
+}
+
+// A group that is replaced under its own name is planned as a new one: the ports that it has now are not yet those
+// that it will have.
+func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
+	old := observedGroup(t, false).Document
+	worker := old.Spec.Roles["worker"]
+	worker.Port = nil
+	old.Spec.Roles["worker"] = worker
+	stub := &stubEngine{cluster: labOf("local"), groups: map[string]domain.GroupDocument{"g": old}}
+	tf := newTerraform(t, stub)
+	config := tf.group("g", role{replicas: 2})
+	update, diagnostics := tf.plan("trainyard_group", config, tf.readGroup(config))
+	fatalOn(t, nil, diagnostics)
+	if !update["members"].IsFullyKnown() {
+		t.Errorf("members that stay are not known: %s", update["members"])
+	}
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["members"].IsKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+}
+
+func TestPlanDefersUnknownConfiguration(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	config := tf.group("g", role{replicas: 1, port: 9000})
+	config["env"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["members"].IsKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+
+	// Triggers decide nothing about where members are.
+	config = tf.group("g", role{replicas: 1, port: 9000})
+	config["triggers"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, tftypes.UnknownValue)
+	planned, diagnostics = tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if !planned["members"].IsFullyKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+}
+
+func TestValidateGroup(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	unknown := func(v tftypes.Value) tftypes.Value { return tftypes.NewValue(v.Type(), tftypes.UnknownValue) }
+	for name, test := range map[string]struct {
+		change func(map[string]tftypes.Value)
+		want   []string
+	}{
+		"valid":                    {func(map[string]tftypes.Value) {}, nil},
+		"a bad name":               {func(c map[string]tftypes.Value) { c["name"] = text("G_1") }, []string{"Invalid group name"}},
+		"an unknown framework":     {func(c map[string]tftypes.Value) { c["framework"] = text("caffe") }, []string{"Unknown framework"}},
+		"an unknown cluster":       {func(c map[string]tftypes.Value) { c["cluster"] = unknown(c["cluster"]); c["name"] = text("G_1") }, []string{"Invalid group name"}},
+		"not known yet":            {func(c map[string]tftypes.Value) { c["name"] = unknown(c["name"]); c["framework"] = text("caffe") }, nil},
+		"a duration that is none":  {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "soon") }, []string{"Invalid duration"}},
+		"a duration that is right": {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "1h") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := tf.group("g", role{replicas: 1, port: 9000})
+			test.change(config)
+			s := tf.schemas["trainyard_group"]
+			resp, err := tf.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+				TypeName: "trainyard_group", Config: encode(t, s, tftypes.NewValue(s.ValueType(), config)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range resp.Diagnostics {
+				got = append(got, d.Summary)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func completion(t *testing.T, deadline string) tftypes.Value {
+	t.Helper()
+	typ, ok := completionAttribute().GetType().TerraformType(t.Context()).(tftypes.Object)
+	if !ok {
+		t.Fatal("completion is no object")
+	}
+	attributes := map[string]tftypes.Value{}
+	for name, attribute := range typ.AttributeTypes {
+		attributes[name] = tftypes.NewValue(attribute, nil)
+	}
+	attributes["deadline"] = text(deadline)
+	return tftypes.NewValue(typ, attributes)
+}
+
+// The memory of this machine as another kernel reported it makes no difference, and more memory does.
+func TestPlanOfClusterKeepsMemory(t *testing.T) {
+	for stored, changes := range map[int64]bool{8000: false, 8010: false, 4000: true} {
+		tf := newTerraform(t, &stubEngine{})
+		config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab")})
+		prior, diagnostics := tf.plan("trainyard_cluster", config, nil)
+		fatalOn(t, nil, diagnostics)
+		hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType()
+		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flattenHosts(map[string]domain.Host{"local": host("127.0.0.1", 4, stored, nil)}, nil))
+		if diags.HasError() {
+			t.Fatal(diags)
+		}
+		prior["id"], prior["hosts"] = text("lab"), raw(t, value)
+		planned, diagnostics := tf.plan("trainyard_cluster", config, prior)
+		fatalOn(t, nil, diagnostics)
+		if got := !planned["hosts"].Equal(prior["hosts"]); got != changes {
+			t.Errorf("%d MiB stored: a change: %t, want %t", stored, got, changes)
+		}
+	}
+}
+
+func elementOf(t *testing.T, typ attr.Type) attr.Type {
+	t.Helper()
+	m, ok := typ.(types.MapType)
+	if !ok {
+		t.Fatalf("%s is no map", typ)
+	}
+	return m.ElemType
+}

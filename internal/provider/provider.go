@@ -1,0 +1,125 @@
+// Package provider is the Terraform surface of Trainyard: the schema of its resources, data sources and
+// functions, and their translation into the domain and back. What follows from a configuration is decided in
+// package reconcile.
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// stateDirVariable is the environment variable by which the engine finds its clusters where state_dir is left out.
+const stateDirVariable = "TRAINYARD_STATE_DIR"
+
+// New returns a function that makes providers of this version, which run clusters on these engines.
+func New(version string, engines engine.Registry) func() provider.Provider {
+	return func() provider.Provider {
+		return &trainyardProvider{version: version, engines: engines}
+	}
+}
+
+type trainyardProvider struct {
+	version string
+	engines engine.Registry
+}
+
+var (
+	_ provider.ProviderWithFunctions          = &trainyardProvider{}
+	_ provider.ProviderWithEphemeralResources = &trainyardProvider{}
+)
+
+type providerModel struct {
+	StateDir *string      `tfsdk:"state_dir"`
+	Docker   *dockerModel `tfsdk:"docker"`
+}
+
+func (p *trainyardProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "trainyard"
+	resp.Version = p.version
+}
+
+func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Trainyard declares training infrastructure: clusters of hosts, and groups of parameter servers, " +
+			"workers and other roles that train on them. It is for teams with one to some hundred machines and no wish to run Kubernetes.\n\n" +
+			"The engine `process` runs everything as processes of this machine and needs nothing to be installed. " +
+			"The engine `swarm` runs it as services of a Docker Swarm, which may be there already, or is formed.",
+		Attributes: map[string]schema.Attribute{
+			"state_dir": schema.StringAttribute{
+				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, their logs among it. " +
+					"Whoever works on a cluster names the same folder. Defaults to the environment variable `" + stateDirVariable + "`, " +
+					"else to `$XDG_STATE_HOME/trainyard`, else to `~/.local/state/trainyard`.",
+				Optional: true,
+			},
+			"docker": dockerAttribute(),
+		},
+	}
+}
+
+func (p *trainyardProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	for attribute, unknown := range map[string]string{
+		"state_dir": "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
+		"docker": "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
+			"Where it comes from another resource, apply that one first (-target).",
+	} {
+		if !knownAttribute(req.Config.Raw, attribute) {
+			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Unknown provider configuration", unknown)
+		}
+	}
+	var config providerModel
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+	s := newSession(p.engines, engine.Settings{StateDir: value(config.StateDir), Docker: config.Docker.expand()})
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
+}
+
+// knownAttribute tells whether an attribute of an object is known in all its parts.
+func knownAttribute(object tftypes.Value, name string) bool {
+	var attributes map[string]tftypes.Value
+	err := object.As(&attributes)
+	return err == nil && attributes[name].IsFullyKnown()
+}
+
+func (p *trainyardProvider) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{
+		func() resource.Resource { return &clusterResource{engines: p.engines.Names()} },
+		func() resource.Resource { return &groupResource{engines: p.engines.Names()} },
+		func() resource.Resource { return &imageResource{engines: p.engines.Names()} },
+	}
+}
+
+func (p *trainyardProvider) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{
+		func() datasource.DataSource { return &clusterDataSource{engines: p.engines.Names()} },
+		func() datasource.DataSource { return &groupDataSource{engines: p.engines.Names()} },
+		func() datasource.DataSource { return &logsDataSource{engines: p.engines.Names()} },
+		func() datasource.DataSource { return &utilisationDataSource{engines: p.engines.Names()} },
+	}
+}
+
+func (p *trainyardProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{
+		func() ephemeral.EphemeralResource { return &joinTokenEphemeral{engines: p.engines.Names()} },
+	}
+}
+
+func (p *trainyardProvider) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{
+		func() function.Function { return tfConfigFunction{} },
+		func() function.Function { return psBandwidthFunction{} },
+	}
+}

@@ -1,0 +1,55 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// clusterIDKey is where the private state of a resource has the ID of its cluster, so that one that is somewhere else is not taken for
+// one that is gone.
+const clusterIDKey = "cluster_id"
+
+// privateState is the private state of a resource.
+type privateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// recognise returns an [*engine.ElsewhereError] where the engine is not led to the cluster that a resource was last seen in.
+func recognise(ctx context.Context, eng engine.Engine, private privateState) error {
+	stored, diags := private.GetKey(ctx, clusterIDKey)
+	if err := privateError(diags); err != nil || len(stored) == 0 {
+		return err
+	}
+	var id string
+	if err := json.Unmarshal(stored, &id); err != nil {
+		return fmt.Errorf("the resource's private state: %w", err)
+	}
+	return engine.Recognise(ctx, eng, id)
+}
+
+// remember notes the ID of the cluster that a resource was seen in; "" is not known.
+func remember(ctx context.Context, private privateState, id string) error {
+	if id == "" {
+		return nil
+	}
+	encoded, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return privateError(private.SetKey(ctx, clusterIDKey, encoded))
+}
+
+// privateError returns what the framework says of private state as an error.
+func privateError(diags diag.Diagnostics) error {
+	if !diags.HasError() {
+		return nil
+	}
+	first := diags.Errors()[0]
+	return fmt.Errorf("the resource's private state: %s: %s", first.Summary(), first.Detail())
+}

@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+func newServer(t *testing.T, engines engine.Registry) tfprotov6.ProviderServer {
+	t.Helper()
+	server, err := providerserver.NewProtocol6WithError(New("test", engines)())()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// fatalOn ends the test at the first diagnostic of a response.
+func fatalOn(t *testing.T, err error, diagnostics []*tfprotov6.Diagnostic) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range diagnostics {
+		t.Fatalf("%s: %s: %s (at %v)", d.Severity, d.Summary, d.Detail, d.Attribute)
+	}
+}
+
+// The framework validates the implementation of each schema when it is asked for all of them.
+func TestSchemasAreValidAndDescribed(t *testing.T) {
+	server := newServer(t, engine.Registry{"process": nil})
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	fatalOn(t, err, schemas.Diagnostics)
+	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
+	fatalOn(t, err, identities.Diagnostics)
+
+	for _, name := range []string{"trainyard_cluster", "trainyard_group", "trainyard_image"} {
+		if schemas.ResourceSchemas[name] == nil || identities.IdentitySchemas[name] == nil {
+			t.Errorf("resource %s has no schema or no identity", name)
+		}
+	}
+	for _, name := range []string{"trainyard_cluster", "trainyard_group", "trainyard_logs", "trainyard_utilisation"} {
+		if schemas.DataSourceSchemas[name] == nil {
+			t.Errorf("there is no data source %s", name)
+		}
+	}
+	if schemas.EphemeralResourceSchemas["trainyard_join_token"] == nil {
+		t.Error("there is no ephemeral resource trainyard_join_token")
+	}
+	for _, name := range []string{"tf_config", "ps_bandwidth_gbps"} {
+		if schemas.Functions[name] == nil {
+			t.Errorf("there is no function %s", name)
+		}
+	}
+	checkDescribed(t, "provider", schemas.Provider.Block.Description, schemas.Provider.Block.Attributes)
+	for name, s := range schemas.ResourceSchemas {
+		checkDescribed(t, name, s.Block.Description, s.Block.Attributes)
+	}
+	for name, s := range schemas.DataSourceSchemas {
+		checkDescribed(t, "data."+name, s.Block.Description, s.Block.Attributes)
+	}
+	for name, s := range schemas.EphemeralResourceSchemas {
+		checkDescribed(t, "ephemeral."+name, s.Block.Description, s.Block.Attributes)
+	}
+}
+
+// Whatever is a secret is marked as one, so that Terraform does not show it, and is in no state.
+func TestSecretsAreMarked(t *testing.T) {
+	server := newServer(t, engine.Registry{"process": nil})
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	fatalOn(t, err, schemas.Diagnostics)
+	attributes := map[string]*tfprotov6.SchemaAttribute{}
+	collect(attributes, "provider", schemas.Provider.Block.Attributes)
+	collect(attributes, "group", schemas.ResourceSchemas["trainyard_group"].Block.Attributes)
+	collect(attributes, "join_token", schemas.EphemeralResourceSchemas["trainyard_join_token"].Block.Attributes)
+	for name, writeOnly := range map[string]bool{
+		"provider.docker.ssh.private_key": false, "provider.docker.ssh.passphrase": false, "provider.docker.tls.key": false,
+		"provider.docker.registries.password": false, "provider.docker.registries.token": false, "join_token.token": false,
+		"group.container.secrets.value": true, "group.roles.container.secrets.value": true,
+	} {
+		switch a := attributes[name]; {
+		case a == nil:
+			t.Errorf("there is no %s", name)
+		case !a.Sensitive || a.WriteOnly != writeOnly:
+			t.Errorf("%s: sensitive %t, write-only %t", name, a.Sensitive, a.WriteOnly)
+		}
+	}
+}
+
+// collect adds attributes by their names, those within others by the names of both.
+func collect(all map[string]*tfprotov6.SchemaAttribute, at string, attributes []*tfprotov6.SchemaAttribute) {
+	for _, a := range attributes {
+		name := at + "." + a.Name
+		all[name] = a
+		if a.NestedType != nil {
+			collect(all, name, a.NestedType.Attributes)
+		}
+	}
+}
+
+func checkDescribed(t *testing.T, at, description string, attributes []*tfprotov6.SchemaAttribute) {
+	t.Helper()
+	if description == "" {
+		t.Errorf("%s has no description", at)
+	}
+	for _, a := range attributes {
+		var nested []*tfprotov6.SchemaAttribute
+		if a.NestedType != nil {
+			nested = a.NestedType.Attributes
+		}
+		checkDescribed(t, at+"."+a.Name, a.Description, nested)
+	}
+}
+
+func TestDescriptionsNameAllFrameworks(t *testing.T) {
+	attribute := groupSchema(t.Context(), nil).Attributes["framework"].GetMarkdownDescription()
+	for _, name := range topology.Names() {
+		if !strings.Contains(groupDescription, "| `"+name+"` |") {
+			t.Errorf("the resource's description has no row for the framework %q", name)
+		}
+		if !strings.Contains(attribute, "`"+name+"`") {
+			t.Errorf("the attribute's description does not name the framework %q", name)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// defaultEngine runs the clusters that name no engine.
+const defaultEngine = "process"
+
+// session is what all resources and data sources of one run of Terraform share. It keeps one engine for each way in
+// which a cluster is referred to, with what that has connected to.
+type session struct {
+	engines  engine.Registry
+	settings engine.Settings
+	plans    *plans
+
+	mu     sync.Mutex
+	opened map[domain.ClusterRef]*opened
+	// endpoints are where the managers of clusters are reached, as far as this run has come across them.
+	endpoints map[clusterID][]string
+}
+
+// opened is an engine that was opened.
+type opened struct {
+	live engine.Engine
+	// endpoints are those with which it was opened, next to that of its reference.
+	endpoints []string
+	// snapshot is what planning looks at; nil where none was taken since the last write.
+	snapshot engine.Engine
+}
+
+func newSession(engines engine.Registry, settings engine.Settings) *session {
+	return &session{engines: engines, settings: settings, plans: newPlans(), opened: map[domain.ClusterRef]*opened{}, endpoints: map[clusterID][]string{}}
+}
+
+// sessionOf takes the session out of what Configure of a resource or data source is given: nil as long as the
+// provider is not configured.
+func sessionOf(data any, diags *diag.Diagnostics) *session {
+	if data == nil {
+		return nil
+	}
+	s, ok := data.(*session)
+	if !ok {
+		diags.AddError("Unexpected provider data", fmt.Sprintf("The provider handed over a %T, not its session. This is a bug of the provider: please report it.", data))
+	}
+	return s
+}
+
+// open returns the reconciler of a cluster as it is, for applies and data sources. It does not reach out to the engine.
+func (s *session) open(cluster domain.ClusterRef) (reconcile.Reconciler, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, err := s.openLocked(cluster)
+	if err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	return reconcile.Reconciler{Engine: o.live}, nil
+}
+
+// plan returns the reconciler of a cluster as it was when this run first read it, or read it after its last write: for
+// the refresh and the plan of its resources, which would read the same over and over again.
+func (s *session) plan(cluster domain.ClusterRef) (reconcile.Reconciler, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, err := s.openLocked(cluster)
+	if err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	if o.snapshot == nil {
+		o.snapshot = o.live.Snapshot()
+	}
+	return reconcile.Reconciler{Engine: o.snapshot}, nil
+}
+
+// openLocked opens an engine, unless it is open already with all endpoints known.
+func (s *session) openLocked(cluster domain.ClusterRef) (*opened, error) {
+	id := idOf(cluster)
+	endpoints := slices.DeleteFunc(slices.Clone(s.endpoints[id]), func(known string) bool { return known == cluster.Endpoint })
+	if o := s.opened[cluster]; o != nil && slices.Equal(o.endpoints, endpoints) {
+		return o, nil
+	}
+	settings := s.settings
+	settings.Endpoints = endpoints
+	eng, err := s.engines.Open(cluster, settings)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{endpoints: endpoints, live: engine.Intercept(eng, func(ctx context.Context, call string, do func() error) error {
+		if engine.Changes(call) {
+			defer s.changed(id)
+		}
+		return trace(ctx, call, do)
+	})}
+	s.opened[cluster] = o
+	return o, nil
+}
+
+// changed drops what was read of a cluster before a write.
+func (s *session) changed(id clusterID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ref, o := range s.opened {
+		if idOf(ref) == id {
+			o.snapshot = nil
+		}
+	}
+}
+
+// know remembers where a cluster's managers are reached: any of them will do, should the one that is referred to not answer.
+func (s *session) know(cluster domain.Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := idOf(cluster.Ref())
+	for _, endpoint := range slices.Concat([]string{cluster.Endpoint}, managers(cluster.Hosts)) {
+		if endpoint != "" && !slices.Contains(s.endpoints[id], endpoint) {
+			s.endpoints[id] = append(s.endpoints[id], endpoint)
+		}
+	}
+}
+
+// find returns the reference to a stored cluster of which only the name is known. All engines are asked for it, where they are
+// by default: one that can't be reached, or is not there at all, matters only where no other has the cluster.
+func (s *session) find(ctx context.Context, cluster string) (domain.ClusterRef, error) {
+	var answers []error
+	unsure := false
+	for _, name := range s.engines.Names() {
+		ref := domain.ClusterRef{Engine: name, Name: cluster}
+		document, err := s.document(ctx, ref)
+		switch {
+		case err == nil:
+			s.know(document.Spec)
+			ref.Endpoint = document.Spec.Endpoint
+			return ref, nil
+		case errors.Is(err, engine.ErrNotFound):
+			answers = append(answers, fmt.Errorf("engine %q: there is no such cluster", name))
+		default:
+			unsure = true
+			answers = append(answers, fmt.Errorf("engine %q: %w", name, err))
+		}
+	}
+	if unsure {
+		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could tell:\n%w", cluster, errors.Join(answers...))
+	}
+	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q; is the provider's state_dir, or the Docker Engine that is reached, the one that it was created with? DOCKER_HOST names another Engine",
+		cluster, engine.ErrNotFound, s.engines.Names())
+}
+
+// document returns the stored document of a cluster.
+func (s *session) document(ctx context.Context, cluster domain.ClusterRef) (domain.ClusterDocument, error) {
+	reconciler, err := s.open(cluster)
+	if err != nil {
+		return domain.ClusterDocument{}, err
+	}
+	return reconciler.Engine.Cluster(ctx)
+}

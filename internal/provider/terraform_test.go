@@ -1,0 +1,217 @@
+package provider
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// terraform plans resources as Terraform does, one after the other in one run.
+type terraform struct {
+	t       *testing.T
+	server  tfprotov6.ProviderServer
+	schemas map[string]*tfprotov6.Schema
+}
+
+func newTerraform(t *testing.T, stub *stubEngine) terraform {
+	t.Helper()
+	return terraformOn(t, stub.registry())
+}
+
+func terraformOn(t *testing.T, engines engine.Registry) terraform {
+	t.Helper()
+	server := newServer(t, engines)
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	fatalOn(t, err, schemas.Diagnostics)
+	config := encode(t, schemas.Provider, tftypes.NewValue(schemas.Provider.ValueType(), nullsOf(schemas.Provider)))
+	resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
+	fatalOn(t, err, resp.Diagnostics)
+	return terraform{t, server, schemas.ResourceSchemas}
+}
+
+func encode(t *testing.T, s *tfprotov6.Schema, v tftypes.Value) *tfprotov6.DynamicValue {
+	t.Helper()
+	encoded, err := tfprotov6.NewDynamicValue(s.ValueType(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &encoded
+}
+
+// plan plans a resource, and returns the planned attributes. A config of nil plans its destruction, a prior of nil its
+// creation. Computed attributes of the prior state are proposed, as Terraform does.
+func (tf terraform) plan(name string, config, prior map[string]tftypes.Value) (planned map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+	tf.t.Helper()
+	s := tf.schemas[name]
+	proposed := maps.Clone(config)
+	for _, a := range s.Block.Attributes {
+		if config != nil && a.Computed && config[a.Name].IsNull() && prior != nil {
+			proposed[a.Name] = prior[a.Name]
+		}
+	}
+	resp, err := tf.server.PlanResourceChange(tf.t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName:         name,
+		Config:           tf.object(name, config),
+		PriorState:       tf.object(name, prior),
+		ProposedNewState: tf.object(name, proposed),
+	})
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return tf.attributes(name, resp.PlannedState), resp.Diagnostics
+}
+
+// applyCluster carries out what was planned of a cluster, and returns the new state.
+func (tf terraform) applyCluster(config, prior, planned map[string]tftypes.Value) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+	tf.t.Helper()
+	return tf.apply("trainyard_cluster", config, prior, planned)
+}
+
+// apply carries out what was planned of a resource, and returns the new state.
+func (tf terraform) apply(name string, config, prior, planned map[string]tftypes.Value) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+	tf.t.Helper()
+	resp, err := tf.server.ApplyResourceChange(tf.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: name, Config: tf.object(name, config), PriorState: tf.object(name, prior), PlannedState: tf.object(name, planned),
+	})
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return tf.attributes(name, resp.NewState), resp.Diagnostics
+}
+
+// read refreshes a state; nil is one that is gone.
+func (tf terraform) read(name string, state map[string]tftypes.Value) (found map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+	tf.t.Helper()
+	resp, err := tf.server.ReadResource(tf.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: tf.object(name, state)})
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return tf.attributes(name, resp.NewState), resp.Diagnostics
+}
+
+// object encodes a resource; nil is one that is not there.
+func (tf terraform) object(name string, attributes map[string]tftypes.Value) *tfprotov6.DynamicValue {
+	tf.t.Helper()
+	s := tf.schemas[name]
+	if attributes == nil {
+		return encode(tf.t, s, tftypes.NewValue(s.ValueType(), nil))
+	}
+	return encode(tf.t, s, tftypes.NewValue(s.ValueType(), attributes))
+}
+
+// attributes decodes a resource.
+func (tf terraform) attributes(name string, encoded *tfprotov6.DynamicValue) (attributes map[string]tftypes.Value) {
+	tf.t.Helper()
+	if encoded == nil {
+		return nil
+	}
+	v, err := encoded.Unmarshal(tf.schemas[name].ValueType())
+	if err == nil && !v.IsNull() {
+		err = v.As(&attributes)
+	}
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return attributes
+}
+
+// raw returns a value of the framework as Terraform's.
+func raw(t *testing.T, v attr.Value) tftypes.Value {
+	t.Helper()
+	converted, err := v.ToTerraformValue(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converted
+}
+
+// config returns a configuration in which all but these attributes are null.
+func (tf terraform) config(name string, set map[string]tftypes.Value) map[string]tftypes.Value {
+	tf.t.Helper()
+	all := nullsOf(tf.schemas[name])
+	maps.Copy(all, set)
+	return all
+}
+
+// nullsOf returns the attributes of a schema, all of them null.
+func nullsOf(s *tfprotov6.Schema) map[string]tftypes.Value {
+	all := map[string]tftypes.Value{}
+	for _, a := range s.Block.Attributes {
+		all[a.Name] = tftypes.NewValue(a.ValueType(), nil)
+	}
+	return all
+}
+
+func text(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
+
+// role is what the tests say about the role "worker" of a group.
+type role struct {
+	replicas, port int64 // a port of 0 is left out
+	cpus           float64
+}
+
+// group returns the configuration of a group with one role.
+func (tf terraform) group(name string, r role) map[string]tftypes.Value {
+	tf.t.Helper()
+	m := roleModel{Replicas: &r.replicas, templateModel: templateModel{Command: []string{"/bin/true"}}}
+	if r.port != 0 {
+		m.Port = &r.port
+	}
+	if r.cpus != 0 {
+		m.Resources = &resourcesModel{CPUs: &r.cpus}
+	}
+	roles, ok := groupSchema(tf.t.Context(), nil).Attributes["roles"].GetType().(types.MapType)
+	if !ok {
+		tf.t.Fatal("roles are no map")
+	}
+	value, diags := types.MapValueFrom(tf.t.Context(), roles.ElemType, map[string]roleModel{"worker": m})
+	if diags.HasError() {
+		tf.t.Fatal(diags)
+	}
+	return tf.config("trainyard_group", map[string]tftypes.Value{
+		"name":    text(name),
+		"cluster": reference("lab", nil),
+		"roles":   raw(tf.t, value),
+	})
+}
+
+// reference refers to a cluster of the default engine at an endpoint, or nil.
+func reference(name string, endpoint any) tftypes.Value {
+	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
+	return tftypes.NewValue(typ, map[string]tftypes.Value{
+		"name": text(name), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, endpoint),
+	})
+}
+
+func labOf(hosts ...string) *domain.Cluster {
+	lab := &domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}}
+	for _, name := range hosts {
+		lab.Hosts[name] = host("127.0.0.1", 4, 8000, nil)
+	}
+	return lab
+}
+
+func textsOf(t *testing.T, v tftypes.Value) map[string]string {
+	t.Helper()
+	var elements map[string]tftypes.Value
+	if err := v.As(&elements); err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for key, element := range elements {
+		var s string
+		if err := element.As(&s); err != nil {
+			t.Fatal(err)
+		}
+		texts[key] = s
+	}
+	return texts
+}

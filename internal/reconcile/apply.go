@@ -1,0 +1,273 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// ExistsError is returned where a group that should be created is there already.
+type ExistsError struct{ Cluster, Group string }
+
+// Error says what to do about it.
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("cluster %q already has a group %q with another specification; choose another name, or import it: terraform import <address> %s",
+		e.Cluster, e.Group, domain.GroupID(e.Cluster, e.Group))
+}
+
+// Create makes the group be as specified, and waits as [Reconciler.Update] does. It takes over what an apply that died left behind, and a
+// group that is specified in just the same way (adopted is true then: its creation went unrecorded). Any other
+// group of the name is an [*ExistsError].
+func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool, err error) {
+	existing, err := r.Engine.Group(ctx, spec.Name)
+	switch {
+	case errors.Is(err, engine.ErrNotFound):
+	case err != nil:
+		return false, err
+	case existing.Applying:
+		adopted = true
+	case existing.Spec.Equal(spec):
+		adopted = true
+		// A group that has failed is taken over as such: another run takes a trigger.
+		group, err := r.Read(ctx, spec.Name)
+		if err != nil || group.Progress.Phase == domain.PhaseFailed && len(Diff(group.Decision, group.Observed)) == 0 {
+			return adopted, err
+		}
+	default:
+		return false, &ExistsError{spec.Cluster, spec.Name}
+	}
+	return adopted, r.Update(ctx, spec)
+}
+
+// Update makes the group be as specified, and returns when its members run, or when it has completed, where the specification
+// waits for that. An error about a member is a [*MemberError]; what was done until then stays as it is.
+func (r Reconciler) Update(ctx context.Context, spec domain.Group) error {
+	decision, err := r.start(ctx, spec)
+	if err != nil || spec.WaitFor != domain.WaitCompleted {
+		return err
+	}
+	_, err = r.await(ctx, decision, domain.PhaseCompleted, asTheyAre)
+	return err
+}
+
+// start brings the group to where all its members run, under the group's lock. The lock is not held while a
+// group works towards its completion: that is the controller's to watch.
+func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Decision, err error) {
+	release, err := r.lock(ctx, GroupLock(spec.Name), "apply of group "+spec.Name)
+	if err != nil {
+		return Decision{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	decision, observed, err := r.allocate(ctx, spec, nil)
+	if err != nil {
+		return Decision{}, err
+	}
+	if err := r.Engine.StartController(ctx); err != nil {
+		return Decision{}, err
+	}
+	decision, err = r.bring(ctx, decision, observed)
+	if err != nil && goesBack(decision, err) {
+		return Decision{}, r.goBack(ctx, decision, err)
+	}
+	return decision, err
+}
+
+// bring has all members of a decided group run, and stores that they do.
+func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Observed) (Decision, error) {
+	if err := r.converge(ctx, d, observed); err != nil {
+		return d, err
+	}
+	d, err := r.roll(ctx, d, observed)
+	if err != nil {
+		return d, err
+	}
+	if d, err = r.await(ctx, d, domain.PhaseRunning, asTheyAre); err != nil {
+		return d, err
+	}
+	d.Document.Applying, d.Document.Before = false, nil
+	d.Document, err = r.Engine.PutGroup(ctx, d.Document)
+	return d, err
+}
+
+// allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the group goes
+// back to an earlier document, that one takes the place of the one that is stored.
+func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	cluster, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return Decision{}, nil, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+	}
+	view, err := r.View(ctx, cluster.Spec)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	if back != nil {
+		earlier := *back
+		earlier.Revision = view.Groups[spec.Name].Revision
+		view.Groups[spec.Name] = earlier
+	}
+	decision, problems := Decide(view, spec)
+	if err := problems.Err(); err != nil {
+		return Decision{}, nil, err
+	}
+	if observed, err = r.Engine.Observe(ctx, spec.Name); err != nil {
+		return Decision{}, nil, err
+	}
+	if previous, stored := view.Groups[spec.Name]; stored {
+		decision.rerunIfEnded(Current(view.Traits, view.Inventory.Hosts, previous), observed)
+	}
+	// Looked at again after the plan, so that the members of a group are not started in part.
+	problems, err = r.Preflight(ctx, decision, upToDate(decision, observed))
+	if err := errors.Join(err, problems.Err()); err != nil {
+		return Decision{}, nil, err
+	}
+	decision.Document.Applying = true
+	decision.Document, err = r.Engine.PutGroup(ctx, decision.Document)
+	return decision, observed, err
+}
+
+// rerunIfEnded makes a group that had completed or failed run again as a whole where any of its members has to, or where
+// it has not ended by its new rule: a new worker is of no use to parameter servers that were stopped.
+func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
+	starts := slices.ContainsFunc(Diff(*d, observed), func(c Change) bool { return c.Action != ActionMend })
+	if Progress(previous, observed).Phase.Ended() && (starts || !Progress(*d, observed).Phase.Ended()) {
+		d.Document.Rerun()
+	}
+}
+
+// converge executes the difference between the decision and what was observed, but for what waits for its turn, see [Reconciler.roll].
+func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.Observed) error {
+	waiting := d.rolling(observed)
+	running := map[string]bool{}
+	for _, o := range observed {
+		running[o.Name] = !o.State.Ended()
+	}
+	return r.carryOut(ctx, d, slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return waiting[c.Member] && running[c.Member] }))
+}
+
+// carryOut executes changes, all that start at once.
+func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) error {
+	var remove []string
+	var stage []domain.MemberSpec
+	// Also without anything to stage: what an apply staged that died before it started it is dropped.
+	runs := map[int]bool{d.Document.Revision: true}
+	for _, change := range changes {
+		if change.Action == ActionRemove {
+			remove = append(remove, change.Member)
+			continue
+		}
+		spec, err := d.Layout.Spec(change.Index)
+		if err != nil {
+			return err
+		}
+		spec.Run, spec.Secrets = cmp.Or(change.Run, d.Document.Revision), r.Secrets
+		runs[spec.Run] = true
+		stage = append(stage, spec)
+	}
+	if len(remove) > 0 {
+		if err := r.remove(ctx, d.Document.Spec.Name, remove); err != nil {
+			return err
+		}
+	}
+	if len(stage) > 0 {
+		if err := r.Engine.Stage(ctx, stage); err != nil {
+			return err
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(runs)) {
+		if err := r.Engine.Start(ctx, d.Document.Spec.Name, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove ends members and returns when they are gone.
+func (r Reconciler) remove(ctx context.Context, group string, names []string) error {
+	if err := r.Engine.Remove(ctx, names); err != nil {
+		return err
+	}
+	leaving := map[string]bool{}
+	for _, name := range names {
+		leaving[name] = true
+	}
+	return r.watch(ctx, group, func(observed []domain.Observed) (bool, time.Time, error) {
+		left := slices.ContainsFunc(observed, func(o domain.Observed) bool { return leaving[o.Name] })
+		return !left, time.Time{}, nil
+	})
+}
+
+// Destroy ends a group's members, role by role, and forgets the group. It does nothing where there is none.
+func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
+	release, err := r.lock(ctx, GroupLock(name), "destroy of group "+name)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil // there is not even a cluster
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	var waves [][]string
+	switch doc, err := r.Engine.Group(ctx, name); {
+	case err == nil:
+		waves = topology.StopOrder(doc.Spec)
+	case !errors.Is(err, engine.ErrNotFound):
+		return err
+	}
+	observed, err := r.Engine.Observe(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(observed) > 0 {
+		// Whoever restarts what ended must be there to end what runs, too.
+		if err := r.Engine.StartController(ctx); err != nil {
+			return err
+		}
+	}
+	for _, names := range byWave(waves, observed) {
+		if err := r.remove(ctx, name, names); err != nil {
+			return err
+		}
+	}
+	return r.Engine.DeleteGroup(ctx, name)
+}
+
+// byWave sorts members into the waves of their roles; those of unknown roles come last.
+func byWave(waves [][]string, observed []domain.Observed) [][]string {
+	wave := map[string]int{}
+	for i, roles := range waves {
+		for _, role := range roles {
+			wave[role] = i
+		}
+	}
+	names := make([][]string, len(waves)+1)
+	for _, o := range observed {
+		i, known := wave[o.Role]
+		if !known {
+			i = len(waves)
+		}
+		names[i] = append(names[i], o.Name)
+	}
+	var filled [][]string
+	for _, wave := range names {
+		if len(wave) > 0 {
+			filled = append(filled, wave)
+		}
+	}
+	return filled
+}

@@ -1,0 +1,390 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// applied returns an engine in which the group runs.
+func applied(t *testing.T, spec domain.Group) (*fake, reconcile.Reconciler) {
+	t.Helper()
+	f := newFake()
+	r := reconcile.Reconciler{Engine: f}
+	must(t, r.Update(within(t), spec))
+	return f, r
+}
+
+// expectStates fails unless the members are in these states, in the order of their names.
+func (f *fake) expectStates(t *testing.T, want ...string) {
+	t.Helper()
+	if got := f.states(); got != fmt.Sprint(want) {
+		t.Errorf("the members are %s, not %v", got, want)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	f := newFake()
+	e, calls := recorded(f)
+	adopted, err := reconcile.Reconciler{Engine: e}.Create(within(t), group(1, 2))
+	if err != nil || adopted {
+		t.Fatalf("a new group: adopted %v, %v", adopted, err)
+	}
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
+	if doc := f.document(t, "mnist"); doc.Applying || doc.Revision != 2 || doc.MinRun != 1 {
+		t.Errorf("the document is %+v", doc)
+	}
+	for name, a := range f.cast() {
+		if a.spec.Run != 1 || a.spec.Env["TF_CONFIG"] == "" {
+			t.Errorf("%s runs %+v", name, a.spec)
+		}
+	}
+	if len(f.locks) > 0 {
+		t.Errorf("after the apply the locks %v are held", f.locks)
+	}
+	want := []string{
+		"Group",
+		"Lock", "Lock", "Cluster", "Inventory", "Groups", "Observe", "Preflight", "PutGroup",
+		"StartController", "Stage", "Start", "Watch", "Observe", "Group", "Observe", "Group", "PutGroup",
+	}
+	if diff := cmp.Diff(want, calls.made()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// The contents of secrets reach the engine with the specifications that need them, and no document.
+func TestSecretsReachTheEngine(t *testing.T) {
+	f := newFake()
+	secrets := domain.SecretValues{"worker": {"token": []byte("hunter2")}}
+	must(t, reconcile.Reconciler{Engine: f, Secrets: secrets}.Update(within(t), group(1, 1)))
+	for name, a := range f.cast() {
+		if got := string(a.spec.Secrets["worker"]["token"]); got != "hunter2" {
+			t.Errorf("%s was staged with the secret %q", name, got)
+		}
+	}
+	if stored := string(f.groups["mnist"]); strings.Contains(stored, "hunter2") {
+		t.Errorf("the secret is in the document: %s", stored)
+	}
+}
+
+func TestCreateOverAnExistingGroup(t *testing.T) {
+	other := group(1, 1, func(g *domain.Group) { g.Template.Command = []string{"other"} })
+	for name, c := range map[string]struct {
+		existing domain.Group
+		dead     bool
+		adopted  bool
+	}{
+		"the same":                       {group(1, 1), false, true},
+		"another":                        {other, false, false},
+		"what a dead apply left, same":   {group(1, 1), true, true},
+		"what a dead apply left, other":  {other, true, true},
+		"the same, but for its triggers": {group(1, 1, trigger("v1")), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, r := applied(t, c.existing)
+			if c.dead {
+				doc := f.document(t, "mnist")
+				doc.Applying = true
+				_, err := f.PutGroup(t.Context(), doc)
+				must(t, err)
+			}
+			before := f.document(t, "mnist")
+			adopted, err := r.Create(within(t), group(1, 1))
+			if adopted != c.adopted {
+				t.Errorf("adopted is %v", adopted)
+			}
+			if !c.adopted {
+				var exists *reconcile.ExistsError
+				if !errors.As(err, &exists) || *exists != (reconcile.ExistsError{Cluster: "lab", Group: "mnist"}) || !strings.Contains(err.Error(), "terraform import <address> lab/mnist") {
+					t.Errorf("the error is %v", err)
+				}
+				if diff := cmp.Diff(before, f.document(t, "mnist")); diff != "" {
+					t.Errorf("the document was changed (-before +after):\n%s", diff)
+				}
+				return
+			}
+			must(t, err)
+			f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
+			if doc := f.document(t, "mnist"); doc.Applying || !doc.Spec.Equal(group(1, 1)) {
+				t.Errorf("the document is %+v", doc)
+			}
+			restarted := f.cast()["mnist-ps-0"].runs > 1
+			if want := !c.existing.Equal(group(1, 1)); restarted != want {
+				t.Errorf("members were restarted: %v", restarted)
+			}
+		})
+	}
+}
+
+// TestCreateOverAFailedGroup takes it over as it is; another run takes a change or a trigger.
+func TestCreateOverAFailedGroup(t *testing.T) {
+	f, r := applied(t, group(1, 1))
+	f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) })
+	if adopted, err := r.Create(within(t), group(1, 1)); err != nil || !adopted {
+		t.Errorf("a failed group: adopted %v, %v", adopted, err)
+	}
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (failed)")
+
+	// One that lost a member, too, is not as specified.
+	must(t, f.Remove(t.Context(), []string{"mnist-ps-0"}))
+	for range 2 {
+		_, err := f.Observe(t.Context(), "")
+		must(t, err)
+	}
+	f.expectStates(t, "mnist-worker-0 (failed)")
+	if adopted, err := r.Create(within(t), group(1, 1)); err != nil || !adopted {
+		t.Errorf("a failed group with a member missing: adopted %v, %v", adopted, err)
+	}
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
+}
+
+// TestUpdateKeepsWhatIsAsDesired changes a group of one parameter server and two workers, and looks at the runs of its members.
+func TestUpdateKeepsWhatIsAsDesired(t *testing.T) {
+	for name, c := range map[string]struct {
+		after domain.Group
+		// runs are how often each member was started in all.
+		runs map[string]int
+	}{
+		"no change":             {group(1, 2), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
+		"what it waits for":     {group(1, 2, func(g *domain.Group) { g.Completion.Deadline = duration(1 << 62) }), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
+		"one role":              {group(1, 2, role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"a further worker":      {group(1, 3), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2, "mnist-worker-2": 1}},
+		"a worker less":         {group(1, 1), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2}},
+		"a trigger":             {group(1, 2, trigger("v2")), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"other labels of hosts": {group(1, 2, role("ps", func(r *domain.Role) { r.Placement.Strategy = domain.Pack })), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, r := applied(t, group(1, 2))
+			must(t, r.Update(within(t), c.after))
+			got := map[string]int{}
+			for name, a := range f.cast() {
+				got[name] = a.runs
+				if a.observed.State != domain.StateRunning {
+					t.Errorf("%s is %s when the update has ended", name, a.observed.State)
+				}
+			}
+			if diff := cmp.Diff(c.runs, got); diff != "" {
+				t.Errorf("starts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUpdateWithoutChange stages and removes nothing; it starts what is staged, in case an apply died just before.
+func TestUpdateWithoutChange(t *testing.T) {
+	f, _ := applied(t, group(1, 2))
+	e, calls := recorded(f)
+	must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 2)))
+	want := []string{
+		"Lock", "Lock", "Cluster", "Inventory", "Groups", "Observe", "Preflight", "PutGroup",
+		"StartController", "Start", "Watch", "Observe", "Group", "PutGroup",
+	}
+	if diff := cmp.Diff(want, calls.made()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// TestPreflightAsksOncePerRole: the members of a role run the same program.
+func TestPreflightAsksOncePerRole(t *testing.T) {
+	f := newFake()
+	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, lab(), group(2, 3)), map[string]bool{"mnist-worker-0": true})
+	must(t, err)
+	var asked []string
+	for _, p := range problems {
+		asked = append(asked, p.Detail)
+	}
+	want := []string{"nothing keeps mnist-ps-0 from using more", "nothing keeps mnist-worker-1 from using more"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestRefused: what the specification or the hosts don't allow changes nothing.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec domain.Group
+		want string
+	}{
+		"by the specification": {group(1, 0), "Missing role"},
+		"by the hosts":         {group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 65 })), "Request beyond any host"},
+		"by the engine":        {group(1, 1, func(g *domain.Group) { g.Template.Command = []string{"absent"} }), "Command not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := applied(t, group(1, 1))
+			before := f.document(t, "mnist")
+			f.absent = "absent"
+			err := reconcile.Reconciler{Engine: f}.Update(within(t), c.spec)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, and does not say %q", err, c.want)
+			}
+			if diff := cmp.Diff(before, f.document(t, "mnist")); diff != "" {
+				t.Errorf("the document was changed (-before +after):\n%s", diff)
+			}
+			if len(f.staged) > 0 || len(f.locks) > 0 {
+				t.Errorf("left are %v staged, and the locks %v", f.staged, f.locks)
+			}
+		})
+	}
+}
+
+// TestRemovalComesFirst: what has to go is gone before anything is staged.
+func TestRemovalComesFirst(t *testing.T) {
+	f, _ := applied(t, group(1, 3))
+	e, calls := recorded(f)
+	calls.before = func(call string) error {
+		if call == "Stage" && len(f.cast()) != 2 {
+			t.Errorf("while members are staged there are %s", f.states())
+		}
+		return nil
+	}
+	must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1)))
+	if made := calls.made(); slices.Index(made, "Remove") == -1 || slices.Index(made, "Stage") == -1 {
+		t.Errorf("the calls are %v", made)
+	}
+}
+
+func TestMemberErrorKeepsTheEvidence(t *testing.T) {
+	f := newFake()
+	f.plays["mnist-worker-1"] = []play{{runs, exits(3)}, {runs}}
+	f.plays["mnist-ps-0"] = []play{{waits, waits, waits, runs}}
+	for i := range 30 {
+		f.logs["mnist-worker-1"] = append(f.logs["mnist-worker-1"], fmt.Sprintf("line %d", i))
+	}
+	e, calls := recorded(f)
+	r := reconcile.Reconciler{Engine: e}
+	err := r.Update(within(t), group(1, 2))
+	var failure *reconcile.MemberError
+	if !errors.As(err, &failure) {
+		t.Fatalf("a member that failed: %v", err)
+	}
+	if failure.Member.Name != "mnist-worker-1" || failure.Cause != "exit code 3, which is final" || len(failure.Log) != 20 || failure.Log[19] != "line 29" {
+		t.Errorf("the error is %+v", failure)
+	}
+	if text := err.Error(); !strings.HasPrefix(text, "member mnist-worker-1 on host "+failure.Member.Host+": exit code 3, which is final\n\nIts last log lines:\n  line 10\n  line 11\n") {
+		t.Errorf("the error says: %s", text)
+	}
+	for _, call := range []string{"Remove", "Stop", "DeleteGroup"} {
+		if slices.Contains(calls.made(), call) {
+			t.Errorf("after a failure there was a call of %s", call)
+		}
+	}
+	if doc := f.document(t, "mnist"); !doc.Applying {
+		t.Error("the document says that the apply ended well")
+	}
+	if len(f.locks) > 0 {
+		t.Errorf("the locks %v are still held", f.locks)
+	}
+
+	// The next apply gives it another run, and leaves those alone that got there.
+	must(t, r.Update(within(t), group(1, 2)))
+	if f.cast()["mnist-worker-1"].runs != 2 || f.cast()["mnist-worker-0"].runs != 1 {
+		t.Errorf("worker 1 was started %d times, worker 0 %d times", f.cast()["mnist-worker-1"].runs, f.cast()["mnist-worker-0"].runs)
+	}
+	if f.document(t, "mnist").Applying {
+		t.Error("the document says that the apply did not end well")
+	}
+}
+
+func TestMemberErrorWithoutLog(t *testing.T) {
+	f := newFake()
+	f.plays["mnist-worker-0"] = []play{{exits(3)}}
+	e, calls := recorded(f)
+	calls.before = func(call string) error {
+		if call == "Logs" {
+			return errors.New("no such disk")
+		}
+		return nil
+	}
+	err := reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1))
+	var failure *reconcile.MemberError
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || !strings.Contains(err.Error(), "its log could not be read: no such disk") {
+		t.Errorf("the error is %v", err)
+	}
+	f.logs["mnist-worker-0"] = nil
+	if text := (&reconcile.MemberError{Member: failure.Member, Cause: "it broke"}).Error(); strings.Contains(text, "log") {
+		t.Errorf("without log lines the error says: %s", text)
+	}
+}
+
+// TestServiceThatEnds: the members of a group that never completes should not complete.
+func TestServiceThatEnds(t *testing.T) {
+	f := newFake()
+	f.plays["mnist-worker-0"] = []play{{exits(0)}}
+	f.plays["mnist-ps-0"] = []play{{waits, waits, waits}}
+	err := reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenNever }))
+	var failure *reconcile.MemberError
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || !strings.Contains(err.Error(), "exit code 0") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestRetriedFailuresAreNoErrors: an apply waits for members whose restart rule gives them another attempt.
+func TestRetriedFailuresAreNoErrors(t *testing.T) {
+	f := newFake()
+	f.plays["mnist-worker-0"] = []play{{exits(137), waits, runs}}
+	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 1)))
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
+}
+
+func TestCancelledWhileWaiting(t *testing.T) {
+	for name, c := range map[string]struct {
+		play play
+		want string
+	}{
+		"pending":  {play{waits, waits, waits, waits}, `group "mnist" is pending, not running yet, and goes on: context canceled`},
+		"degraded": {play{exits(137), waits, waits, waits}, `group "mnist" is degraded (restarting: mnist-worker-0), not running yet, and goes on: context canceled`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			f.plays["mnist-worker-0"] = []play{c.play}
+			e, calls := recorded(f)
+			ctx, cancel := context.WithCancel(t.Context())
+			looks := 0
+			calls.before = func(call string) error {
+				if call == "Observe" {
+					if looks++; looks == 4 {
+						cancel()
+					}
+				}
+				return nil
+			}
+			err := reconcile.Reconciler{Engine: e}.Update(ctx, group(1, 1))
+			if err == nil || err.Error() != c.want || !errors.Is(err, context.Canceled) {
+				t.Errorf("the error is %v, not %s", err, c.want)
+			}
+			if len(f.locks) > 0 {
+				t.Errorf("the locks %v are still held", f.locks)
+			}
+			if !f.document(t, "mnist").Applying || slices.Contains(calls.made(), "Remove") {
+				t.Error("what was done did not stay as it was")
+			}
+		})
+	}
+}
+
+func TestLostEvents(t *testing.T) {
+	f := newFake()
+	f.plays["mnist-worker-0"] = []play{{waits, waits, waits}}
+	e, calls := recorded(f)
+	looks := 0
+	calls.before = func(call string) error {
+		if call == "Observe" {
+			if looks++; looks == 3 {
+				f.loseEvents()
+			}
+		}
+		return nil
+	}
+	err := reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1))
+	if err == nil || !strings.Contains(err.Error(), "events were lost") {
+		t.Errorf("the error is %v", err)
+	}
+}

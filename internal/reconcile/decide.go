@@ -1,0 +1,227 @@
+// Package reconcile compares what a group should be with what it is, and carries out the difference.
+//
+// The provider and the controller use the same functions: [Decide] makes the desired state out of a
+// specification, [Diff] lists the changes, [Reconciler] executes them.
+package reconcile
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// View is what was read of a cluster before a decision.
+type View struct {
+	Traits    engine.Traits
+	Inventory engine.Inventory
+	// Groups are the documents of the cluster's groups by name.
+	Groups map[string]domain.GroupDocument
+}
+
+// Decision is what a group should be.
+type Decision struct {
+	// Document is the group's next document, to be stored on top of the revision that it names.
+	Document domain.GroupDocument
+	// Members are the group's members with their hosts and addresses.
+	Members []domain.Member
+	// Layout renders the members' specifications.
+	Layout *topology.Layout
+	// inform are the roles whose members the engine distributes, and has to be told about again: where they may be or how they are
+	// updated has changed, or the last apply did not end well.
+	inform map[string]bool
+	// retryFailed is true where the last apply did not end well: this one gives failed members another run.
+	retryFailed bool
+}
+
+// Decide returns what the group should be, given what the cluster offers and what is decided already.
+func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
+	problems := topology.Validate(spec)
+	if problems.Err() != nil {
+		return Decision{}, problems
+	}
+	if view.Traits.Schedules {
+		problems = append(problems, topology.ValidatePools(spec)...)
+	}
+	previous := view.Groups[spec.Name]
+	counts := topology.Counts(spec, previous.Counts)
+	members := topology.Expand(spec, counts)
+	checkNames(&problems, view.Groups, spec.Name, members)
+	checkTaken(&problems, view, spec, members)
+	assignments, unplaced := placement.Place(placement.Input{
+		Group:         spec,
+		Members:       members,
+		Current:       previous.Assignments,
+		Hosts:         view.Inventory.Hosts,
+		SharedAddress: view.Traits.MemberAddress == nil,
+		BusyPorts:     view.Inventory.BusyPorts,
+		Closed:        view.Inventory.Closed,
+		Reserved:      view.Inventory.Reserved,
+		Room:          view.Inventory.Addresses,
+		Groups:        view.Groups,
+	})
+	problems = append(problems, unplaced...)
+	if problems.Err() != nil {
+		return Decision{}, problems
+	}
+	next := domain.GroupDocument{
+		Version:       domain.DocumentVersion,
+		Revision:      previous.Revision,
+		Spec:          spec,
+		Counts:        counts,
+		MinRun:        max(previous.MinRun, 1),
+		GroupRestarts: previous.GroupRestarts,
+		StartedAt:     previous.StartedAt,
+		Assignments:   assignments,
+		Before:        fallback(previous, spec),
+	}
+	switch {
+	case previous.Revision == 0:
+	case !maps.Equal(previous.Spec.Triggers, spec.Triggers):
+		next.Rerun()
+	case !previous.Spec.Equal(spec):
+		next.GroupRestarts, next.StartedAt = 0, nil // what was used up was that of another specification
+	}
+	checkSize(&problems, view.Traits, next)
+	decision := decisionOf(view, next)
+	decision.retryFailed = previous.Applying
+	decision.inform = map[string]bool{}
+	for _, m := range decision.Members {
+		before, now := previous.Spec.Roles[m.Role], spec.Roles[m.Role]
+		if m.Host == "" && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update)) {
+			decision.inform[m.Role] = true
+		}
+	}
+	return decision, problems
+}
+
+// fallback returns the document to which a group that is to be as specified goes back should that fail, or nil: the last one under
+// which its members ran, where one of the roles wants that.
+func fallback(previous domain.GroupDocument, spec domain.Group) *domain.GroupDocument {
+	wanted := false
+	for _, role := range spec.Roles {
+		wanted = wanted || role.Update.OnFailure == domain.UpdateRollback
+	}
+	switch {
+	case !wanted || previous.Revision == 0:
+		return nil
+	case previous.Applying:
+		return previous.Before
+	}
+	previous.Before = nil
+	return &previous
+}
+
+// checkSize adds a problem where a document is larger than the engine can store.
+func checkSize(problems *domain.Problems, traits engine.Traits, document domain.GroupDocument) {
+	if traits.MaxDocument == 0 {
+		return
+	}
+	document.Applying = true
+	data, err := json.Marshal(document)
+	switch {
+	case err != nil:
+		problems.Add(nil, "Group can't be stored", "%v", err)
+	case len(data) > traits.MaxDocument && document.Before != nil:
+		problems.Add(nil, "Group too large", "what is stored of it takes %d bytes, with what it goes back to should the change fail, and a cluster of engine %q stores at most %d: "+
+			"make its configs, environment and commands smaller, put them into the image or onto the hosts, or leave out update.on_failure = %q", len(data), traits.Name, traits.MaxDocument, domain.UpdateRollback)
+	case len(data) > traits.MaxDocument:
+		problems.Add(nil, "Group too large", "what is stored of it takes %d bytes, and a cluster of engine %q stores at most %d: "+
+			"make its configs, environment and commands smaller, or put them into the image or onto the hosts", len(data), traits.Name, traits.MaxDocument)
+	}
+}
+
+// samePlaces tells whether two placements allow the same hosts, and distribute members in the same way.
+func samePlaces(a, b domain.Placement) bool {
+	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && maps.Equal(a.Labels, b.Labels) && slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
+}
+
+// checkNames adds a problem where a member would have the name of another group's: a-b and c make the same names as
+// a and b-c.
+func checkNames(problems *domain.Problems, groups map[string]domain.GroupDocument, group string, members []domain.Member) {
+	for _, other := range slices.Sorted(maps.Keys(groups)) {
+		if other == group {
+			continue
+		}
+		for _, m := range members {
+			if _, taken := groups[other].Assignments[m.Name]; taken {
+				problems.Add(domain.Path{"roles", domain.Key(m.Role)}, "Member name in use",
+					"a member would be called %q, and group %q of this cluster has a member of that name already; rename the group or the role", m.Name, other)
+				break
+			}
+		}
+	}
+}
+
+// checkTaken adds a problem where a member, or a pool of members, would have the name of what is somebody else's.
+func checkTaken(problems *domain.Problems, view View, spec domain.Group, members []domain.Member) {
+	reported := map[string]bool{}
+	for _, m := range members {
+		name := m.Name
+		if view.Traits.Schedules && topology.Interchangeable(spec, m.Role) {
+			name = domain.PoolName(spec.Name, m.Role)
+		}
+		if whose, taken := view.Inventory.Taken[name]; taken && !reported[m.Role] {
+			reported[m.Role] = true
+			problems.Add(domain.Path{"roles", domain.Key(m.Role)}, "Member name in use",
+				"%q is the name of %s: remove that, or rename the group or the role", name, whose)
+		}
+	}
+}
+
+// Current returns the decision that a stored document stands for.
+func Current(traits engine.Traits, hosts map[string]domain.Host, doc domain.GroupDocument) Decision {
+	return decisionOf(View{Traits: traits, Inventory: engine.Inventory{Hosts: hosts}}, doc)
+}
+
+func decisionOf(view View, doc domain.GroupDocument) Decision {
+	members := topology.Expand(doc.Spec, doc.Counts)
+	for i := range members {
+		assigned := doc.Assignments[members[i].Name]
+		shared := view.Traits.Schedules && topology.Interchangeable(doc.Spec, members[i].Role)
+		host, name := view.Inventory.Hosts[assigned.Host].Address, members[i].Name
+		if shared {
+			assigned.Host, name = "", domain.PoolName(doc.Spec.Name, members[i].Role) // what it was assigned only says that there is room
+		}
+		if view.Traits.MemberAddress != nil {
+			host = view.Traits.MemberAddress(name)
+		}
+		members[i].Place(assigned, host)
+	}
+	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesDir)}
+}
+
+// Kept returns the names of the members that the decision leaves as the one before it has them.
+func (d Decision) Kept(before Decision) map[string]bool {
+	kept := map[string]bool{}
+	if d.Document.MinRun != before.Document.MinRun {
+		return kept
+	}
+	hashes := make(map[string]string, len(before.Members))
+	for i, m := range before.Members {
+		hashes[m.Name] = before.Layout.Hash(i)
+	}
+	for i, m := range d.Members {
+		kept[m.Name] = d.Layout.Hash(i) == hashes[m.Name]
+	}
+	return kept
+}
+
+// Rule returns the group's completion rule.
+func (d Decision) Rule() domain.CompletionRule {
+	return topology.Rule(d.Document.Spec, d.Members)
+}
+
+// names returns the names of the members, in their order.
+func (d Decision) names() []string {
+	names := make([]string, len(d.Members))
+	for i, m := range d.Members {
+		names[i] = m.Name
+	}
+	return names
+}

@@ -1,0 +1,438 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// lab is a view of a cluster of one host with these groups.
+func lab(docs ...domain.GroupDocument) reconcile.View {
+	view := reconcile.View{
+		Traits:    engine.Traits{Name: "fake"},
+		Inventory: engine.Inventory{Hosts: map[string]domain.Host{"a": {Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 8, MemoryMiB: 1024}}}},
+		Groups:    map[string]domain.GroupDocument{},
+	}
+	for _, doc := range docs {
+		view.Groups[doc.Spec.Name] = doc
+	}
+	return view
+}
+
+// decide decides, and fails the test where that is not possible.
+func decide(t *testing.T, view reconcile.View, spec domain.Group) reconcile.Decision {
+	t.Helper()
+	d, problems := reconcile.Decide(view, spec)
+	must(t, problems.Err())
+	return d
+}
+
+// stored returns the document that was decided on for a group, as stored at a revision after an apply that ended well.
+func stored(t *testing.T, spec domain.Group, revision int) domain.GroupDocument {
+	t.Helper()
+	doc := decide(t, lab(), spec).Document
+	doc.Revision = revision
+	return doc
+}
+
+func TestDecideNew(t *testing.T) {
+	d := decide(t, lab(), group(1, 2, role("ps", func(r *domain.Role) { r.Port = new(8000) })))
+	want := domain.GroupDocument{
+		Version: domain.DocumentVersion, Revision: 0, MinRun: 1, Spec: d.Document.Spec,
+		Counts: map[string]int{"ps": 1, "worker": 2},
+		Assignments: map[string]domain.Assignment{
+			"mnist-ps-0": {Host: "a", Port: 8000}, "mnist-worker-0": {Host: "a", Port: 20000}, "mnist-worker-1": {Host: "a", Port: 20001},
+		},
+	}
+	if diff := cmp.Diff(want, d.Document); diff != "" {
+		t.Errorf("document (-want +got):\n%s", diff)
+	}
+	members := []domain.Member{
+		{Name: "mnist-ps-0", Role: "ps", Host: "a", Port: 8000, Address: "10.0.0.1:8000"},
+		{Name: "mnist-worker-0", Role: "worker", Host: "a", Port: 20000, Address: "10.0.0.1:20000"},
+		{Name: "mnist-worker-1", Role: "worker", Index: 1, Host: "a", Port: 20001, Address: "10.0.0.1:20001"},
+	}
+	if diff := cmp.Diff(members, d.Members); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	if rule := d.Rule(); !cmp.Equal(rule.Members, []string{"mnist-worker-0"}) || rule.When != domain.WhenChief {
+		t.Errorf("the completion rule is %+v", rule)
+	}
+}
+
+// TestDecideWithNamedMembers is about engines that give each member an address of its own.
+func TestDecideWithNamedMembers(t *testing.T) {
+	view := lab()
+	view.Traits.MemberAddress = func(member string) string { return member + ".lab" }
+	for _, m := range decide(t, view, group(1, 2)).Members {
+		if want := m.Name + ".lab:20000"; m.Address != want {
+			t.Errorf("%s is at %s, not %s", m.Name, m.Address, want)
+		}
+	}
+}
+
+func TestDecideAgain(t *testing.T) {
+	previous := stored(t, group(1, 2, trigger("v1")), 7)
+	previous.MinRun, previous.GroupRestarts, previous.StartedAt = 4, 2, new(epoch)
+	// Where members are is kept, even where a new group would be placed otherwise.
+	previous.Assignments["mnist-worker-0"] = domain.Assignment{Host: "a", Port: 20500}
+
+	for name, c := range map[string]struct {
+		spec domain.Group
+		// change makes the expected document out of the previous one.
+		change func(want *domain.GroupDocument)
+	}{
+		"unchanged": {group(1, 2, trigger("v1")), func(*domain.GroupDocument) {}},
+		"grown": {group(1, 3, trigger("v1")), func(want *domain.GroupDocument) {
+			want.GroupRestarts, want.StartedAt = 0, nil
+			want.Counts = map[string]int{"ps": 1, "worker": 3}
+			want.Assignments["mnist-worker-2"] = domain.Assignment{Host: "a", Port: 20001}
+		}},
+		"shrunk": {group(1, 1, trigger("v1")), func(want *domain.GroupDocument) {
+			want.GroupRestarts, want.StartedAt = 0, nil
+			want.Counts = map[string]int{"ps": 1, "worker": 1}
+			delete(want.Assignments, "mnist-worker-1")
+		}},
+		"another trigger": {group(1, 2, trigger("v2")), func(want *domain.GroupDocument) {
+			want.MinRun, want.GroupRestarts, want.StartedAt = 8, 0, nil
+		}},
+		"no trigger any more": {group(1, 2), func(want *domain.GroupDocument) {
+			want.MinRun, want.GroupRestarts, want.StartedAt = 8, 0, nil
+		}},
+		"another command": {
+			group(1, 2, trigger("v1"), func(g *domain.Group) { g.Template.Command = []string{"other"} }),
+			func(want *domain.GroupDocument) { want.GroupRestarts, want.StartedAt = 0, nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := previous
+			want.Assignments = maps.Clone(previous.Assignments)
+			want.Spec = c.spec
+			c.change(&want)
+			if diff := cmp.Diff(want, decide(t, lab(previous), c.spec).Document); diff != "" {
+				t.Errorf("document (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDecideAfterTriggersOfADeadApply: a trigger counts from the first apply that stored it on.
+func TestDecideAfterTriggersOfADeadApply(t *testing.T) {
+	first := decide(t, lab(), group(1, 1, trigger("v1"))).Document
+	if first.MinRun != 1 {
+		t.Errorf("a new group with triggers has to run since run %d", first.MinRun)
+	}
+	first.Revision, first.Applying = 1, true
+	if again := decide(t, lab(first), group(1, 1, trigger("v1"))).Document; again.MinRun != 1 || again.Applying {
+		t.Errorf("the next apply decides on %+v", again)
+	}
+}
+
+func TestDecideUnmanagedReplicas(t *testing.T) {
+	unmanaged := group(1, 2, role("worker", func(r *domain.Role) { r.Replicas = nil }))
+	if d := decide(t, lab(), unmanaged); d.Document.Counts["worker"] != 1 {
+		t.Errorf("a new role of unmanaged size has %d members", d.Document.Counts["worker"])
+	}
+	previous := stored(t, group(1, 3), 2)
+	if d := decide(t, lab(previous), unmanaged); d.Document.Counts["worker"] != 3 || len(d.Members) != 4 {
+		t.Errorf("a role that had 3 members has %d now, of %v", d.Document.Counts["worker"], d.Members)
+	}
+}
+
+// named returns the view where somebody else has something of a name.
+func named(view reconcile.View, name string) reconcile.View {
+	view.Inventory.Taken = map[string]string{name: "a service of somebody else's"}
+	return view
+}
+
+// distributing returns the view of an engine that distributes interchangeable members.
+func distributing(view reconcile.View) reconcile.View {
+	view.Traits.Schedules = true
+	return view
+}
+
+func TestDecideProblems(t *testing.T) {
+	greedy := role("worker", func(r *domain.Role) { r.Resources.CPUs = 3 })
+	other := stored(t, group(1, 2, greedy, func(g *domain.Group) { g.Name = "other" }), 1)
+	for name, c := range map[string]struct {
+		view    reconcile.View
+		spec    domain.Group
+		summary string
+	}{
+		"the specification itself": {lab(), group(1, 0), "Missing role"},
+		"no room":                  {lab(), group(1, 3, greedy), "Not enough CPUs"},
+		"no room beside another":   {lab(other), group(1, 1, greedy), "Not enough CPUs"},
+		"no hosts":                 {reconcile.View{}, group(1, 1), "No hosts"},
+		"a member's name of another": {
+			lab(stored(t, group(1, 1, func(g *domain.Group) { g.Name = "mnist-a" }), 1), other),
+			group(1, 1, func(g *domain.Group) {
+				g.Framework, g.Roles = "none", map[string]domain.Role{"a-ps": {}, "a-other": {}}
+			}),
+			"Member name in use",
+		},
+		"a member's name of somebody else": {
+			named(lab(), "mnist-worker-1"), group(1, 2), "Member name in use",
+		},
+		"a pool's name of somebody else": {
+			named(distributing(lab()), "mnist-worker"), group(1, 2, func(g *domain.Group) { g.Framework = "spark"; g.Roles["master"] = g.Roles["ps"]; delete(g.Roles, "ps") }), "Member name in use",
+		},
+		"a port of another": {
+			lab(other), group(1, 1, role("ps", func(r *domain.Role) { r.Port = new(20000) })), "Port taken by another group",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, problems := reconcile.Decide(c.view, c.spec)
+			if len(problems) != 1 || problems[0].Summary != c.summary || problems[0].Warning {
+				t.Errorf("the problems are %v; there should be one: %s", problems, c.summary)
+			}
+			if d.Document.Spec.Name != "" || d.Members != nil || d.Layout != nil {
+				t.Errorf("beside problems there is a decision: %+v", d)
+			}
+		})
+	}
+}
+
+// TestDecideKnowsTheInventory: what there is to know of the hosts counts for what is new, and leaves what is there.
+func TestDecideKnowsTheInventory(t *testing.T) {
+	one := role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })
+	for name, c := range map[string]struct {
+		change func(inventory *engine.Inventory)
+		want   string
+	}{
+		"a host that is down":        {func(i *engine.Inventory) { i.Closed = map[string]string{"a": "host a is down"} }, "host a is down"},
+		"what others have reserved":  {func(i *engine.Inventory) { i.Reserved = map[string]domain.Resources{"a": {CPUs: 6}} }, "6 reserved by other services"},
+		"a network without any room": {func(i *engine.Inventory) { i.Addresses = 3 }, "addresses for 3 members"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			previous := stored(t, group(1, 2, one), 2)
+			view := lab(previous)
+			c.change(&view.Inventory)
+			if diff := cmp.Diff(previous, decide(t, view, previous.Spec).Document); diff != "" {
+				t.Errorf("what is there was decided anew (-before +after):\n%s", diff)
+			}
+			changed := decide(t, view, group(1, 2, one, func(g *domain.Group) { g.Template.Command = []string{"other"} }))
+			if diff := cmp.Diff(previous.Assignments, changed.Document.Assignments); diff != "" {
+				t.Errorf("a new command moved members (-before +after):\n%s", diff)
+			}
+			_, problems := reconcile.Decide(view, group(1, 4, one))
+			if err := problems.Err(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("two further workers: %v", err)
+			}
+		})
+	}
+}
+
+// pool is a group of a master and interchangeable workers, which may be on these hosts.
+func pool(workers int, hosts ...string) domain.Group {
+	return group(0, workers, func(g *domain.Group) {
+		g.Framework = "spark"
+		g.Roles = map[string]domain.Role{"master": {}, "worker": {Replicas: &workers, Placement: domain.Placement{Hosts: hosts}}}
+	})
+}
+
+// spread distributes the workers of a group in a way.
+func spread(g domain.Group, strategy domain.Strategy) domain.Group {
+	role("worker", func(r *domain.Role) { r.Placement.Strategy = strategy })(&g)
+	return g
+}
+
+// updated has changes come to the workers of a group in a way.
+func updated(g domain.Group, update domain.Update) domain.Group {
+	role("worker", func(r *domain.Role) { r.Update = update })(&g)
+	return g
+}
+
+// TestPoolsChangeAsOne: members that the engine distributes are all of one run.
+func TestPoolsChangeAsOne(t *testing.T) {
+	view := lab()
+	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
+	d := decide(t, view, pool(3))
+	for _, m := range d.Members {
+		if want := map[bool]string{true: addressed("mnist-worker") + ":20000", false: addressed("mnist-master-0") + ":20000"}[m.Role == "worker"]; m.Address != want {
+			t.Errorf("%s is at %s, not %s", m.Name, m.Address, want)
+		}
+	}
+	failed := d.Document
+	failed.Revision, failed.Applying = 3, true
+	view.Groups["mnist"] = failed
+	retried := decide(t, view, pool(3))
+	const all = "mnist-worker-0 restart 0, mnist-worker-1 restart 0, mnist-worker-2 restart 0"
+	for name, c := range map[string]struct {
+		decision reconcile.Decision
+		// change does something to the workers as they are observed, in run 2.
+		change func(workers []domain.Observed) []domain.Observed
+		want   string
+	}{
+		"as they should be": {d, func(w []domain.Observed) []domain.Observed { return w }, ""},
+		"one is missing":    {d, func(w []domain.Observed) []domain.Observed { return w[:2] }, "mnist-worker-2 start 2"},
+		"one is about to end": {d, func(w []domain.Observed) []domain.Observed {
+			w[2].Hash, w[2].Run = "", 0
+			return w
+		}, "mnist-worker-2 start 2"},
+		"none was ever started": {d, func(w []domain.Observed) []domain.Observed {
+			w[0].Hash, w[0].Run = "", 0
+			return w[:1]
+		}, "mnist-worker-0 start 0, mnist-worker-1 start 0, mnist-worker-2 start 0"},
+		"none is left": {d, func(w []domain.Observed) []domain.Observed {
+			w[0].Replicas = new(0)
+			return w[:1]
+		}, "mnist-worker-0 mend 2, mnist-worker-1 start 2, mnist-worker-2 start 2"},
+		"one failed in an apply that did": {retried, func(w []domain.Observed) []domain.Observed {
+			w[1].State = domain.StateFailed
+			return w
+		}, all},
+		"changed, and one is missing": {d, func(w []domain.Observed) []domain.Observed {
+			w[0].Hash, w[1].Hash = "other", "other"
+			return w[:2]
+		}, "mnist-worker-0 restart 0, mnist-worker-1 restart 0, mnist-worker-2 start 0"},
+		"one too many": {d, func(w []domain.Observed) []domain.Observed {
+			more := w[0]
+			more.Name, more.Index = "mnist-worker-3", 3
+			return append(w, more)
+		}, "mnist-worker-3 remove 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := observe(d, 2)
+			var got []string
+			for _, change := range reconcile.Diff(c.decision, append(observed[:1:1], c.change(observed[1:])...)) {
+				got = append(got, fmt.Sprint(change.Member, " ", change.Action, " ", change.Run))
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("the changes are %q, not %q", text, c.want)
+			}
+		})
+	}
+}
+
+// TestDecideRefusesPools: what members can't have of their own that the engine distributes is told at plan.
+func TestDecideRefusesPools(t *testing.T) {
+	spec := pool(2)
+	role("worker", func(r *domain.Role) { r.Template.Args = []string{"{{ .Index }}"} })(&spec)
+	view := lab()
+	if _, problems := reconcile.Decide(view, spec); problems.Err() != nil {
+		t.Errorf("members that are placed have an index: %v", problems)
+	}
+	view.Traits.Schedules = true
+	if _, problems := reconcile.Decide(view, spec); problems.Err() == nil || problems[0].Path.String() != `roles["worker"].args[0]` {
+		t.Errorf("members that the engine distributes have none: %v", problems)
+	}
+}
+
+// TestDecideKnowsWhatFits: a document that the engine could not store is refused at plan.
+func TestDecideKnowsWhatFits(t *testing.T) {
+	large := func(changes ...func(g *domain.Group)) domain.Group {
+		return group(1, 2, append(changes, func(g *domain.Group) { g.Template.Env = map[string]string{"LARGE": strings.Repeat("x", 3000)} })...)
+	}
+	view := lab()
+	before := stored(t, large(), 2)
+	for name, c := range map[string]struct {
+		most    int
+		stored  *domain.GroupDocument
+		spec    domain.Group
+		refused string
+	}{
+		"no bound":                  {0, nil, large(), ""},
+		"fits":                      {5000, nil, large(), ""},
+		"too large":                 {3000, nil, large(), "stores at most 3000"},
+		"fits over another":         {5000, &before, large(), ""},
+		"with what it goes back to": {5000, &before, updated(large(), domain.Update{OnFailure: domain.UpdateRollback}), `leave out update.on_failure = "rollback"`},
+	} {
+		view.Traits.MaxDocument = c.most
+		view.Groups = map[string]domain.GroupDocument{}
+		if c.stored != nil {
+			view.Groups["mnist"] = *c.stored
+		}
+		_, problems := reconcile.Decide(view, c.spec)
+		if err := problems.Err(); (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestScheduledByTheEngine: members that the engine itself distributes have no host, and where they may be is told to it
+// anew when that changes, in their present run.
+func TestScheduledByTheEngine(t *testing.T) {
+	view := lab()
+	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
+	first := decide(t, view, pool(2))
+	hosts := map[string]string{}
+	hashes := map[string]bool{}
+	for i, m := range first.Members {
+		hosts[m.Name] = m.Host
+		hashes[first.Layout.Hash(i)] = true
+	}
+	if diff := cmp.Diff(map[string]string{"mnist-master-0": "a", "mnist-worker-0": "", "mnist-worker-1": ""}, hosts); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	if len(hashes) != 2 {
+		t.Errorf("a master and two workers have %d hashes", len(hashes))
+	}
+	first.Document.Revision = 3
+	for name, c := range map[string]struct {
+		spec     domain.Group
+		applying bool
+		want     map[string]int
+	}{
+		"unchanged":                    {pool(2), false, nil},
+		"other hosts":                  {pool(2, "a"), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"after an apply that has died": {pool(2), true, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"one more joins the others":    {pool(3), false, map[string]int{"mnist-worker-2": 2}},
+		"another update":               {updated(pool(2), domain.Update{Parallelism: 1}), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"the same update":              {updated(pool(2), domain.Update{OnFailure: domain.UpdatePause, Delay: duration(0)}), false, nil},
+		"the default written out":      {spread(pool(2), domain.Spread), false, nil},
+		"another strategy":             {spread(pool(2), domain.Pack), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := first.Document
+			doc.Applying = c.applying
+			view.Groups[doc.Spec.Name] = doc
+			var got map[string]int
+			for _, change := range reconcile.Diff(decide(t, view, c.spec), observe(first, 2)) {
+				if got == nil {
+					got = map[string]int{}
+				}
+				got[change.Member] = change.Run
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("runs of the members that change (-want +got):\n%s", diff)
+			}
+		})
+	}
+	// A worker that has ended stays as it ended, wherever it may be.
+	view.Groups[first.Document.Spec.Name] = first.Document
+	observed := observe(first, 2)
+	observed[2].State = domain.StateFailed
+	if changes := reconcile.Diff(decide(t, view, pool(2, "a")), observed); len(changes) != 1 || changes[0].Member != "mnist-worker-0" {
+		t.Errorf("beside a worker that has ended the changes are %+v", changes)
+	}
+	// The hosts of the others are the engine's to look after.
+	lost := map[string]string{"a": "host a is down"}
+	for i := range observed {
+		observed[i].Host = "a"
+	}
+	if keep := reconcile.Keep(first, observed, lost, epoch); !cmp.Equal(keep.Move, []string{"mnist-master-0"}) {
+		t.Errorf("moved are %v", keep.Move)
+	}
+}
+
+// TestDecideAsStored: the decision that a stored document stands for is the one that was stored.
+func TestDecideAsStored(t *testing.T) {
+	view := lab()
+	decided := decide(t, view, group(1, 2))
+	current := reconcile.Current(view.Traits, view.Inventory.Hosts, decided.Document)
+	if diff := cmp.Diff(decided.Members, current.Members); diff != "" {
+		t.Errorf("members (-decided +stored):\n%s", diff)
+	}
+	for i, m := range decided.Members {
+		if decided.Layout.Hash(i) != current.Layout.Hash(i) {
+			t.Errorf("%s has another hash when it is read", m.Name)
+		}
+	}
+}

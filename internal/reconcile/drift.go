@@ -1,0 +1,180 @@
+package reconcile
+
+import (
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// drifted tells whether somebody else changed a member that is not to stay ended: finished is not drift.
+func drifted(o domain.Observed) bool {
+	switch {
+	case o.State == domain.StateCompleted, o.State == domain.StateStopped && o.StopReason != "":
+		return false
+	}
+	return o.Live != nil || o.Replicas != nil
+}
+
+// instances returns how many instances there are to be of an observed member.
+func instances(o domain.Observed) int {
+	if drifted(o) && o.Replicas != nil {
+		return *o.Replicas
+	}
+	return 1
+}
+
+// drift is what somebody else changed of a member, in normal specifications.
+type drift struct {
+	want, live domain.MemberSpec
+	attributes []attribute
+}
+
+// driftOf returns what somebody else changed of a member i that should have one instance.
+func (d Decision) driftOf(i int, o domain.Observed) drift {
+	if o.Live == nil {
+		return drift{}
+	}
+	want, err := d.Layout.Spec(i)
+	if err != nil {
+		return drift{} // it is reported when the member is to be staged
+	}
+	return compare(want, *o.Live)
+}
+
+// compare returns what is different in a live specification. Who the member is, its hash and its run are not looked at.
+func compare(want, live domain.MemberSpec) drift {
+	d := drift{want: want.Normal(), live: live.Normal()}
+	if want.Host == "" {
+		d.live.Host = "" // the engine chooses it
+	}
+	for _, a := range attributesOf(d.want, d.live) {
+		if a.differs(d.want, d.live) {
+			d.attributes = append(d.attributes, a)
+		}
+	}
+	return d
+}
+
+// Differences lists the attributes of a role in which a live specification differs from the one that it should be, such as
+// `env["X"]`, and what else is said to deviate. Who the member is, its hash and its run are not looked at.
+func Differences(want, live domain.MemberSpec) []string { return compare(want, live).words() }
+
+func (d drift) words() []string {
+	var words []string
+	for _, a := range d.attributes {
+		words = append(words, a.path.String())
+	}
+	return append(words, d.live.Deviations...)
+}
+
+// describeDrift says in words what somebody else changed of a drifted member i.
+func (d Decision) describeDrift(i int, o domain.Observed) string {
+	var changed []string
+	if o.Replicas != nil {
+		changed = append(changed, "replicas")
+	}
+	changed = append(changed, d.driftOf(i, o).words()...)
+	if len(changed) == 0 {
+		return "changed outside"
+	}
+	return "changed outside: " + strings.Join(changed, ", ")
+}
+
+// Found returns the group's specification as it is found: what somebody else changed has its live value, at the place where
+// the group declares it, and a role has as many replicas as there are instances of its members. Where members of a
+// role differ in the same attribute, the first one's value is shown.
+func (g Group) Found() domain.Group {
+	spec, _ := found(g.Decision, g.Observed)
+	return spec
+}
+
+// found returns the specification as it is found, and the names of the drifted members that make a visible difference: in it, or
+// by the host that they are on.
+func found(d Decision, observed []domain.Observed) (spec domain.Group, visible map[string]bool) {
+	byName := make(map[string]domain.Observed, len(observed))
+	counts := map[string]int{}
+	pools := d.pools(nil)
+	for _, o := range observed {
+		byName[o.Name] = o
+		if _, pooled := pools[o.Role]; !pooled || o.Hash != "" { // or else it is about to end
+			counts[o.Role] += instances(o)
+		}
+	}
+	canvas := newCanvas(d.Document.Spec, counts)
+	visible = map[string]bool{}
+	for _, change := range Diff(d.atRest(), observed) {
+		if change.Action != ActionMend {
+			continue
+		}
+		m, o := d.Members[change.Index], byName[change.Member]
+		visible[m.Name] = o.Replicas != nil && canvas.showsReplicas(m.Role) || movedTo(m, o) != ""
+		if shown := canvas.lay(m.Role, d.driftOf(change.Index, o)); shown {
+			visible[m.Name] = true
+		}
+	}
+	return canvas.spec(), visible
+}
+
+// movedTo returns the host that somebody else pinned a member to; "" where nobody did.
+func movedTo(m domain.Member, o domain.Observed) string {
+	if !drifted(o) || o.Live == nil || m.Host == "" || o.Live.Host == m.Host {
+		return ""
+	}
+	return o.Live.Host
+}
+
+// canvas is a group's specification onto which live values are laid.
+type canvas struct {
+	declared domain.Group
+	roles    map[string]*domain.Role
+	// common is what the group declares for all roles, as that of a role.
+	common domain.Role
+	// shown are the attributes of roles that show a live value, by role and path.
+	shown map[string]bool
+}
+
+func newCanvas(declared domain.Group, counts map[string]int) *canvas {
+	c := &canvas{
+		declared: declared, roles: make(map[string]*domain.Role, len(declared.Roles)),
+		common: domain.Role{Template: declared.Template}, shown: map[string]bool{},
+	}
+	for name, role := range declared.Roles {
+		if role.Replicas != nil {
+			role.Replicas = new(counts[name])
+		}
+		c.roles[name] = &role
+	}
+	return c
+}
+
+// showsReplicas tells whether a role declares another number of replicas than it has.
+func (c *canvas) showsReplicas(role string) bool {
+	declared := c.declared.Roles[role].Replicas
+	return declared != nil && *declared != *c.roles[role].Replicas
+}
+
+// lay puts what drifted of a member of a role where that is declared, and tells whether any of it can be seen.
+func (c *canvas) lay(role string, d drift) (visible bool) {
+	for _, a := range d.attributes {
+		key := role + " " + a.path.String()
+		if !c.shown[key] {
+			declared, found := c.declared.Roles[role], c.roles[role]
+			if a.declares != nil && !a.declares(declared.Template) && a.declares(c.declared.Template) {
+				declared, found = domain.Role{Template: c.declared.Template}, &c.common
+			}
+			c.shown[key] = a.lay(declared, found, d.want, d.live)
+		}
+		visible = visible || c.shown[key]
+	}
+	return visible
+}
+
+func (c *canvas) spec() domain.Group {
+	spec := c.declared
+	spec.Template = c.common.Template
+	spec.Roles = make(map[string]domain.Role, len(c.roles))
+	for name, role := range c.roles {
+		spec.Roles[name] = *role
+	}
+	return spec
+}

@@ -1,0 +1,112 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestLockedByAnotherApply(t *testing.T) {
+	f, _ := applied(t, group(1, 1))
+	holder := engine.Holder{Who: "ada@gpu1", Process: 4711, Operation: "apply of group mnist", Since: epoch}
+	f.locks[reconcile.GroupLock("mnist")] = holder
+	e, calls := recorded(f)
+	r := reconcile.Reconciler{Engine: e}
+	for name, do := range map[string]func() error{
+		"update":  func() error { return r.Update(within(t), group(1, 2)) },
+		"destroy": func() error { return r.Destroy(within(t), "mnist") },
+	} {
+		err := do()
+		var locked *engine.LockedError
+		if !errors.As(err, &locked) || !cmp.Equal(locked.Holder, holder) || !strings.Contains(err.Error(), "ada@gpu1 (process 4711): apply of group mnist") {
+			t.Errorf("%s of a locked group: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"Lock", "Lock"}, calls.made()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	must(t, r.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" })))
+}
+
+func TestBriefLocksAreWaitedFor(t *testing.T) {
+	for name, holder := range map[string]engine.Holder{
+		reconcile.GroupLock("mnist"): {Who: "the controller", Controller: true},
+		"allocation":                 {Who: "ada", Operation: "allocation for group other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			f.locks[name] = holder
+			e, calls := recorded(f)
+			attempts := 0
+			calls.before = func(call string) error {
+				if call == "Lock" {
+					if attempts++; attempts == 4 {
+						f.unlock(name)
+					}
+				}
+				return nil
+			}
+			must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1)))
+
+			// Whoever gives up waiting is told what for.
+			f.locks[name] = holder
+			ctx, cancel := context.WithCancel(t.Context())
+			calls.before = func(call string) error {
+				if call == "Lock" {
+					cancel()
+				}
+				return nil
+			}
+			err := reconcile.Reconciler{Engine: e}.Update(ctx, group(1, 1))
+			var locked *engine.LockedError
+			if !errors.As(err, &locked) || locked.Lock != name || locked.Holder.Who != holder.Who {
+				t.Errorf("cancelled while waiting for a lock: %v", err)
+			}
+		})
+	}
+}
+
+// TestPortsOfConcurrentApplies has an apply of another group come in while the first one chooses its ports.
+func TestPortsOfConcurrentApplies(t *testing.T) {
+	f := newFake()
+	first, calls := recorded(f)
+	second, others := recorded(f)
+	// The other apply is under way once it waits for the first, or reads what the first reads.
+	underWay := make(chan struct{})
+	others.before = func(call string) error {
+		if made := others.made(); call == "Inventory" || len(made) == 3 && made[2] == "Lock" {
+			close(underWay)
+			others.before = nil
+		}
+		return nil
+	}
+	ended := make(chan error, 1)
+	calls.before = func(call string) error {
+		if call == "PutGroup" {
+			calls.before = nil
+			go func() {
+				ended <- reconcile.Reconciler{Engine: second}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" }))
+			}()
+			<-underWay
+		}
+		return nil
+	}
+	must(t, reconcile.Reconciler{Engine: first}.Update(within(t), group(1, 1)))
+	must(t, <-ended)
+	ports := map[int]string{}
+	for _, group := range []string{"mnist", "other"} {
+		for member, assigned := range f.document(t, group).Assignments {
+			if with, taken := ports[assigned.Port]; taken {
+				t.Errorf("%s and %s both have port %d", with, member, assigned.Port)
+			}
+			ports[assigned.Port] = member
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// unplacedRetry is when members are tried to be placed again for which there was no room.
+const unplacedRetry = 5 * time.Second
+
+// UnplacedError is returned where members have lost their hosts and can't be placed elsewhere.
+type UnplacedError struct {
+	Group   string
+	Members []string
+	// Hosts say what is wrong with the hosts, such as "host gpu1 is down".
+	Hosts []string
+	// Cause is why the members can't be placed, with the numbers.
+	Cause error
+}
+
+// Error names the members, their hosts and the reason.
+func (e *UnplacedError) Error() string {
+	return fmt.Sprintf("%s, and these members of group %q can't be placed elsewhere: %s: %v",
+		strings.Join(e.Hosts, "; "), e.Group, domain.Enumerate(e.Members), e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *UnplacedError) Unwrap() error { return e.Cause }
+
+// lostHosts returns the hosts whose members can't stay, and why. The engine is asked only where it said of a member that there
+// is something about its host.
+func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, observed []domain.Observed) (map[string]string, error) {
+	if !slices.ContainsFunc(observed, onTroubledHost) {
+		return nil, nil
+	}
+	inventory, err := r.Engine.Inventory(ctx, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("the hosts of cluster %q could not be read: %w", cluster.Name, err)
+	}
+	return inventory.Lost, nil
+}
+
+// lostHostsOf returns the lost hosts of one group's cluster, see [Reconciler.lostHosts].
+func (r Reconciler) lostHostsOf(ctx context.Context, group Group) (map[string]string, error) {
+	if !slices.ContainsFunc(group.Observed, onTroubledHost) {
+		return nil, nil
+	}
+	cluster, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return nil, withoutCluster(group.Document.Spec, err)
+	}
+	return r.lostHosts(ctx, cluster.Spec, group.Observed)
+}
+
+// onTroubledHost tells whether there is something about the host of a member that is not done with it.
+func onTroubledHost(o domain.Observed) bool {
+	return o.HostTrouble != "" && o.State != domain.StateCompleted && o.State != domain.StateStopped
+}
+
+// inPlace returns the observed members without the troubles of hosts that keep their members, such as one that is paused.
+func inPlace(observed []domain.Observed, lost map[string]string) []domain.Observed {
+	seen := slices.Clone(observed)
+	for i := range seen {
+		if _, gone := lost[seen[i].Host]; !gone {
+			seen[i].HostTrouble = ""
+		}
+	}
+	return seen
+}
+
+// onLostHosts returns the members that are stranded: they have not ended, and are and should be on a lost host. moving
+// tells that there is one that should be elsewhere by now: whoever decided that died before it came to it.
+func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string) (stranded []string, moving bool) {
+	if len(lost) == 0 {
+		return nil, false
+	}
+	hosts := make(map[string]string, len(d.Members))
+	for _, m := range d.Members {
+		hosts[m.Name] = m.Host
+	}
+	for _, o := range regard(d, observed) {
+		if _, gone := lost[o.Host]; !gone || o.State.Ended() || hosts[o.Name] == "" {
+			continue
+		}
+		if hosts[o.Name] == o.Host {
+			stranded = append(stranded, o.Name)
+		} else if o.Run > 0 { // run 0 is that of a member that an apply has yet to start
+			moving = true
+		}
+	}
+	return stranded, moving
+}
+
+// move places members anew that have lost their hosts, and returns the decision as it is stored then. A group that restarts
+// as a whole does so, in its present attempt: it is not to blame for its hosts.
+func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
+	previous := group.Document
+	name := previous.Spec.Name
+	release, err := r.lock(ctx, allocationLock, "allocation for group "+name)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	cluster, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return d, withoutCluster(previous.Spec, err)
+	}
+	view, err := r.View(ctx, cluster.Spec)
+	if err != nil {
+		return d, err
+	}
+	previous.Assignments = maps.Clone(previous.Assignments)
+	for _, member := range members {
+		delete(previous.Assignments, member)
+	}
+	view.Groups[name] = previous
+	decision, problems := Decide(view, previous.Spec)
+	next := group.Document
+	if err := problems.Err(); err != nil {
+		troubles := map[string]bool{}
+		for _, member := range members {
+			troubles[lost[next.Assignments[member].Host]] = true
+		}
+		return d, &UnplacedError{Group: name, Members: members, Hosts: slices.Sorted(maps.Keys(troubles)), Cause: err}
+	}
+	if maps.Equal(next.Assignments, decision.Document.Assignments) {
+		return group.Decision, nil // the hosts are back
+	}
+	next.Assignments = decision.Document.Assignments
+	if started := startOf(next, group.Observed); next.Spec.RestartScope == domain.ScopeGroup && !started.IsZero() {
+		next.Resume(started)
+	}
+	if next, err = r.Engine.PutGroup(ctx, next); err != nil {
+		return d, fmt.Errorf("members of group %q could not be moved: %w", name, err)
+	}
+	return decisionOf(view, next), nil
+}

@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"reflect"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// overlay returns what is to be declared for a value to be live, where what is declared makes want: want may have been
+// rendered from templates, and have defaults filled in. What is live as wanted stays as it is declared.
+func overlay[T any](declared, want, live T) T {
+	result := live
+	set(reflect.ValueOf(&result).Elem(), reflect.ValueOf(&declared).Elem(), reflect.ValueOf(&want).Elem())
+	return result
+}
+
+// set puts what is declared in the place of all in live that is as wanted. What live refers to is copied before.
+func set(live, declared, want reflect.Value) {
+	if reflect.DeepEqual(want.Interface(), live.Interface()) {
+		live.Set(declared)
+		return
+	}
+	switch live.Kind() {
+	case reflect.Struct:
+		for i := range live.NumField() {
+			set(live.Field(i), declared.Field(i), want.Field(i))
+		}
+	case reflect.Pointer:
+		if live.IsNil() || declared.IsNil() || want.IsNil() {
+			return
+		}
+		copied := reflect.New(live.Type().Elem())
+		copied.Elem().Set(live.Elem())
+		set(copied.Elem(), declared.Elem(), want.Elem())
+		live.Set(copied)
+	case reflect.Slice:
+		copied := reflect.MakeSlice(live.Type(), live.Len(), live.Len())
+		reflect.Copy(copied, live)
+		for i := range min(live.Len(), declared.Len(), want.Len()) {
+			set(copied.Index(i), declared.Index(i), want.Index(i))
+		}
+		live.Set(copied)
+	case reflect.Map:
+		copied := reflect.MakeMap(live.Type())
+		for _, key := range live.MapKeys() {
+			value := reflect.New(live.Type().Elem()).Elem()
+			value.Set(live.MapIndex(key))
+			if d, w := declared.MapIndex(key), want.MapIndex(key); d.IsValid() && w.IsValid() {
+				set(value, d, w)
+			}
+			copied.SetMapIndex(key, value)
+		}
+		live.Set(copied)
+	}
+}
+
+// overlayMounts is overlay for mounts, which are told apart by their targets: those declared keep their order.
+func overlayMounts(declared, want, live []domain.Mount) []domain.Mount {
+	byTarget := func(mounts []domain.Mount) map[string]domain.Mount {
+		all := make(map[string]domain.Mount, len(mounts))
+		for _, m := range mounts {
+			all[m.Target] = m
+		}
+		return all
+	}
+	merged := overlay(byTarget(declared), byTarget(want), byTarget(live))
+	var mounts []domain.Mount
+	for _, list := range [][]domain.Mount{declared, live} {
+		for _, m := range list {
+			if found, ok := merged[m.Target]; ok {
+				mounts = append(mounts, found)
+				delete(merged, m.Target)
+			}
+		}
+	}
+	return mounts
+}
+
+// same compares two values; nothing in them is nothing, whether it is nil or empty.
+func same(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	switch x.Kind() {
+	case reflect.Slice, reflect.Map:
+		if x.Len() == 0 && y.Len() == 0 {
+			return true
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,142 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Reconciler carries out changes of a cluster on its engine.
+type Reconciler struct {
+	Engine engine.Engine
+	// Controller is true where the cluster's own controller acts, false for a Terraform run.
+	Controller bool
+	// Secrets are the contents of the secrets of the group that is applied.
+	Secrets domain.SecretValues
+}
+
+// Group is a group as it was read.
+type Group struct {
+	Decision
+	Observed []domain.Observed
+	Progress domain.Progress
+	// ClusterID is the ID of its cluster, see [domain.Cluster.ID].
+	ClusterID string
+}
+
+// Read returns a group as it is now, or [engine.ErrNotFound]. It takes a constant number of engine calls.
+func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
+	doc, err := r.Engine.Group(ctx, name)
+	if err != nil {
+		return Group{}, err
+	}
+	cluster, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return Group{}, withoutCluster(doc.Spec, err)
+	}
+	observed, err := r.Engine.Observe(ctx, name)
+	if err != nil {
+		return Group{}, err
+	}
+	decision := Current(r.Engine.Traits(), cluster.Spec.Hosts, doc)
+	return Group{decision, observed, Progress(decision, observed), cluster.Spec.ID}, nil
+}
+
+// withoutCluster returns the error for a group that is there without the document of its cluster. It is not
+// [engine.ErrNotFound]: the group is found.
+func withoutCluster(group domain.Group, err error) error {
+	if errors.Is(err, engine.ErrNotFound) {
+		return fmt.Errorf("group %q is there, but the document of its cluster %q is not; apply the cluster alone to store it anew (-target)", group.Name, group.Cluster)
+	}
+	return fmt.Errorf("group %q is there, but its cluster %q could not be read: %w", group.Name, group.Cluster, err)
+}
+
+// View reads what a decision about a group of the cluster needs to know.
+func (r Reconciler) View(ctx context.Context, cluster domain.Cluster) (View, error) {
+	inventory, err := r.Engine.Inventory(ctx, cluster)
+	var groups map[string]domain.GroupDocument
+	if err == nil {
+		groups, err = r.Engine.Groups(ctx)
+	}
+	if errors.Is(err, engine.ErrNotFormed) {
+		// It is to be formed in this very apply, and has no groups yet.
+		return View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}, nil
+	}
+	if err != nil {
+		return View{}, err
+	}
+	return View{Traits: r.Engine.Traits(), Inventory: inventory, Groups: groups}, nil
+}
+
+// Preflight returns what would keep the members of a decision from being started, asked about one member of each role. Members
+// that are kept as they are, whether they run or have ended, need nothing any more.
+func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]bool) (domain.Problems, error) {
+	var specs []domain.MemberSpec
+	asked := map[string]bool{}
+	for i, m := range d.Members {
+		if kept[m.Name] || asked[m.Role] {
+			continue
+		}
+		asked[m.Role] = true
+		spec, err := d.Layout.Spec(i)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	return r.Engine.Preflight(ctx, specs)
+}
+
+const (
+	// lockPatience is how long an apply waits for a lock whose holder needs it only briefly.
+	lockPatience = 45 * time.Second
+	lockRetry    = 20 * time.Millisecond
+	// lockDoubt is how soon to ask again about a holder that may be dead.
+	lockDoubt = time.Second
+	// allocationLock guards the choice of hosts and ports, which all groups of a cluster share.
+	allocationLock = "allocation"
+)
+
+// GroupLock returns the name of the lock that an apply of the group holds.
+func GroupLock(group string) string { return "group " + group }
+
+// lock takes a lock. It waits for holders that keep it only briefly: the controller, and whoever allocates.
+func (r Reconciler) lock(ctx context.Context, name, operation string) (func() error, error) {
+	holder := engine.Holder{Who: who(), Process: os.Getpid(), Operation: operation, Since: time.Now(), Controller: r.Controller}
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	for {
+		release, err := r.Engine.Lock(ctx, name, holder)
+		var locked *engine.LockedError
+		// A holder that is not known is about to note down who it is, or to release the lock.
+		if !errors.As(err, &locked) || name != allocationLock && !locked.Holder.Controller && locked.Holder.Process != 0 && !locked.Unsure {
+			return release, err
+		}
+		retry := lockRetry
+		if locked.Unsure {
+			retry = lockDoubt
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(retry):
+		}
+	}
+}
+
+func who() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}

@@ -1,0 +1,145 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// rolling returns the members that get another specification in their turn: some of their role at a time. Members that have to
+// start for another reason do so at once, as do those whose hosts are in trouble. How the members of a pool are updated is the engine's to see to.
+func (d Decision) rolling(observed []domain.Observed) map[string]bool {
+	byName := make(map[string]domain.Observed, len(observed))
+	for _, o := range observed {
+		byName[o.Name] = o
+	}
+	rolling := map[string]bool{}
+	for i, m := range d.Members {
+		o, found := byName[m.Name]
+		if found && m.Host != "" && d.update(m.Role).Parallelism > 0 &&
+			o.Hash != "" && o.Hash != d.Layout.Hash(i) && o.Run >= d.Document.MinRun && o.HostTrouble == "" {
+			rolling[m.Name] = true
+		}
+	}
+	return rolling
+}
+
+// update says how a change comes to the members of a role.
+func (d Decision) update(role string) domain.Update { return d.Document.Spec.Roles[role].Update }
+
+// turn returns the changes of the members whose turn it is, and their role; none where all have had theirs.
+func (d Decision) turn(observed []domain.Observed) (changes []Change, role string) {
+	rolling := d.rolling(observed)
+	for _, change := range Diff(d, observed) {
+		if !rolling[change.Member] {
+			continue
+		}
+		of := d.Members[change.Index].Role
+		if role == "" {
+			role = of
+		}
+		if of == role && len(changes) < d.update(role).Parallelism {
+			changes = append(changes, change)
+		}
+	}
+	return changes, role
+}
+
+// roll has the members get their specification that wait for their turn: the roles one after the other, and of each as many members at a
+// time as its update says, in the order of their indexes. The next ones follow when all others run. It goes on where an earlier
+// apply died.
+func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Observed) (_ Decision, err error) {
+	if len(d.rolling(observed)) == 0 {
+		return d, nil
+	}
+	failed := map[string]bool{} // of which the update goes on
+	regarded := func(d Decision, observed []domain.Observed) []domain.Observed { return inTurn(d, observed, failed) }
+	var last string
+	for {
+		if d, err = r.await(ctx, d, domain.PhaseRunning, regarded); err != nil {
+			failure, is := errors.AsType[*MemberError](err)
+			if !is || d.update(failure.Member.Role).OnFailure != domain.UpdateContinue || failed[failure.Member.Name] {
+				return d, err
+			}
+			failed[failure.Member.Name] = true
+			continue
+		}
+		observed, err := r.Engine.Observe(ctx, d.Document.Spec.Name)
+		if err != nil {
+			return d, err
+		}
+		changes, role := d.turn(observed)
+		if len(changes) == 0 {
+			return d, nil
+		}
+		if wait := d.update(role).Wait(); wait > 0 && role == last {
+			if err := pause(ctx, wait); err != nil {
+				return d, err
+			}
+			last = "" // who runs is looked at again after the pause
+			continue
+		}
+		if err := r.carryOut(ctx, d, changes); err != nil {
+			return d, err
+		}
+		last = role
+	}
+}
+
+// inTurn regards members that wait for their turn as they are, though with another specification than they should have, and those
+// whose failure is put up with as if they ran.
+func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []domain.Observed {
+	rolling := d.rolling(observed)
+	hashes := make(map[string]string, len(d.Members))
+	for i, m := range d.Members {
+		hashes[m.Name] = d.Layout.Hash(i)
+	}
+	seen := slices.Clone(observed)
+	for i := range seen {
+		if rolling[seen[i].Name] {
+			seen[i].Hash = hashes[seen[i].Name]
+		}
+		if failed[seen[i].Name] && seen[i].State.Ended() {
+			seen[i].State = domain.StateRunning
+		}
+	}
+	return seen
+}
+
+// pause lets a time pass.
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// goesBack tells whether a group is to be what it was before, for a failure of one of its members.
+func goesBack(d Decision, err error) bool {
+	failure, is := errors.AsType[*MemberError](err)
+	return is && d.update(failure.Member.Role).OnFailure == domain.UpdateRollback
+}
+
+// goBack has the group be again what it was before a change that failed, and returns the failure.
+func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error {
+	before := d.Document.Before
+	if before == nil {
+		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has not run under another specification before", failure)
+	}
+	decision, observed, err := r.allocate(ctx, before.Spec, before)
+	if err == nil {
+		_, err = r.bring(ctx, decision, observed)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n\nIt could not be rolled back, either: %w", failure, err)
+	}
+	return fmt.Errorf("%w\n\nThe group was rolled back to the specification that it had before", failure)
+}

@@ -1,0 +1,251 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// turns notes which members are staged with which command, each time with those that run by then.
+type turns struct {
+	*fake
+	mutex sync.Mutex
+	taken []string
+}
+
+func (s *turns) Stage(ctx context.Context, specs []domain.MemberSpec) error {
+	var names []string
+	for _, spec := range specs {
+		names = append(names, strings.TrimPrefix(spec.Name, "mnist-"))
+	}
+	running := 0
+	for _, a := range s.cast() {
+		if a.observed.State == domain.StateRunning {
+			running++
+		}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.taken = append(s.taken, fmt.Sprintf("%s: %s (%d run)", specs[0].Command[0], strings.Join(names, " "), running))
+	return s.fake.Stage(ctx, specs)
+}
+
+// commanded is a group whose members run a command.
+func commanded(command string, ps, workers int, changes ...func(g *domain.Group)) domain.Group {
+	return group(ps, workers, append(changes, func(g *domain.Group) { g.Template.Command = []string{command} })...)
+}
+
+// inTurns has changes come to the workers so many at a time.
+func inTurns(parallelism int, onFailure domain.OnFailure) func(g *domain.Group) {
+	return role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: parallelism, OnFailure: onFailure} })
+}
+
+// lasts is the play of a member that runs on.
+var lasts = play{runs}
+
+// TestUpdateInTurns changes the command of one parameter server and five workers, with workers that fail with it.
+func TestUpdateInTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		update   func(g *domain.Group)
+		plays    map[string][]play
+		turns    []string
+		states   string
+		commands string
+		failure  []string
+	}{
+		"all at once by default": {
+			update:   func(*domain.Group) {},
+			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)"},
+			commands: "new new new new new new",
+		},
+		"two at a time": {
+			update:   inTurns(2, ""),
+			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)", "new: worker-4 (6 run)"},
+			commands: "new new new new new new",
+		},
+		"after a pause": {
+			update:   role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 3, Delay: duration(time.Millisecond)} }),
+			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 worker-2 (6 run)", "new: worker-3 worker-4 (6 run)"},
+			commands: "new new new new new new",
+		},
+		"it stops at a failure": {
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(3)}}},
+			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)"},
+			commands: "new new new old old old",
+			failure:  []string{"member mnist-worker-1", "exit code 3"},
+		},
+		"it stops before the change where others fail": {
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-ps-0": {lasts, {exits(3)}}},
+			turns:    []string{"new: ps-0 (6 run)"},
+			commands: "new old old old old old",
+			failure:  []string{"member mnist-ps-0"},
+		},
+		"it goes on, and tells of the failure": {
+			update: inTurns(2, domain.UpdateContinue), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(3)}}},
+			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (5 run)", "new: worker-4 (5 run)"},
+			commands: "new new new new new new",
+			failure:  []string{"member mnist-worker-1", "exit code 3"},
+		},
+		"it goes back": {
+			update: inTurns(2, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(3)}, lasts}},
+			turns: []string{
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)",
+				"old: ps-0 worker-3 (5 run)", "old: worker-0 worker-1 (6 run)", "old: worker-2 (6 run)",
+			},
+			commands: "old old old old old old",
+			failure:  []string{"member mnist-worker-3", "rolled back"},
+		},
+		"it goes back as a whole": {
+			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(3)}, lasts}},
+			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
+			commands: "old old old old old old",
+			failure:  []string{"member mnist-worker-3", "rolled back"},
+		},
+		"it can't go back": {
+			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(3)}}},
+			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
+			commands: "old old old old old old",
+			failure:  []string{"exit code 3", "could not be rolled back, either: member mnist-worker-3"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			f.plays = c.plays
+			// Members fail only while they can be seen to: their group does not complete.
+			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
+			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), commanded("old", 1, 5, c.update, never)))
+			s := &turns{fake: f}
+			err := reconcile.Reconciler{Engine: s}.Update(within(t), commanded("new", 1, 5, c.update, never))
+			if (err == nil) != (c.failure == nil) {
+				t.Errorf("the update: %v", err)
+			}
+			for _, part := range c.failure {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the error lacks %q: %v", part, err)
+				}
+			}
+			if diff := cmp.Diff(c.turns, s.taken); diff != "" {
+				t.Errorf("turns (-want +got):\n%s", diff)
+			}
+			var commands []string
+			for _, member := range []string{"ps-0", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"} {
+				commands = append(commands, f.cast()["mnist-"+member].spec.Command[0])
+			}
+			if got := strings.Join(commands, " "); got != c.commands {
+				t.Errorf("the members run %s, not %s", got, c.commands)
+			}
+			doc := f.document(t, "mnist")
+			rolledBack := err != nil && strings.Contains(err.Error(), "was rolled back")
+			if doc.Applying != (err != nil && !rolledBack) || !doc.Applying && doc.Before != nil {
+				t.Errorf("the document says: applying %v, before %v", doc.Applying, doc.Before)
+			}
+		})
+	}
+}
+
+// TestUpdateGoesOn: an apply that dies between two turns is taken up by the next one where it ended, and what it goes back to is
+// what ran before the first of them.
+func TestUpdateGoesOn(t *testing.T) {
+	for _, last := range []play{lasts, {exits(3)}} {
+		f := newFake()
+		r := reconcile.Reconciler{Engine: f}
+		must(t, r.Update(within(t), commanded("old", 0, 3, inTurns(1, domain.UpdateRollback))))
+		f.plays = map[string][]play{"mnist-worker-2": {lasts, last, lasts}}
+		dead := errors.New("dead")
+		e, calls := recorded(f)
+		stages := 0
+		calls.before = func(call string) error {
+			if call == "Stage" {
+				stages++
+			}
+			if stages > 2 {
+				return dead
+			}
+			return nil
+		}
+		if err := (reconcile.Reconciler{Engine: e}).Update(within(t), commanded("new", 0, 3, inTurns(1, domain.UpdateRollback))); !errors.Is(err, dead) {
+			t.Fatal(err)
+		}
+		f.locks = map[string]engine.Holder{}
+		s := &turns{fake: f}
+		err := reconcile.Reconciler{Engine: s}.Update(within(t), commanded("new", 0, 3, inTurns(1, domain.UpdateRollback)))
+		want := []string{"new: worker-2 (3 run)"}
+		if len(last) == 1 && last[0] == runs {
+			must(t, err)
+		} else {
+			want = append(want, "old: worker-2 (2 run)", "old: worker-0 (3 run)", "old: worker-1 (3 run)")
+			if err == nil || !strings.Contains(err.Error(), "rolled back") {
+				t.Errorf("a failure: %v", err)
+			}
+		}
+		if diff := cmp.Diff(want, s.taken); diff != "" {
+			t.Errorf("turns (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestNothingToGoBackTo: a new group that fails has not run before.
+func TestNothingToGoBackTo(t *testing.T) {
+	f := newFake()
+	f.plays = map[string][]play{"mnist-worker-0": {{exits(3)}}}
+	err := reconcile.Reconciler{Engine: f}.Update(within(t), group(0, 1, inTurns(1, domain.UpdateRollback)))
+	if err == nil || !strings.Contains(err.Error(), "nothing to roll back to") {
+		t.Errorf("a new group that fails: %v", err)
+	}
+}
+
+// TestWhatDoesNotWaitForItsTurn: new members, members that have ended, and a rerun.
+func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(f *fake)
+		change  func(g *domain.Group)
+		workers int
+		want    []string
+	}{
+		"a new member":  {func(*fake) {}, func(*domain.Group) {}, 4, []string{"new: worker-3 (3 run)", "new: worker-0 worker-1 (4 run)", "new: worker-2 (4 run)"}},
+		"a failed one":  {func(f *fake) { f.put("mnist-worker-2", func(o *domain.Observed) { o.State = domain.StateFailed }) }, func(*domain.Group) {}, 3, []string{"new: worker-2 (2 run)", "new: worker-0 worker-1 (3 run)"}},
+		"a rerun":       {func(*fake) {}, trigger("again"), 3, []string{"new: worker-0 worker-1 worker-2 (3 run)"}},
+		"another count": {func(*fake) {}, func(g *domain.Group) { g.Template.Command = []string{"old"} }, 2, []string{"old: worker-0 worker-1 (2 run)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
+			f := newFake()
+			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), commanded("old", 0, 3, inTurns(2, ""), never)))
+			c.prepare(f)
+			s := &turns{fake: f}
+			spec := commanded("new", 0, c.workers, inTurns(2, ""), never)
+			c.change(&spec)
+			must(t, reconcile.Reconciler{Engine: s}.Update(within(t), spec))
+			if diff := cmp.Diff(c.want, s.taken); diff != "" {
+				t.Errorf("turns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUpdateOfPoolIsTheEngines: how the members of a role are changed that the engine distributes is told to it.
+func TestUpdateOfPoolIsTheEngines(t *testing.T) {
+	f := newFake()
+	f.traits = engine.Traits{Schedules: true, MemberAddress: addressed}
+	spec := updated(pool(3), domain.Update{Parallelism: 2})
+	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), spec))
+	spec.Template.Command = []string{"new"}
+	s := &turns{fake: f}
+	must(t, reconcile.Reconciler{Engine: s}.Update(within(t), spec))
+	if want := []string{"new: master-0 worker-0 worker-1 worker-2 (4 run)"}; !cmp.Equal(s.taken, want) {
+		t.Errorf("the turns are %q", s.taken)
+	}
+	if update := f.cast()["mnist-worker-0"].spec.Update; update.Parallelism != 2 {
+		t.Errorf("the engine was told %+v", update)
+	}
+}

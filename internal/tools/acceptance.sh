@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs a command with the environment that acceptance tests need: acceptance.sh go test ./...
+# TF chooses between Terraform and OpenTofu as in terraform.sh.
+set -euo pipefail
+
+tf=$("$(dirname "$0")/terraform.sh")
+
+# The user's own CLI configuration (mirrors, overrides, a path to a missing file) must not decide what tests see.
+export TF_CLI_CONFIG_FILE=/dev/null CHECKPOINT_DISABLE=1
+version=$("$tf" version)
+version=${version%%$'\n'*}
+
+export TF_ACC=1 TF_ACC_TERRAFORM_PATH=$tf
+if [[ $version == OpenTofu* ]]; then
+  export TF_ACC_PROVIDER_HOST=registry.opentofu.org TF_ACC_PROVIDER_NAMESPACE=hashicorp
+fi
+
+printf 'Acceptance tests run on %s (%s).\n' "$version" "$tf" >&2
+exec "$@"

@@ -1,0 +1,33 @@
+// Package topology turns a group into its members: their names, the environment their framework expects, the
+// strings their user wrote as templates, and the hash that tells a changed specification from an equal one.
+//
+// # Frameworks
+//
+// A framework is one file that describes which roles it knows and what their members find in their
+// environment, and one line in the table of framework.go. Whatever the framework, each member gets
+//
+//	TRAINYARD_CLUSTER, _GROUP, _ROLE, _INDEX, _MEMBER   who it is
+//	TRAINYARD_HOST, _ADDRESS, _PORT                     where it is: the host's name, "host:port", the port alone
+//	TRAINYARD_CLUSTER_SPEC                              JSON, role → list of "host:port"
+//	CUDA_VISIBLE_DEVICES                                -1: it has no GPU
+//
+// A user's own environment wins over the framework's, and over CUDA_VISIBLE_DEVICES. What starts with TRAINYARD_
+// is never overridden.
+//
+// # Templates
+//
+// In a role's command, args and the values of its env, a string that contains "{{" is a template of package
+// text/template. It has the fields .Index .Name .Role .Group .Cluster .Host .Address .Port of the member, and the
+// functions
+//
+//	address "ps" 0       "host:port" of a member of a role
+//	addresses "worker"   those of all members of a role, comma-separated
+//	replicas "worker"    the number of members of a role
+//	hostname ADDRESS     the host of "host:port"
+//	port ADDRESS         the port of "host:port"
+//
+// Two opening braces as such are written {{ "{{" }}.
+//
+// Members of interchangeable roles (the workers of Spark and Ray) have addresses that no other member may depend
+// on: these functions don't know them, and no environment holds them, so that growing such a role restarts nobody.
+package topology

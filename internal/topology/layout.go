@@ -1,0 +1,222 @@
+package topology
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Layout is a group whose members are placed: the source of their specifications. It is safe for concurrent use.
+type Layout struct {
+	group     domain.Group
+	framework framework
+	members   []domain.Member
+	filesDir  func(member string) string
+	// peers are the addresses that members may depend on: those of the indexed roles, by index.
+	peers map[string][]string
+
+	// What members share is made once, when it is first asked for.
+	shared   func() shared
+	seals    func() map[string]seal
+	programs map[string]func() (program, domain.Problems)
+}
+
+// shared is what the specifications of all members have in common.
+type shared struct {
+	clusterSpec string
+	env         func(m domain.Member) map[string]string
+	files       []domain.File
+}
+
+// NewLayout returns the layout of a group with these members, whose Host, Address and Port are set. filesDir
+// returns the folder in which a member finds the files of its specification.
+func NewLayout(g domain.Group, members []domain.Member, filesDir func(member string) string) *Layout {
+	f, _ := lookup(g.Framework)
+	l := &Layout{group: g, framework: f, members: members, filesDir: filesDir}
+	l.peers = peers(f, members)
+	l.shared = sync.OnceValue(l.share)
+	l.seals = sync.OnceValue(l.sealRoles)
+	l.programs = make(map[string]func() (program, domain.Problems), len(g.Roles))
+	for name := range g.Roles {
+		l.programs[name] = sync.OnceValues(func() (program, domain.Problems) { return compile(l, name) })
+	}
+	return l
+}
+
+// peers returns the addresses of the members of indexed roles, by role and index.
+func peers(f framework, members []domain.Member) map[string][]string {
+	indexed := map[string][]domain.Member{}
+	for _, m := range members {
+		if !f.role(m.Role).interchangeable {
+			indexed[m.Role] = append(indexed[m.Role], m)
+		}
+	}
+	addresses := make(map[string][]string, len(indexed))
+	for role, members := range indexed {
+		slices.SortFunc(members, func(a, b domain.Member) int { return a.Index - b.Index })
+		for _, m := range members {
+			addresses[role] = append(addresses[role], m.Address)
+		}
+	}
+	return addresses
+}
+
+// ClusterSpec returns role → "host:port,host:port" for the indexed roles that have members. Interchangeable roles
+// are left out, so that growing them restarts nobody.
+func (l *Layout) ClusterSpec() map[string]string {
+	spec := make(map[string]string, len(l.peers))
+	for role, addresses := range l.peers {
+		spec[role] = strings.Join(addresses, ",")
+	}
+	return spec
+}
+
+// Spec renders the specification of member i; Run is the caller's to set. Where the group restarts as a whole, its restart rule never restarts it alone: the controller
+// restarts the group.
+func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
+	m := l.members[i]
+	r, known := l.group.Roles[m.Role]
+	if !known {
+		return domain.MemberSpec{}, fmt.Errorf("member %s is of role %q, which group %q does not have", m.Name, m.Role, l.group.Name)
+	}
+	if _, known := lookup(l.group.Framework); !known {
+		return domain.MemberSpec{}, unknownFramework(l.group.Framework)
+	}
+	prog, problems := l.programs[m.Role]()
+	if err := problems.Err(); err != nil {
+		return domain.MemberSpec{}, err
+	}
+	own, problems := prog.render(l.group, m)
+	env := l.env(m, own.env)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if _, checked := own.env[name]; !checked {
+			checkString(&problems, domain.Path{"roles", domain.Key(m.Role)}, name, env[name])
+		}
+	}
+	if len(problems) > 0 {
+		return domain.MemberSpec{}, fmt.Errorf("member %s, of %d: %w", m.Name, len(l.members), problems.Err())
+	}
+	interchangeable := l.framework.role(m.Role).interchangeable
+	var constraints domain.Placement
+	var update domain.Update
+	if interchangeable {
+		constraints = r.Placement
+	}
+	if pooled(m) {
+		update = r.Update
+	}
+	return domain.MemberSpec{
+		Cluster:     l.group.Cluster,
+		Group:       l.group.Name,
+		Role:        m.Role,
+		Index:       m.Index,
+		Name:        m.Name,
+		Host:        m.Host,
+		Address:     m.Address,
+		Hash:        l.Hash(i),
+		Image:       prog.template.Image,
+		Command:     own.command,
+		Args:        own.args,
+		Env:         env,
+		WorkingDir:  prog.template.WorkingDir,
+		Mounts:      prog.template.Mounts,
+		Files:       l.shared().files,
+		Resources:   r.Resources,
+		Limits:      r.Limits.Or(r.Resources),
+		Restart:     restartRule(l.group, r),
+		GracePeriod: r.Grace(),
+		Container:   container(prog.template),
+		Placement:   constraints,
+		Update:      update,
+
+		Interchangeable: interchangeable,
+	}, nil
+}
+
+func container(t domain.Template) domain.Container {
+	if t.Container == nil {
+		return domain.Container{}
+	}
+	return *t.Container
+}
+
+// pooled tells whether the engine itself chooses the host of a member, as one of those of its role that are all the same.
+func pooled(m domain.Member) bool { return m.Host == "" }
+
+// restartRule returns the rule by which the engine restarts a member on its own.
+func restartRule(g domain.Group, r domain.Role) domain.RestartRule {
+	rule := r.RestartRule()
+	if g.RestartScope == domain.ScopeGroup {
+		rule.Condition = domain.RestartByGroup
+	}
+	return rule
+}
+
+// env returns the environment of a member: the framework's, the user's own over it, Trainyard's over both.
+func (l *Layout) env(m domain.Member, own map[string]string) map[string]string {
+	shared := l.shared()
+	env := map[string]string{"CUDA_VISIBLE_DEVICES": "-1"}
+	maps.Copy(env, shared.env(m))
+	maps.Copy(env, own)
+	maps.Copy(env, map[string]string{
+		reservedPrefix + "CLUSTER":      l.group.Cluster,
+		reservedPrefix + "GROUP":        l.group.Name,
+		reservedPrefix + "ROLE":         m.Role,
+		reservedPrefix + "INDEX":        strconv.Itoa(m.Index),
+		reservedPrefix + "MEMBER":       m.Name,
+		reservedPrefix + "HOST":         m.Host,
+		reservedPrefix + "ADDRESS":      m.Address,
+		reservedPrefix + "PORT":         strconv.Itoa(m.Port),
+		reservedPrefix + "CLUSTER_SPEC": shared.clusterSpec,
+	})
+	return env
+}
+
+// reservedPrefix starts the names of the variables that only Trainyard sets.
+const reservedPrefix = "TRAINYARD_"
+
+func (l *Layout) share() shared {
+	s := shared{clusterSpec: encode(l.peers), env: func(domain.Member) map[string]string { return nil }}
+	if l.framework.env != nil {
+		s.env = l.framework.env(l)
+	}
+	if l.framework.files != nil {
+		s.files = l.framework.files(l)
+	}
+	return s
+}
+
+// first returns the address of the first member that the roles, in this order, have: "" where they have none.
+func (l *Layout) first(roles ...string) string {
+	for _, role := range roles {
+		if addresses := l.peers[role]; len(addresses) > 0 {
+			return addresses[0]
+		}
+	}
+	return ""
+}
+
+// encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which always
+// has one. The keys of maps are sorted.
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", value, err))
+	}
+	return string(text)
+}
+
+// split returns the host and the port of "host:port". An address without a port is all host.
+func split(address string) (host, port string) {
+	colon := strings.LastIndexByte(address, ':')
+	if colon < 0 {
+		return address, ""
+	}
+	return strings.Trim(address[:colon], "[]"), address[colon+1:]
+}

@@ -1,0 +1,39 @@
+package topology
+
+import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+
+// ValidatePools returns what can't be had of a valid group's interchangeable roles on an engine that distributes and restarts their
+// members by itself: they share one specification there.
+func ValidatePools(g domain.Group) domain.Problems {
+	var ps domain.Problems
+	members := Expand(g, Counts(g, nil))
+	for i := range members {
+		members[i].Address, members[i].Port = "host:1", 1
+		if !Interchangeable(g, members[i].Role) {
+			members[i].Host = "host"
+		}
+	}
+	l := NewLayout(g, members, nil)
+	tried := map[string]bool{}
+	for _, m := range members {
+		if !pooled(m) || tried[m.Role] {
+			continue
+		}
+		tried[m.Role] = true
+		prog, _ := l.programs[m.Role]() // that it can be read was seen before
+		_, problems := prog.render(g, m)
+		ps = append(ps, problems...)
+		warnPool(&ps, g.Roles[m.Role], domain.Path{"roles", domain.Key(m.Role)})
+	}
+	return ps
+}
+
+// warnPool says which rules of a role the engine does not follow.
+func warnPool(ps *domain.Problems, r domain.Role, at domain.Path) {
+	if r.Placement.Strategy == domain.Pack {
+		ps.Warn(at.At("placement", "strategy"), "Members not packed", "the engine distributes interchangeable members over the hosts by itself, and spreads them; %q is the only other strategy that it knows", domain.OnePerHost)
+	}
+	if r.ExitCodes != nil {
+		ps.Warn(at.At("exit_codes"), "Final exit codes not used", "the engine restarts interchangeable members by itself, and knows no exit codes that are final: after any but 0 it tries again, as often as restart.max_attempts allows")
+	}
+}

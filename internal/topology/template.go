@@ -1,0 +1,225 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// program is what the members of a role run, its templates parsed.
+type program struct {
+	template domain.Template
+	// command and args hold their strings, env those of the environment by their names.
+	command []text
+	args    []text
+	env     map[string]text
+	// allowed says what templates may refer to.
+	allowed string
+}
+
+// text is a string of a specification; parsed is nil where it is no template.
+type text struct {
+	path   domain.Path
+	raw    string
+	parsed *template.Template
+}
+
+// compile reads what the members of a role run, and returns what is wrong with its templates.
+func compile(l *Layout, name string) (program, domain.Problems) {
+	own, functions := l.group.Roles[name].Template, l.functions()
+	p := program{template: l.group.EffectiveTemplate(name), env: map[string]text{}, allowed: l.allowed()}
+	var problems domain.Problems
+	read := func(raw string, path domain.Path) text {
+		t := text{path: path, raw: raw}
+		if strings.Contains(raw, "{{") {
+			parsed, err := template.New("").Option("missingkey=error").Funcs(functions).Parse(raw)
+			if err != nil {
+				problems.Add(path, "Invalid template", "%s. %s", explain(err), p.allowed)
+			}
+			t.parsed = parsed
+		}
+		return t
+	}
+	// at leads to an attribute of the role, or of the group where the role takes the group's.
+	at := func(isOwn bool, steps ...any) domain.Path {
+		if isOwn {
+			return domain.Path{"roles", domain.Key(name)}.At(steps...)
+		}
+		return domain.Path{}.At(steps...)
+	}
+	for i, raw := range p.template.Command {
+		p.command = append(p.command, read(raw, at(own.Command != nil, "command", i)))
+	}
+	for i, raw := range p.template.Args {
+		p.args = append(p.args, read(raw, at(own.Args != nil, "args", i)))
+	}
+	for _, variable := range slices.Sorted(maps.Keys(p.template.Env)) {
+		_, isOwn := own.Env[variable]
+		p.env[variable] = read(p.template.Env[variable], at(isOwn, "env", domain.Key(variable)))
+	}
+	return p, problems
+}
+
+// static tells whether the program is the same for all members.
+func (p program) static() bool {
+	isTemplate := func(t text) bool { return t.parsed != nil }
+	if slices.ContainsFunc(p.command, isTemplate) || slices.ContainsFunc(p.args, isTemplate) {
+		return false
+	}
+	for _, t := range p.env {
+		if t.parsed != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// rendered is a program with its templates executed for a member.
+type rendered struct {
+	command, args []string
+	env           map[string]string
+}
+
+// render executes the templates for a member. The problems lead to the attributes at fault.
+func (p program) render(g domain.Group, m domain.Member) (r rendered, problems domain.Problems) {
+	fields := map[string]any{"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port}
+	if !pooled(m) {
+		maps.Copy(fields, map[string]any{"Index": m.Index, "Name": m.Name, "Host": m.Host, "Address": m.Address})
+	}
+	render := func(t text) string {
+		if t.parsed == nil {
+			return t.raw
+		}
+		var out limited
+		if err := t.parsed.Execute(&out, fields); err != nil {
+			problems.Add(t.path, "Invalid template", "%s%s", explain(err), p.context(m))
+		}
+		return out.String()
+	}
+	renderAll := func(texts []text) (values []string) {
+		for _, t := range texts {
+			value := render(t)
+			checkString(&problems, t.path, "", value)
+			values = append(values, value)
+		}
+		return values
+	}
+	r.command, r.args = renderAll(p.command), renderAll(p.args)
+	r.env = make(map[string]string, len(p.env))
+	for _, name := range slices.Sorted(maps.Keys(p.env)) {
+		r.env[name] = render(p.env[name])
+		checkString(&problems, p.env[name].path, name, r.env[name])
+	}
+	return r, problems
+}
+
+// context says of a template that failed for which member, and what it could refer to.
+func (p program) context(m domain.Member) string {
+	if pooled(m) {
+		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine distributes them over the hosts by itself: they share one specification, "+
+			"and none has an .Index, .Name, .Host or .Address of its own. Once it runs, a member finds where it is in TRAINYARD_HOST and TRAINYARD_ADDRESS", m.Role)
+	}
+	return fmt.Sprintf(", for member %s. %s", m.Name, p.allowed)
+}
+
+// functions returns what templates may call. They know the members that others may depend on.
+func (l *Layout) functions() template.FuncMap {
+	of := func(role string) ([]string, error) {
+		addresses, found := l.peers[role]
+		if _, known := l.group.Roles[role]; !known {
+			return nil, fmt.Errorf("there is no role %q", role)
+		}
+		if !found && l.framework.role(role).interchangeable {
+			return nil, fmt.Errorf("members of role %q are interchangeable: nothing may depend on where they are", role)
+		}
+		return addresses, nil
+	}
+	return template.FuncMap{
+		"address": func(role string, index int) (string, error) {
+			addresses, err := of(role)
+			switch {
+			case err != nil:
+				return "", err
+			case len(addresses) == 0:
+				return "", fmt.Errorf("role %q has no members", role)
+			case index < 0 || index >= len(addresses):
+				return "", fmt.Errorf("role %q has no member %d: its indexes go from 0 to %d", role, index, len(addresses)-1)
+			}
+			return addresses[index], nil
+		},
+		"addresses": func(role string) (string, error) {
+			addresses, err := of(role)
+			return strings.Join(addresses, ","), err
+		},
+		"replicas": func(role string) (int, error) {
+			addresses, err := of(role)
+			return len(addresses), err
+		},
+		"hostname": func(address string) string { host, _ := split(address); return host },
+		"port":     func(address string) string { _, port := split(address); return port },
+	}
+}
+
+// allowed lists what templates may refer to.
+func (l *Layout) allowed() string {
+	var roles []string
+	for _, name := range l.group.RoleNames() {
+		if !l.framework.role(name).interchangeable {
+			roles = append(roles, fmt.Sprintf("%s (%d)", name, len(l.peers[name])))
+		}
+	}
+	return "Fields are .Index .Name .Role .Group .Cluster .Host .Address .Port; functions are address ROLE INDEX, " +
+		"addresses ROLE, replicas ROLE, hostname ADDRESS, port ADDRESS; roles and their members are " + strings.Join(roles, ", ")
+}
+
+// templateError matches what package text/template says: where, in which action, and why.
+var templateError = regexp.MustCompile(`(?s)^template: :\d+(?::\d+)?: (?:executing "" at <(.*?)>: )?(?:error calling \w+: )?(.*)$`)
+
+// explain returns the cause of an error of package text/template. It quotes the action at fault and not the
+// string around it, which may hold a secret.
+func explain(err error) string {
+	match := templateError.FindStringSubmatch(err.Error())
+	switch {
+	case match == nil:
+		return err.Error()
+	case match[1] == "":
+		return match[2]
+	}
+	return fmt.Sprintf("{{ %s }}: %s", match[1], match[2])
+}
+
+// maxString is the longest string that Linux takes as an argument or a variable of an environment
+// (MAX_ARG_STRLEN, less the byte that ends it).
+const maxString = 128<<10 - 1
+
+// limited collects what a template writes, up to the longest string that a process can be given.
+type limited struct{ strings.Builder }
+
+var errTooLong = errors.New("the result is longer than 128 KiB, which is the most that Linux passes to a process in one string")
+
+func (l *limited) Write(data []byte) (int, error) {
+	if l.Len()+len(data) > maxString {
+		return 0, errTooLong
+	}
+	return l.Builder.Write(data)
+}
+
+// checkString adds a problem where no process can be given a value: as an argument or, with a name, as a variable.
+func checkString(ps *domain.Problems, path domain.Path, name, value string) {
+	what, length := "the value", len(value)
+	if name != "" {
+		what, length = "the variable "+name, len(name)+len("=")+len(value)
+	}
+	switch {
+	case strings.ContainsRune(value, 0):
+		ps.Add(path, "Invalid character", "%s contains a NUL character, which no process can be given", what)
+	case length > maxString:
+		ps.Add(path, "Too long", "%s takes %d bytes; Linux passes at most %d to a process in one string. Hand over less, or in a file", what, length, maxString)
+	}
+}

@@ -1,0 +1,184 @@
+package topology
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// validateContainer checks what a role or the group as a whole says of its members' containers.
+func validateContainer(ps *domain.Problems, at domain.Path, c *domain.Container) {
+	if c == nil {
+		return
+	}
+	oneOf(ps, at.At("pull_policy"), "pull policy", c.PullPolicy, domain.PullPolicies)
+	if c.StopSignal != "" && !slices.Contains(stopSignals, c.StopSignal) && !realtimeSignal.MatchString(c.StopSignal) {
+		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is no signal that ends a process; there are %s, and SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, quoted(stopSignals))
+	}
+	if c.ShmSizeMiB < 0 {
+		ps.Add(at.At("shm_size_mib"), "Invalid size", "%d MiB are not possible; 1 or more are, and 0 is as if left out", c.ShmSizeMiB)
+	}
+	validateUlimits(ps, at.At("ulimits"), c.Ulimits)
+	validateHealthCheck(ps, at.At("health_check"), c.HealthCheck)
+	if c.Logging != nil && c.Logging.Driver == "" {
+		ps.Add(at.At("logging", "driver"), "Missing log driver", "the name of the driver is empty; \"json-file\" and \"local\" are drivers that every engine has")
+	}
+	validatePorts(ps, at.At("ports"), c.Ports)
+	validateFiles(ps, at, c)
+}
+
+// stopSignals are the signals whose default is to end a process.
+var stopSignals = []string{
+	"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGABRT", "SIGALRM", "SIGPIPE", "SIGPROF", "SIGVTALRM",
+	"SIGXCPU", "SIGXFSZ", "SIGTRAP", "SIGSYS", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGPOLL", "SIGPWR", "SIGSTKFLT",
+}
+
+var realtimeSignal = regexp.MustCompile(`^SIGRTMIN\+([1-9]|1[0-5])$`)
+
+// ulimitNames are the limits that Docker knows.
+var ulimitNames = []string{
+	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack",
+}
+
+func validateUlimits(ps *domain.Problems, at domain.Path, ulimits map[string]domain.Ulimit) {
+	for _, name := range slices.Sorted(maps.Keys(ulimits)) {
+		limit, path := ulimits[name], at.At(domain.Key(name))
+		if !slices.Contains(ulimitNames, name) {
+			ps.Add(path, "Unknown limit", "there is no limit %q; there are %s", name, quoted(ulimitNames))
+		}
+		switch unlimited := int64(-1); {
+		case limit.Soft < unlimited:
+			ps.Add(path.At("soft"), "Invalid limit", "%d is no limit; 0 and more are, and -1 is unlimited", limit.Soft)
+		case limit.Hard < unlimited:
+			ps.Add(path.At("hard"), "Invalid limit", "%d is no limit; 0 and more are, and -1 is unlimited", limit.Hard)
+		case limit.Hard != unlimited && (limit.Soft == unlimited || limit.Soft > limit.Hard):
+			ps.Add(path.At("soft"), "Invalid limit", "the soft limit %d is above the hard one, %d; it can be as much at most, and -1 is unlimited", limit.Soft, limit.Hard)
+		}
+	}
+}
+
+// minHealthWait is the shortest time that Docker takes for a health check.
+const minHealthWait = domain.Duration(time.Millisecond)
+
+func validateHealthCheck(ps *domain.Problems, at domain.Path, check *domain.HealthCheck) {
+	if check == nil {
+		return
+	}
+	if len(check.Command) == 0 || check.Command[0] == "" {
+		ps.Add(at.At("command"), "Missing command", "a health check needs a program to run, as the first string of its command")
+	}
+	for _, wait := range []struct {
+		attribute string
+		duration  *domain.Duration
+	}{{"interval", check.Interval}, {"timeout", check.Timeout}, {"start_period", check.StartPeriod}} {
+		if wait.duration != nil && *wait.duration < minHealthWait {
+			ps.Add(at.At(wait.attribute), "Invalid duration", "%s is too short; %s or more is allowed, and left out it is the engine's default", *wait.duration, minHealthWait)
+		}
+	}
+	if check.Retries < 0 {
+		ps.Add(at.At("retries"), "Invalid number", "%d retries are not possible; 1 or more are, and 0 is as if left out", check.Retries)
+	}
+}
+
+// protocols are those that a port can be published for.
+var protocols = []string{"tcp", "udp", "sctp"}
+
+func validatePorts(ps *domain.Problems, at domain.Path, ports map[string]domain.PublishedPort) {
+	taken := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		p, path := ports[name], at.At(domain.Key(name))
+		validateKey(ps, path, "port", name)
+		oneOf(ps, path.At("protocol"), "protocol", p.Protocol, protocols)
+		for _, end := range []struct {
+			attribute string
+			port      int
+		}{{"target", p.Target}, {"published", p.Published}} {
+			if end.port < 1 || end.port > 65535 {
+				ps.Add(path.At(end.attribute), "Invalid port", "%d is not a port; 1 to 65535 are", end.port)
+			}
+		}
+		if other, found := taken[p.String()]; found {
+			ps.Add(path.At("published"), "Port published twice", "port %q is published as %s already", other, p)
+		}
+		taken[p.String()] = name
+	}
+}
+
+const (
+	// maxConfigBytes leaves room for what an engine adds to a config; Swarm's own bound is 1,024,000 bytes.
+	maxConfigBytes = 1_000_000
+	// maxMode has the permissions of user, group and others.
+	maxMode = 0o777
+)
+
+func validateFiles(ps *domain.Problems, at domain.Path, c *domain.Container) {
+	for _, name := range slices.Sorted(maps.Keys(c.Configs)) {
+		file, path := c.Configs[name], at.At("configs", domain.Key(name))
+		validateKey(ps, path, "config", name)
+		validateTarget(ps, path.At("target"), file.Target)
+		validateMode(ps, path.At("mode"), file.Mode)
+		switch {
+		case file.Content == "":
+			ps.Add(path.At("content"), "Empty config", "a config has to hold something; leave it out, or write \"\\n\" for an empty line")
+		case len(file.Content) >= maxConfigBytes:
+			ps.Add(path.At("content"), "Config too large", "it has %d bytes; fewer than %d are allowed: put large files onto the hosts, and mount them", len(file.Content), maxConfigBytes)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
+		file, path := c.Secrets[name], at.At("secrets", domain.Key(name))
+		validateKey(ps, path, "secret", name)
+		validateTarget(ps, path.At("target"), file.Path(name))
+		validateMode(ps, path.At("mode"), file.Mode)
+		if strings.TrimSpace(file.Version) == "" {
+			ps.Add(path.At("version"), "Missing version", "a secret's content is kept nowhere, so that only another version tells of another content; \"1\" is a version to begin with")
+		}
+	}
+}
+
+// validateConfigsSize checks that the configs of all roles fit into the document of their group, which holds them as they are declared:
+// a role without a container of its own adds nothing.
+func validateConfigsSize(ps *domain.Problems, g domain.Group) {
+	total := sizeOfConfigs(g.Template.Container)
+	largest, at := total, domain.Path{"container", "configs"}
+	for _, name := range g.RoleNames() {
+		size := sizeOfConfigs(g.Roles[name].Template.Container)
+		if total += size; size > largest {
+			largest, at = size, domain.Path{"roles", domain.Key(name), "container", "configs"}
+		}
+	}
+	if total >= maxConfigBytes {
+		ps.Add(at, "Configs too large", "the configs of the group have %d bytes in all, as they are stored with the cluster; fewer than %d are allowed: put large files onto the hosts, and mount them", total, maxConfigBytes)
+	}
+}
+
+// sizeOfConfigs returns how many bytes the contents of configs take in a document.
+func sizeOfConfigs(c *domain.Container) (size int) {
+	if c == nil {
+		return 0
+	}
+	for _, file := range c.Configs {
+		if len(file.Content) < maxConfigBytes { // or else that is the fault
+			size += len(encode(file.Content)) - len(`""`)
+		}
+	}
+	return size
+}
+
+func validateMode(ps *domain.Problems, at domain.Path, mode uint32) {
+	if mode > maxMode {
+		ps.Add(at, "Invalid mode", "%#o is more than the permissions of user, group and others; \"0001\" to \"0777\" are allowed", mode)
+	}
+}
+
+// keyName is what names a config, a secret or a port within its container: it becomes part of file and object names.
+var keyName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+
+func validateKey(ps *domain.Problems, at domain.Path, what, name string) {
+	if !keyName.MatchString(name) {
+		ps.Add(at, "Invalid "+what+" name", "%q is no name for a %s: use letters, digits, underscores, dots and hyphens, with a letter or digit first, 63 characters at most", name, what)
+	}
+}

@@ -1,0 +1,113 @@
+package topology
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// volumeName is what Docker takes for the name of a volume.
+var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
+
+// validateMounts checks each mount for itself.
+func validateMounts(ps *domain.Problems, at domain.Path, mounts []domain.Mount) {
+	for i, m := range mounts {
+		path := at.At("mounts", i)
+		oneOf(ps, path.At("type"), "type of mount", m.Type, domain.MountTypes)
+		validateTarget(ps, path.At("target"), m.Target)
+		switch source := path.At("source"); m.Type {
+		case "", domain.MountBind:
+			if !strings.HasPrefix(m.Source, "/") {
+				ps.Add(source, "Invalid mount", "%q is not an absolute path, which a bind mount needs; abspath(...) makes one", m.Source)
+			}
+		case domain.MountVolume:
+			if !volumeName.MatchString(m.Source) {
+				ps.Add(source, "Invalid mount", "%q is not the name of a volume: two or more letters, digits, underscores, dots and hyphens, with a letter or digit first; a path of the host takes the type %q", m.Source, domain.MountBind)
+			}
+		case domain.MountTmpfs:
+			if m.Source != "" {
+				ps.Add(source, "Invalid mount", "a tmpfs comes from nowhere, and %q is a source; leave it out", m.Source)
+			}
+		}
+		switch size := path.At("size_mib"); {
+		case m.SizeMiB < 0:
+			ps.Add(size, "Invalid size", "%d MiB are not possible; 1 or more are, and 0 sets no bound", m.SizeMiB)
+		case m.SizeMiB > 0 && m.Type != domain.MountTmpfs:
+			ps.Add(size, "Invalid size", "only a mount of type %q has a size", domain.MountTmpfs)
+		}
+	}
+}
+
+// validateTarget checks the path at which members find something.
+func validateTarget(ps *domain.Problems, at domain.Path, target string) {
+	switch {
+	case !strings.HasPrefix(target, "/"):
+		ps.Add(at, "Invalid target", "%q is not an absolute path", target)
+	case path.Clean(target) == "/":
+		ps.Add(at, "Invalid target", "%q is the root of the file system, over which nothing can be laid", target)
+	case path.Clean(target) == domain.FilesDir || strings.HasPrefix(path.Clean(target), domain.FilesDir+"/"):
+		ps.Add(at, "Reserved target", "%q is in %s, where members find the files that Trainyard makes for them, such as the hostfile of MPI; choose another folder", target, domain.FilesDir)
+	}
+}
+
+// target is a path at which a member finds something, and where that is said.
+type target struct {
+	at   domain.Path
+	path string
+}
+
+// validateTargets checks that what a member finds is at different paths, whether its role or the group says so.
+func validateTargets(ps *domain.Problems, g domain.Group) {
+	reported := map[string]bool{}
+	for _, name := range g.RoleNames() {
+		taken := map[string]domain.Path{}
+		for _, t := range targets(g, name) {
+			clean := path.Clean(t.path)
+			before, found := taken[clean]
+			if !found {
+				taken[clean] = t.at
+				continue
+			}
+			if at := t.at.String(); !reported[at] {
+				reported[at] = true
+				ps.Add(t.at, "Target taken", "%q is the target of %s already", t.path, before)
+			}
+		}
+	}
+}
+
+// targets returns the paths at which the members of a role find something: mounts first, then the shared memory
+// where it has a size, configs and secrets by name.
+func targets(g domain.Group, role string) []target {
+	own, group := domain.Path{"roles", domain.Key(role)}, domain.Path{}
+	r, at := g.Roles[role].Template, group
+	if r.Mounts != nil {
+		at = own
+	}
+	var list []target
+	effective := g.EffectiveTemplate(role)
+	for i, m := range effective.Mounts {
+		list = append(list, target{at.At("mounts", i, "target"), m.Target})
+	}
+	if effective.Container == nil {
+		return list
+	}
+	at = group
+	if r.Container != nil {
+		at = own
+	}
+	if effective.Container.ShmSizeMiB > 0 {
+		list = append(list, target{at.At("container", "shm_size_mib"), domain.ShmDir})
+	}
+	for _, name := range slices.Sorted(maps.Keys(effective.Container.Configs)) {
+		list = append(list, target{at.At("container", "configs", domain.Key(name), "target"), effective.Container.Configs[name].Target})
+	}
+	for _, name := range slices.Sorted(maps.Keys(effective.Container.Secrets)) {
+		list = append(list, target{at.At("container", "secrets", domain.Key(name), "target"), effective.Container.Secrets[name].Path(name)})
+	}
+	return list
+}

@@ -1,0 +1,101 @@
+// Command terraform-provider-trainyard is a Terraform provider for training infrastructure, and what it runs on hosts.
+//
+// Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
+// cluster; all engines start it as "controller", which acts for the cluster between two applies, and those with hosts of
+// their own as "agent", which measures a host.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/controller"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+)
+
+// version is set when a release is built.
+var version = "dev"
+
+// engines returns all engines that this build knows. A new one is one line here.
+func engines() engine.Registry {
+	return engine.Registry{
+		process.Name: process.Opener(process.Program{Version: version}),
+		swarm.Name:   swarm.Opener(swarm.Program{Version: version}),
+	}
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "terraform-provider-trainyard:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 || args[0][0] == '-' {
+		return serve(args)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	stateDir := flags.String("state-dir", "", "folder that holds the state directories of all clusters")
+	cluster := flags.String("cluster", "", "name of the cluster")
+	switch args[0] {
+	case "supervise":
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		return supervisor.Run(ctx, statedir.Dir{Root: *stateDir, Cluster: *cluster}, version, log)
+	case "agent":
+		return agent(ctx, args[1:])
+	case "controller":
+		name := flags.String("engine", process.Name, "engine of the cluster")
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		e, err := engines().Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
+		if err != nil {
+			return err
+		}
+		return controller.Run(ctx, e, log)
+	}
+	return fmt.Errorf("unknown command %q: this program is run by Terraform, or as supervise, controller or agent", args[0])
+}
+
+// sampleInterval is the time over which an agent measures.
+const sampleInterval = 250 * time.Millisecond
+
+// agent measures its host when it is told to sample; otherwise it is just there, for that to be told to it.
+func agent(ctx context.Context, args []string) error {
+	if slices.Equal(args, []string{"sample"}) {
+		return telemetry.Report(ctx, os.Stdout, sampleInterval)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// serve answers Terraform until it is done, or gone.
+func serve(args []string) error {
+	flags := flag.NewFlagSet("terraform-provider-trainyard", flag.ContinueOnError)
+	debug := flags.Bool("debug", false, "keep running, to be reached from a debugger")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return provider.Serve(context.Background(), version, engines(), *debug)
+}
