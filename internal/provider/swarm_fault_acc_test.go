@@ -83,13 +83,19 @@ func runsOn(members int, except ...string) func(reconcile.Group) bool {
 	}
 }
 
-// containers returns the names of the members of which containers run on the nodes that answer, each as often as it does.
+// containers returns the names of the members of the group of which containers run on the nodes that answer, each as often as it does.
 func (l *swarmLab) containers(nodes ...*testbed.Node) []string {
+	l.Helper()
+	return l.containersOf(l.name, nodes...)
+}
+
+// containersOf is containers of another group of the cluster.
+func (l *swarmLab) containersOf(group string, nodes ...*testbed.Node) []string {
 	l.Helper()
 	var members []string
 	for _, node := range nodes {
 		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{Filters: filters.NewArgs(
-			filters.Arg("label", "trainyard.cluster="+l.name), filters.Arg("label", "trainyard.group="+l.name),
+			filters.Arg("label", "trainyard.cluster="+l.name), filters.Arg("label", "trainyard.group="+group),
 		)})
 		l.must(err)
 		for _, c := range found {
@@ -284,6 +290,40 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 	l.await(manager, "all members to run", runsOn(6))
 	l.expectOnce("worker", 6)
 	w.ExpectNoChange("with the Engine back")
+}
+
+// The only manager dies while an apply waits for a training on another node, and is back some seconds later: the training goes on, and so does
+// the wait.
+func TestAccSwarmManagerRestarts(t *testing.T) {
+	acceptance(t)
+	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1})
+	l := newSwarmLab(t, bed, "patient")
+	w := newSwarmWorkspace(l)
+	done := filepath.Join(t.TempDir(), "done")
+	w.configure(l.cluster(""), l.group(fmt.Sprintf(`
+  image    = %q
+  args     = ["until:%[2]s", "exit:0"]
+  mounts   = [{ source = %[3]q, target = %[3]q }]
+  roles    = { worker = { replicas = 1, placement = { hosts = ["node2"] } } }
+  wait_for = "completed"`, memberImage, done, filepath.Dir(done))))
+	wait := w.background("apply", "-auto-approve")
+	defer func() { _, _ = wait() }()
+	manager := bed.Nodes[0]
+	before := l.await(manager, "the member to run", runsOn(1))
+	ctx, cancel := context.WithTimeout(t.Context(), faultPatience)
+	defer cancel()
+	l.must(manager.Kill())
+	time.Sleep(2 * time.Second) // in which the wait has found out
+	l.must(manager.Restart(ctx))
+	l.must(os.WriteFile(done, nil, 0o600))
+	if output, err := wait(); err != nil {
+		t.Fatalf("the apply: %v\n%s", err, output)
+	}
+	after := l.await(manager, "the group to complete", func(group reconcile.Group) bool { return group.Progress.Phase == domain.PhaseCompleted })
+	if now, then := after.Observed[0], before.Observed[0]; now.Restarts != 0 || !now.StartedAt.Equal(*then.StartedAt) {
+		t.Errorf("the member is %+v, and was %+v", now, then)
+	}
+	w.ExpectNoChange("after the manager's restart")
 }
 
 // A member that is killed is started again by its rule, after a while that doubles, until its attempts are over; then the apply that

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -370,21 +371,44 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-func TestLostEvents(t *testing.T) {
-	f := newFake()
-	f.plays["mnist-worker-0"] = []play{{waits, waits, waits}}
-	e, calls := recorded(f)
-	looks := 0
-	calls.before = func(call string) error {
-		if call == "Observe" {
-			if looks++; looks == 3 {
-				f.loseEvents()
+// TestOutage: the engine's events are lost, and then it does not answer for a while, as when a manager restarts. A wait outlasts that; what
+// does not pass ends it.
+func TestOutage(t *testing.T) {
+	away := fmt.Errorf("the manager: %w", engine.ErrUnreachable)
+	for name, test := range map[string]struct {
+		failures []error // of the looks after the events were lost
+		want     error
+	}{
+		"it answers again":         {failures: []error{away, fmt.Errorf("no leader: %w", engine.ErrNotFormed)}},
+		"it is gone":               {failures: []error{fmt.Errorf("%w: %w", engine.ErrNotFormed, engine.ErrNotFound)}, want: engine.ErrNotFound},
+		"it answers with nonsense": {failures: []error{errNonsense}, want: errNonsense},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake()
+			f.plays["mnist-worker-0"] = []play{{waits, waits, waits, waits, runs}}
+			e, calls := recorded(f)
+			looks, failures := 0, test.failures
+			calls.before = func(call string) error {
+				if call != "Observe" {
+					return nil
+				}
+				looks++
+				if looks == 3 {
+					f.loseEvents()
+				}
+				if looks < 4 || len(failures) == 0 {
+					return nil
+				}
+				err := failures[0]
+				failures = failures[1:]
+				return err
 			}
-		}
-		return nil
-	}
-	err := reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1))
-	if err == nil || !strings.Contains(err.Error(), "events were lost") {
-		t.Errorf("the error is %v", err)
+			if err := (reconcile.Reconciler{Engine: e}).Update(within(t), group(1, 1)); !errors.Is(err, test.want) {
+				t.Errorf("the error is %v, want %v", err, test.want)
+			}
+		})
 	}
 }
+
+var errNonsense = errors.New("nonsense")

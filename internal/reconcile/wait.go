@@ -16,6 +16,9 @@ const (
 	logTail = 20
 	// lookAtLatest is how soon a wait looks again without any event.
 	lookAtLatest = 10 * time.Second
+	// outagePatience bounds how long a wait outlasts that the engine can't be asked, and outageRetry is how soon it is asked again.
+	outagePatience = 2 * time.Minute
+	outageRetry    = 500 * time.Millisecond
 )
 
 // MemberError is returned where a member keeps its group from what was waited for. The member and its logs are
@@ -82,7 +85,7 @@ func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, r
 		}
 		return false, next, err
 	})
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		state := string(last.Phase)
 		if last.Reason != "" {
 			state += " (" + last.Reason + ")"
@@ -162,24 +165,54 @@ func (r Reconciler) memberError(ctx context.Context, o domain.Observed) error {
 	return failure
 }
 
+// look looks at the members of a group for something, and returns when to look again at the latest: the zero time where any event will do.
+type look func([]domain.Observed) (seen bool, next time.Time, err error)
+
 // watch observes a group, and again after each change and at the moments that look returns, until look tells that it has seen
-// what it looks for.
-func (r Reconciler) watch(ctx context.Context, group string, look func([]domain.Observed) (seen bool, next time.Time, err error)) error {
+// what it looks for. It outlasts that the engine can't be asked for a while: a training goes on without it.
+func (r Reconciler) watch(ctx context.Context, group string, look look) error {
+	var since time.Time // when the engine was first found not to answer
+	for {
+		answered, err := r.watchUntilLost(ctx, group, look)
+		if err == nil || ctx.Err() != nil || !passes(err) {
+			return err
+		}
+		if answered || since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) > outagePatience {
+			return fmt.Errorf("for %s: %w", outagePatience, err)
+		}
+		if err := pause(ctx, outageRetry); err != nil {
+			return err
+		}
+	}
+}
+
+// passes tells whether an error may be over soon: a manager restarts, or the managers choose another leader.
+func passes(err error) bool {
+	isAway := errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrNotFormed) || errors.Is(err, engine.ErrEventsLost)
+	return isAway && !errors.Is(err, engine.ErrNotFound)
+}
+
+// watchUntilLost is one attempt to watch; answered tells whether the engine answered at all.
+func (r Reconciler) watchUntilLost(ctx context.Context, group string, look look) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, err := r.Engine.Watch(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for {
 		start := time.Now()
 		observed, err := r.Engine.Observe(ctx, group)
 		if err != nil {
-			return err
+			return answered, err
 		}
+		answered = true
 		seen, next, err := look(observed)
 		if seen || err != nil {
-			return err
+			return answered, err
 		}
 		engine.WaitPace.Rest(ctx, start)
 		// Without any event, too: a look is what brings residents back that died.
@@ -187,7 +220,7 @@ func (r Reconciler) watch(ctx context.Context, group string, look func([]domain.
 			next = latest
 		}
 		if err := engine.Await(ctx, events, next); err != nil {
-			return err
+			return answered, err
 		}
 	}
 }
