@@ -1,11 +1,15 @@
 package engine
 
+import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+
 // Settings are how engines are reached: what the provider's configuration says about it, as a rule. They never enter a state.
 type Settings struct {
 	// StateDir is the folder of the process engine; empty for the default.
 	StateDir string
-	// Endpoints are further endpoints at which the cluster's engine may be reached, should its own not answer.
+	// Endpoints are further endpoints at which the cluster's engine may be reached, should its own not answer, and Hosts those of its
+	// hosts that are known, with their roles and addresses.
 	Endpoints []string
+	Hosts     map[string]domain.Host
 	// Controller tells that it is the cluster's own controller that opens the engine. It has no credentials, and reaches no host but by way
 	// of what it runs beside.
 	Controller bool

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -26,21 +28,26 @@ type session struct {
 
 	mu     sync.Mutex
 	opened map[domain.ClusterRef]*opened
-	// endpoints are where the managers of clusters are reached, as far as this run has come across them.
+	// endpoints are where clusters are reached, and hosts are theirs with roles and addresses, as far as this run has come across them.
 	endpoints map[clusterID][]string
+	hosts     map[clusterID]map[string]domain.Host
 }
 
 // opened is an engine that was opened.
 type opened struct {
 	live engine.Engine
-	// endpoints are those with which it was opened, next to that of its reference.
+	// endpoints and hosts are those with which it was opened, next to the endpoint of its reference.
 	endpoints []string
+	hosts     map[string]domain.Host
 	// snapshot is what planning looks at; nil where none was taken since the last write.
 	snapshot engine.Engine
 }
 
 func newSession(engines engine.Registry, settings engine.Settings) *session {
-	return &session{engines: engines, settings: settings, plans: newPlans(), opened: map[domain.ClusterRef]*opened{}, endpoints: map[clusterID][]string{}}
+	return &session{
+		engines: engines, settings: settings, plans: newPlans(), opened: map[domain.ClusterRef]*opened{},
+		endpoints: map[clusterID][]string{}, hosts: map[clusterID]map[string]domain.Host{},
+	}
 }
 
 // sessionOf takes the session out of what Configure of a resource or data source is given: nil as long as the
@@ -82,20 +89,20 @@ func (s *session) plan(cluster domain.ClusterRef) (reconcile.Reconciler, error) 
 	return reconcile.Reconciler{Engine: o.snapshot}, nil
 }
 
-// openLocked opens an engine, unless it is open already with all endpoints known.
+// openLocked opens an engine, unless it is open already with all that is known of the cluster.
 func (s *session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	id := idOf(cluster)
 	endpoints := slices.DeleteFunc(slices.Clone(s.endpoints[id]), func(known string) bool { return known == cluster.Endpoint })
-	if o := s.opened[cluster]; o != nil && slices.Equal(o.endpoints, endpoints) {
+	if o := s.opened[cluster]; o != nil && slices.Equal(o.endpoints, endpoints) && reflect.DeepEqual(o.hosts, s.hosts[id]) {
 		return o, nil
 	}
 	settings := s.settings
-	settings.Endpoints = endpoints
+	settings.Endpoints, settings.Hosts = endpoints, maps.Clone(s.hosts[id])
 	eng, err := s.engines.Open(cluster, settings)
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{endpoints: endpoints, live: engine.Intercept(eng, func(ctx context.Context, call string, do func() error) error {
+	o := &opened{endpoints: endpoints, hosts: settings.Hosts, live: engine.Intercept(eng, func(ctx context.Context, call string, do func() error) error {
 		if engine.Changes(call) {
 			defer s.changed(id)
 		}
@@ -116,15 +123,19 @@ func (s *session) changed(id clusterID) {
 	}
 }
 
-// know remembers where a cluster's managers are reached: any of them will do, should the one that is referred to not answer.
+// know remembers where a cluster is reached: any of its managers will do, should the one that is referred to not answer.
 func (s *session) know(cluster domain.Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := idOf(cluster.Ref())
-	for _, endpoint := range slices.Concat([]string{cluster.Endpoint}, managers(cluster.Hosts)) {
-		if endpoint != "" && !slices.Contains(s.endpoints[id], endpoint) {
-			s.endpoints[id] = append(s.endpoints[id], endpoint)
+	if endpoint := cluster.Endpoint; endpoint != "" && !slices.Contains(s.endpoints[id], endpoint) {
+		s.endpoints[id] = append(s.endpoints[id], endpoint)
+	}
+	for name, host := range cluster.Hosts {
+		if s.hosts[id] == nil {
+			s.hosts[id] = map[string]domain.Host{}
 		}
+		s.hosts[id][name] = domain.Host{Role: host.Role, Address: host.Address}
 	}
 }
 

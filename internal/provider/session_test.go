@@ -115,19 +115,19 @@ func TestFindReturnsTheStoredEndpoint(t *testing.T) {
 // openings notes down how often, and with what endpoints, engines are opened.
 type openings []domain.ClusterRef
 
-// registry returns the stub as the engine "swarm", and notes down in endpoints what else it was opened with.
-func (o *openings) registry(stub *stubEngine, endpoints *[]string) engine.Registry {
+// registry returns the stub as the engine "swarm", and notes down in last what else it was opened with.
+func (o *openings) registry(stub *stubEngine, last *engine.Settings) engine.Registry {
 	return engine.Registry{"swarm": func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 		*o = append(*o, ref)
-		*endpoints = settings.Endpoints
+		*last = settings
 		return stub, nil
 	}}
 }
 
 func TestSessionKeepsEngines(t *testing.T) {
 	var opened openings
-	var endpoints []string
-	s := newSession(opened.registry(&stubEngine{}, &endpoints), engine.Settings{})
+	var settings engine.Settings
+	s := newSession(opened.registry(&stubEngine{}, &settings), engine.Settings{})
 	gpu1 := domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "ssh://gpu1"}
 	for _, step := range []struct {
 		name      string
@@ -135,19 +135,20 @@ func TestSessionKeepsEngines(t *testing.T) {
 		ref       domain.ClusterRef
 		openings  int
 		endpoints []string
+		hosts     int
 	}{
-		{"the first time", nil, gpu1, 1, nil},
-		{"again", nil, gpu1, 1, nil},
-		{"another cluster", nil, domain.ClusterRef{Engine: "swarm", Name: "other"}, 2, nil},
-		{"with managers known", func() {
+		{"the first time", nil, gpu1, 1, nil, 0},
+		{"again", nil, gpu1, 1, nil, 0},
+		{"another cluster", nil, domain.ClusterRef{Engine: "swarm", Name: "other"}, 2, nil, 0},
+		{"with hosts known", func() {
 			s.know(domain.Cluster{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb", Hosts: map[string]domain.Host{
 				"gpu1": {Role: domain.HostManager, Address: "ssh://gpu1"}, "gpu3": {Role: domain.HostManager, Address: "ssh://gpu3"},
 				"gpu2": {Role: domain.HostWorker, Address: "ssh://gpu2"}, "gpu4": {Role: domain.HostManager}, "gpu5": {Address: "ssh://gpu5"},
 			}})
-		}, gpu1, 3, []string{"tcp://lb", "ssh://gpu3"}},
-		{"with nothing new", func() { s.know(domain.Cluster{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}) }, gpu1, 3, []string{"tcp://lb", "ssh://gpu3"}},
-		{"at another endpoint", nil, domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}, 4, []string{"ssh://gpu1", "ssh://gpu3"}},
-		{"back at the first", nil, gpu1, 4, []string{"ssh://gpu1", "ssh://gpu3"}},
+		}, gpu1, 3, []string{"tcp://lb"}, 5},
+		{"with nothing new", func() { s.know(domain.Cluster{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}) }, gpu1, 3, []string{"tcp://lb"}, 5},
+		{"at another endpoint", nil, domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}, 4, nil, 5},
+		{"back at the first", nil, gpu1, 4, nil, 5},
 	} {
 		if step.do != nil {
 			step.do()
@@ -155,8 +156,8 @@ func TestSessionKeepsEngines(t *testing.T) {
 		if _, err := s.open(step.ref); err != nil {
 			t.Fatal(err)
 		}
-		if len(opened) != step.openings || !slices.Equal(endpoints, step.endpoints) {
-			t.Errorf("%s: %d openings, the last with %q; want %d, %q", step.name, len(opened), endpoints, step.openings, step.endpoints)
+		if len(opened) != step.openings || !slices.Equal(settings.Endpoints, step.endpoints) || len(settings.Hosts) != step.hosts {
+			t.Errorf("%s: %d openings, the last with %q and %v; want %d, %q, %d hosts", step.name, len(opened), settings.Endpoints, settings.Hosts, step.openings, step.endpoints, step.hosts)
 		}
 	}
 }

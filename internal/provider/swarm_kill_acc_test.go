@@ -51,6 +51,18 @@ func (l *swarmLab) running(group string) int {
 	return n
 }
 
+// expectWorkers waits until just one container runs for each worker of a group, and for nobody else.
+func (l *swarmLab) expectWorkers(group string, workers int) {
+	l.Helper()
+	var want []string
+	for i := range workers {
+		want = append(want, fmt.Sprintf("%s-worker-%d", group, i))
+	}
+	acctest.Eventually(l, fmt.Sprintf("containers of %q and of nobody else", want), func() bool {
+		return slices.Equal(l.containersOf(group, l.bed.Nodes...), want)
+	})
+}
+
 // expectNoTrace fails unless nothing is left in the Swarm that is called after a group, but for its lock: that of a
 // provider that died after the group was gone is left to whoever takes it next, or to the end of the cluster.
 func (l *swarmLab) expectNoTrace(group string) {
@@ -111,12 +123,11 @@ func TestAccSwarmProviderKilledAtEachChange(t *testing.T) {
 			l := *stands.swarmLab
 			l.T = t
 			d := run(func(attributes string) string { return l.lodger(bed.Nodes[0].Host(), name, attributes) })
-			d.check = func() {
-				if n := l.running(name); n != 2 {
-					l.Errorf("%d members run, want 2", n)
-				}
+			d.check = func() { l.expectWorkers(name, 2) }
+			d.gone = func() {
+				l.expectNoTrace(name)
+				l.expectWorkers(name, 0)
 			}
-			d.gone = func() { l.expectNoTrace(name) }
 			return &l, d
 		}
 	}

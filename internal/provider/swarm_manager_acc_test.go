@@ -25,25 +25,32 @@ func TestAccSwarmManagerFails(t *testing.T) {
   roles    = { worker = { replicas = 2 } }`))
 	w.Must("apply", "-auto-approve")
 	l.seen = l.tasks()
-	asks := func(call testbed.Call) bool { return call.Path != "/_ping" }
-	for _, fault := range []struct {
+	type fault struct {
 		what    string
+		match   func(testbed.Call) bool
 		do      testbed.Action
-		plan    []string
+		run     []string
 		message string
-	}{
-		{"answers with errors", testbed.Fail("rpc error: code = Unknown desc = disk full"), []string{"plan", "-detailed-exitcode"}, "disk full"},
-		{"answers a refresh with errors", testbed.Fail("rpc error: code = Unknown desc = disk full"), []string{"plan", "-refresh-only", "-detailed-exitcode"}, "disk full"},
-		{"finds nothing", func(http.Handler) http.Handler { return http.NotFoundHandler() }, []string{"plan", "-detailed-exitcode"}, "404 page not found"},
-		{"hangs up", testbed.Drop(), []string{"plan", "-detailed-exitcode"}, "can't be reached"},
-		{"hangs up on a destroy", testbed.Drop(), []string{"destroy", "-auto-approve"}, "can't be reached"},
-		{"does not answer", testbed.Delay(time.Hour), []string{"plan", "-detailed-exitcode"}, "has not answered for 20s"},
-	} {
+	}
+	asks := func(call testbed.Call) bool { return call.Path != "/_ping" }
+	full, plan, refresh := testbed.Fail("rpc error: code = Unknown desc = disk full"), []string{"plan", "-detailed-exitcode"}, []string{"apply", "-refresh-only", "-auto-approve"}
+	faults := []fault{
+		{"answers with errors", asks, full, plan, "disk full"},
+		{"answers a refresh with errors", asks, full, []string{"plan", "-refresh-only", "-detailed-exitcode"}, "disk full"},
+		{"finds nothing", asks, func(http.Handler) http.Handler { return http.NotFoundHandler() }, refresh, "404 page not found"},
+		{"hangs up", asks, testbed.Drop(), refresh, "can't be reached"},
+		{"hangs up on a destroy", asks, testbed.Drop(), []string{"destroy", "-auto-approve"}, "can't be reached"},
+		{"does not answer", asks, testbed.Delay(time.Hour), plan, "has not answered for 20s"},
+	}
+	for _, list := range []string{"/nodes", "/networks", "/services", "/configs"} {
+		faults = append(faults, fault{"can't list " + list, testbed.Matching(http.MethodGet, list), full, refresh, "disk full"})
+	}
+	for _, fault := range faults {
 		before, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
 		l.must(err)
-		proxy.On(testbed.Fault{Match: asks, Nth: 1, Onwards: true, Do: fault.do})
-		if code, output := w.exit(fault.plan...); code != 1 || !says(fault.message).MatchString(output) {
-			t.Errorf("a manager that %s: %v ends with %d, want an error that says %q\n%s", fault.what, fault.plan, code, fault.message, output)
+		proxy.On(testbed.Fault{Match: fault.match, Nth: 1, Onwards: true, Do: fault.do})
+		if code, output := w.exit(fault.run...); code != 1 || !says(fault.message).MatchString(output) {
+			t.Errorf("a manager that %s: %v ends with %d, want an error that says %q\n%s", fault.what, fault.run, code, fault.message, output)
 		}
 		proxy.Reset()
 		after, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))

@@ -41,6 +41,7 @@ func TestCluster(t *testing.T) {
 		{"adopted", site.adopted},
 		{"joined", site.joined},
 		{"leftover", site.leftover},
+		{"networks", site.networks},
 		{"quorum", site.quorum},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
@@ -233,6 +234,31 @@ func (s site) leftover() {
 	s.settled(e, hosts)
 	must(s.T, e.DeleteCluster(s.ctx))
 	s.bare(first)
+}
+
+// networks of a single host are in the way of the cluster's like those of all.
+func (s site) networks() {
+	hosts := s.hosts(domain.HostManager)
+	e := s.open("")
+	was := s.apply(e, hosts).Network.Subnet
+	must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, networkName("lab")))
+	worker := s.bed.Nodes[1].Client()
+	_, err := worker.NetworkCreate(s.ctx, "mine", network.CreateOptions{IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: was}}}})
+	must(s.T, err)
+	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: Name, Hosts: hosts})
+	must(s.T, err)
+	must(s.T, problems.Err())
+	if completed.Network.Subnet == was {
+		s.Errorf("the subnet is %s, which is that of a host's own network", was)
+	}
+	_, problems, err = e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: Name, Hosts: hosts, Network: &domain.Network{Subnet: was}})
+	must(s.T, err)
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "network mine of host node2") {
+		s.Errorf("a subnet that a host uses: %v", err)
+	}
+	must(s.T, worker.NetworkRemove(s.ctx, "mine"))
+	must(s.T, e.DeleteCluster(s.ctx))
+	s.bare(s.bed.Nodes...)
 }
 
 // drift is found where something is declared, and mended.

@@ -28,6 +28,8 @@ type connection struct {
 	clients map[string]*client.Client
 	// managing is the client of the manager that answered last.
 	managing *client.Client
+	// all are the addresses of all hosts of the cluster; nil where some are not known.
+	all []string
 }
 
 // newConnection returns the connection to the Swarm of a cluster, without reaching out to it.
@@ -39,6 +41,7 @@ func newConnection(cluster domain.ClusterRef, settings engine.Settings) (*connec
 			return nil, err
 		}
 	}
+	c.learn(settings.Hosts)
 	return c, nil
 }
 
@@ -57,11 +60,14 @@ func (c *connection) client(address string) (*client.Client, error) {
 	return opened, nil
 }
 
-// learn makes the addresses of hosts known as endpoints: after those known before, those of managers first. Where all hosts have
-// one, docker's own default is none of them. What is wrong with addresses is returned by host.
+// learn makes the addresses of a cluster's hosts known as endpoints: after those known before, those of managers first. Where all hosts
+// have one, docker's own default is none of them. What is wrong with addresses is returned by host.
 func (c *connection) learn(hosts map[string]domain.Host) map[string]error {
 	invalid := map[string]error{}
-	all := len(hosts) > 0
+	if len(hosts) == 0 {
+		return invalid
+	}
+	all := true
 	var learnt []string
 	for _, role := range []domain.HostRole{domain.HostManager, "", domain.HostWorker} {
 		for _, name := range slices.Sorted(maps.Keys(hosts)) {
@@ -84,14 +90,15 @@ func (c *connection) learn(hosts map[string]domain.Host) map[string]error {
 			c.endpoints = append(c.endpoints, address)
 		}
 	}
-	if all && len(learnt) > 0 {
+	c.all = nil
+	if all && len(invalid) == 0 {
+		c.all = learnt
 		c.endpoints = slices.DeleteFunc(c.endpoints, func(endpoint string) bool { return endpoint == "" })
 	}
 	return invalid
 }
 
-// manager returns the client of a manager that can be reached: the one that answered last, or another where it does no more. What is
-// written is not tried elsewhere when it fails, as it may have been carried out.
+// manager returns the client of a manager that can be reached: the one that answered last, or another where it does no more.
 func (c *connection) manager(ctx context.Context) (manager, error) {
 	c.mu.Lock()
 	managing := c.managing
@@ -133,7 +140,8 @@ func patiently(ctx context.Context, ask func(context.Context) error) error {
 	return err
 }
 
-// ask reads from the manager that answered last, else from the others in order, until one answers.
+// ask asks the manager that answered last, else the others in order, until one answers. What is written by it has to bear being written
+// twice: a manager that is lost may have carried it out.
 func (c *connection) ask(ctx context.Context, read func(m manager) error) error {
 	var failures []error
 	for _, endpoint := range c.order() {
@@ -160,14 +168,17 @@ func (c *connection) ask(ctx context.Context, read func(m manager) error) error 
 	return errors.Join(failures...)
 }
 
-// dissolved tells whether all Engines answer, and none is part of a Swarm. Where docker itself would look may be anywhere:
-// only what is found at addresses that were given is definite.
+// dissolved tells whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are not known, the Swarm
+// may go on without the one that was asked: nothing is definite then.
 func (c *connection) dissolved(ctx context.Context) bool {
-	for _, endpoint := range c.order() {
-		if endpoint == "" {
-			return false
-		}
-		asked, err := c.client(endpoint)
+	c.mu.Lock()
+	all := c.all
+	c.mu.Unlock()
+	if len(all) == 0 {
+		return false
+	}
+	for _, address := range slices.Concat(all, c.order()) {
+		asked, err := c.client(address)
 		if err != nil {
 			return false
 		}
@@ -209,7 +220,7 @@ func explain(endpoint string, err error) (elsewhere bool, explained error) {
 	return false, fmt.Errorf("the Docker Engine at %s: %w", endpoint, err)
 }
 
-// errNoManager is returned where an Engine does not manage a Swarm.
+// errNoManager is returned where an Engine does not manage a Swarm, or manages one that has no leader.
 var errNoManager = fmt.Errorf("%w: it does not manage a Swarm; give the endpoint of a manager, or declare the cluster's hosts with their addresses to have them form one", engine.ErrNotFormed)
 
 // endpointName names an endpoint in an error.

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // DeleteCluster removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it. The host
@@ -21,7 +23,10 @@ func (e *Engine) DeleteCluster(ctx context.Context) error {
 		return err
 	}
 	if f.missing != nil {
-		return e.checkGone(ctx, f.missing)
+		if errors.Is(f.missing, engine.ErrNotFound) {
+			return nil // there is no Swarm, and so no cluster
+		}
+		return fmt.Errorf("%w. If there is none any more, take the cluster out of the state: terraform state rm", f.missing)
 	}
 	e.connection.learn(f.stored.Hosts)
 	if err := e.recallJoined(ctx, f); err != nil {
@@ -46,36 +51,17 @@ func (e *Engine) DeleteCluster(ctx context.Context) error {
 	if err := w.take(ctx, steps); err != nil {
 		return err
 	}
-	if err := e.deleteDocuments(ctx); err != nil {
-		return err
-	}
+	// The documents go last: they tell of a host that could not leave.
 	if len(last) == 1 {
-		// The label that would tell of it goes with the Swarm.
 		return m.SwarmLeave(ctx, true)
 	}
 	if err := w.take(ctx, last); err != nil {
 		return err
 	}
-	return e.writeJoined(ctx, nil)
-}
-
-// checkGone returns nil where the Engines asked are part of no Swarm, and so of no cluster.
-func (e *Engine) checkGone(ctx context.Context, missing error) error {
-	for _, endpoint := range e.connection.order() {
-		at, err := e.connection.client(endpoint)
-		if err != nil {
-			return err
-		}
-		info, err := at.Info(ctx)
-		if err != nil {
-			_, err = explain(endpointName(endpoint, at), err)
-			return err
-		}
-		if info.Swarm.LocalNodeState != swarm.LocalNodeStateInactive {
-			return missing
-		}
+	if err := e.writeJoined(ctx, nil); err != nil {
+		return err
 	}
-	return nil
+	return e.deleteDocuments(ctx)
 }
 
 // departure returns the steps by which the hosts leave that were made part of the Swarm, and those for the one that is asked: a single
@@ -99,7 +85,7 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 		case isManager(node):
 			// Somebody else's manager goes on.
 			var problems domain.Problems
-			checkQuorum(&problems, f.nodes, slices.Concat(steps, last))
+			checkQuorum(&problems, f.nodes, slices.Concat(steps, last), false)
 			return steps, last, problems.Err()
 		case node.Status.State == swarm.NodeStateReady && !f.isStored(node):
 			remaining = append(remaining, hostName(node))

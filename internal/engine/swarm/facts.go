@@ -35,6 +35,8 @@ type facts struct {
 	// endpoint, where there is no Swarm and an endpoint is given.
 	engines  map[string]answer
 	endpoint *answer
+	// inside are the Engines of hosts that are nodes, by host, where a network is to be made: theirs alone may be in the way.
+	inside map[string]answer
 	// invalid says what is wrong with addresses, by host.
 	invalid map[string]error
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 const (
@@ -36,9 +35,20 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	return p.cluster, p.problems, err
 }
 
-// decide returns how the hosts become a cluster. It adds to the plan from the facts what keeps the network from being made anew.
+// decide returns how the hosts become a cluster. Where a network is to be made, all hosts are asked for what may be in its way; and it adds
+// to the plan from the facts what keeps the network from being made anew.
 func (e *Engine) decide(ctx context.Context, f *facts, cluster domain.Cluster) (plan, error) {
 	p := f.plan(cluster)
+	if slices.ContainsFunc(p.steps, func(s step) bool { return s.do == createNetwork }) {
+		inside := map[string]string{}
+		for name, host := range p.cluster.Hosts {
+			if node, found := f.known(name); found && node.Status.State == swarm.NodeStateReady && host.Address != "" {
+				inside[name] = host.Address
+			}
+		}
+		f.inside = e.askEngines(ctx, inside)
+		p = f.plan(cluster)
+	}
 	anew := slices.ContainsFunc(p.steps, func(s step) bool { return s.do == removeNetwork })
 	live, found := ownNetwork(f.networks, cluster.Name)
 	if !anew || !found {
@@ -119,12 +129,13 @@ func (e *Engine) recallJoined(ctx context.Context, f *facts) error {
 	return ctx.Err()
 }
 
-// stillJoined returns the hosts that were made part of the Swarm, but for those that are no longer declared and out of it.
+// stillJoined returns the hosts that were made part of the Swarm, but for those that are no longer declared and, as they say themselves, out
+// of it.
 func (f *facts) stillJoined(cluster domain.Cluster) map[string]string {
 	joined := map[string]string{}
 	for name, address := range f.joined {
 		_, declared := cluster.Hosts[name]
-		if _, found := f.find(name); declared || found {
+		if _, found := f.find(name); declared || found || f.engines[name].err != nil {
 			joined[name] = address
 		}
 	}
@@ -138,37 +149,6 @@ func (e *Engine) swarm(ctx context.Context) (is swarm.Swarm, err error) {
 		return err
 	})
 	return is, err
-}
-
-// JoinToken returns the secret with which hosts join the Swarm in a role, and the addresses of the managers that they can join
-// through.
-func (e *Engine) JoinToken(ctx context.Context, role domain.HostRole) (engine.JoinToken, error) {
-	is, err := e.swarm(ctx)
-	if err != nil {
-		return engine.JoinToken{}, err
-	}
-	nodes, err := e.reads.nodes(ctx)
-	if err != nil {
-		return engine.JoinToken{}, err
-	}
-	token := is.JoinTokens.Worker
-	if role == domain.HostManager {
-		token = is.JoinTokens.Manager
-	}
-	return engine.JoinToken{Token: engine.Secret(token), Managers: joinAddresses(nodes)}, nil
-}
-
-// joinAddresses are the addresses of the managers that can be reached, the leader's first.
-func joinAddresses(nodes []swarm.Node) []string {
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(node swarm.Node) bool { return !isReachable(node) })
-	slices.SortFunc(nodes, func(a, b swarm.Node) int {
-		return cmp.Or(order(b.ManagerStatus.Leader, a.ManagerStatus.Leader), cmp.Compare(a.ManagerStatus.Addr, b.ManagerStatus.Addr))
-	})
-	addresses := make([]string, len(nodes))
-	for i, node := range nodes {
-		addresses[i] = node.ManagerStatus.Addr
-	}
-	return addresses
 }
 
 // work is the carrying out of steps.

@@ -118,7 +118,10 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 	if last.ID == labels[labelRestarted] || !ended(last) {
 		return r, false
 	}
-	kept, _ := recordOf(service.Spec)
+	kept, found := recordOf(service.Spec)
+	if !found {
+		return r, false // its rule is lost: the next apply writes it anew
+	}
 	var o domain.Observed
 	view{}.observeMember(&o, service, member, kept)
 	if o.State != domain.StateRestarting || o.ExitCode == nil {

@@ -44,7 +44,7 @@ func (f *facts) plan(declared domain.Cluster) plan {
 	p.steps = f.hostSteps(p.cluster, first)
 	p.connect(f)
 	sortSteps(p.steps)
-	checkQuorum(&p.problems, f.nodes, p.steps)
+	checkQuorum(&p.problems, f.nodes, p.steps, f.stored.Name == "")
 	return p
 }
 
@@ -174,14 +174,25 @@ func (f *facts) unfit(name string, is swarm.Info) string {
 		return ""
 	case is.LocalNodeState == swarm.LocalNodeStateLocked:
 		return "is part of a Swarm that is locked: unlock it first (docker swarm unlock)"
-	case f.missing == nil && joined:
-		return "" // the Swarm has forgotten it: it joins again
+	case f.missing == nil && joined && f.isForgotten(name, is):
+		return "" // it joins again
 	case f.missing == nil:
 		return "is part of another Swarm. If nothing there is needed any more, have it leave (docker swarm leave --force); otherwise, it can't be in this cluster"
 	case is.ControlAvailable:
 		return "is a manager of a Swarm that does not answer: " + is.Error
 	}
 	return "is part of a Swarm of which none of the cluster's hosts is a manager. Give the address of a manager as the cluster's endpoint; or, if the Swarm is not needed any more, have it leave (docker swarm leave --force)"
+}
+
+// isForgotten tells whether a host's Engine believes to be in this very Swarm, which knows it no more.
+func (f *facts) isForgotten(name string, is swarm.Info) bool {
+	if id := f.stored.Hosts[name].ID; id != "" && id == is.NodeID {
+		return true
+	}
+	return slices.ContainsFunc(is.RemoteManagers, func(manager swarm.Peer) bool {
+		_, found := f.node(manager.NodeID)
+		return found
+	})
 }
 
 // first returns the host on which the Swarm is made; "" where there is one.

@@ -62,9 +62,12 @@ func bare(id string) answer {
 }
 
 // of is the answer of an Engine that is a node of some Swarm.
-func of(nodeID string) answer {
+func of(nodeID string, managers ...string) answer {
 	seen := bare("engine")
 	seen.info.Swarm = swarm.Info{LocalNodeState: swarm.LocalNodeStateActive, NodeID: nodeID}
+	for _, manager := range managers {
+		seen.info.Swarm.RemoteManagers = append(seen.info.Swarm.RemoteManagers, swarm.Peer{NodeID: manager})
+	}
 	return seen
 }
 
@@ -263,6 +266,21 @@ func TestPlan(t *testing.T) {
 				}
 			},
 		},
+		"a joined host that is in another Swarm by now": {
+			facts: facts{
+				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("elsewhere")}, joined: map[string]string{"w1": "ssh://w1"},
+				stored: lab(map[string]domain.Host{"w1": {ID: "id-w1", Joined: true, Address: "ssh://w1"}}),
+			},
+			cluster:  lab(map[string]domain.Host{"w1": {Address: "ssh://w1"}}),
+			problems: []string{`hosts["w1"].address: Host can't join`}, detail: "part of another Swarm",
+		},
+		"a host that joined, was forgotten, and was never stored": {
+			facts: facts{
+				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("id-w1", "id-m1")}, joined: map[string]string{"w1": "ssh://w1"},
+			},
+			cluster: lab(map[string]domain.Host{"w1": {Address: "ssh://w1"}}),
+			steps:   []string{"join worker w1 again"},
+		},
 		"a host that does not answer": {
 			facts:    facts{nodes: three, engines: map[string]answer{"x": {err: errors.New("connection refused")}}},
 			cluster:  lab(map[string]domain.Host{"x": {Address: "ssh://x"}}),
@@ -319,6 +337,13 @@ func TestPlan(t *testing.T) {
 			facts:    facts{nodes: three, engines: map[string]answer{"x": {info: system.Info{Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateLocked}}}}},
 			cluster:  lab(map[string]domain.Host{"x": {Address: "ssh://x"}}),
 			problems: []string{`hosts["x"].address: Host can't join`}, detail: "docker swarm unlock",
+		},
+		"an even number of managers is adopted": {
+			facts: facts{nodes: three[:2], networks: []network.Summary{ours}}, cluster: lab(nil), problems: []string{"hosts: Even number of managers*"},
+		},
+		"an even number of managers was adopted": {
+			facts:   facts{nodes: three[:2], networks: []network.Summary{ours}, stored: lab(map[string]domain.Host{"m1": {ID: "id-m1"}, "m2": {ID: "id-m2"}})},
+			cluster: lab(nil),
 		},
 		"the last manager": {
 			facts: facts{nodes: three[:1], networks: []network.Summary{ours}}, cluster: lab(map[string]domain.Host{"m1": {Role: domain.HostWorker}}),

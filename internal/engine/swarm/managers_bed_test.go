@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -118,4 +119,25 @@ func TestManagersDie(t *testing.T) {
 		t.Error("the leader did not die")
 	}
 	must(t, leaderless.Destroy(ctx, group.Name))
+
+	// One that has left the Swarm knows nothing of what goes on without it: that is no answer.
+	revive(ctx, t, bed, bed.Nodes[0])
+	must(t, bed.Nodes[1].Client().SwarmLeave(ctx, true))
+	alone := open(bed.Nodes[1])
+	_, err = alone.Cluster(ctx)
+	isOpen(t, "read", err)
+	_, err = alone.Group(ctx, group.Name)
+	isOpen(t, "read of a group", err)
+	isOpen(t, "deletion", alone.DeleteCluster(ctx))
+	if _, err := open(bed.Nodes[1], bed.Nodes[2]).Cluster(ctx); err != nil {
+		t.Errorf("by way of another manager: %v", err)
+	}
+}
+
+// isOpen fails unless an error leaves it open whether something is there.
+func isOpen(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil || errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("the %s: %v, want an error that is not ErrNotFound", what, err)
+	}
 }

@@ -25,7 +25,7 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or rename the group or the role", name, e.cluster.Name)
 		}
 	}
-	changes, err := e.prepare(ctx, specs)
+	changes, err := e.prepare(ctx, specs, services)
 	if err != nil {
 		return err
 	}
@@ -226,6 +226,9 @@ func (e *Engine) update(ctx context.Context, m manager, live swarm.Service, name
 			if live, _, err = m.ServiceInspectWithRaw(ctx, name, swarm.ServiceInspectOptions{}); err != nil {
 				return fmt.Errorf("service %q could not be read: %w", name, err)
 			}
+		}
+		if !ours(live, e.cluster.Name) {
+			return fmt.Errorf("service %q has come to be somebody else's, and not that of cluster %q: remove it, or rename the group or the role", name, e.cluster.Name)
 		}
 		spec, changed := next(live)
 		if !changed {

@@ -43,8 +43,9 @@ type reserved struct {
 // reservations returns what is in use among the hosts, but for the cluster's own network.
 func (f *facts) reservations(cluster domain.Cluster) []reserved {
 	taken := rangesOf(f.networks, cluster.Name, "")
-	for _, name := range slices.Sorted(maps.Keys(f.engines)) {
-		taken = append(taken, rangesOf(f.engines[name].networks, cluster.Name, " of host "+name)...)
+	taken = append(taken, f.joining(cluster)...)
+	for _, name := range slices.Sorted(maps.Keys(f.inside)) {
+		taken = append(taken, rangesOf(f.inside[name].networks, cluster.Name, " of host "+name)...)
 	}
 	addresses := f.addresses(cluster.Hosts)
 	for _, name := range slices.Sorted(maps.Keys(addresses)) {

@@ -41,14 +41,14 @@ func isReachable(node swarm.Node) bool {
 }
 
 // checkQuorum follows the managers through the steps: a step that leaves too few of them reachable is a problem, and an even number
-// of them in the end is worth a warning.
-func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step) {
+// of them in the end is worth a warning, where that changes, or the cluster is new.
+func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step, isNew bool) {
 	q := quorumOf(nodes)
 	path := domain.Path{"hosts"}
 	if q.managers > 0 && q.lost() {
 		ps.Warn(path, "Quorum is lost", "%d managers, %d reachable, %d needed: the Swarm takes no change until %s can be reached again", q.managers, q.reachable, q.needed(), strings.Join(unreachable(nodes, nil), ", "))
 	}
-	changed := false
+	changed := isNew
 	for _, s := range steps {
 		switch {
 		case s.manages():
@@ -74,7 +74,7 @@ func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step) {
 			return
 		}
 	}
-	if changed && q.managers%2 == 0 {
+	if changed && q.managers > 0 && q.managers%2 == 0 {
 		ps.Warn(path, "Even number of managers",
 			"the Swarm will have %d managers, of which %d may fail; with %d of them as many may fail, and there is one less whose loss counts. Have an odd number",
 			q.managers, q.spare(), q.managers-1)
