@@ -12,7 +12,7 @@ import (
 // ImageStore is implemented by engines whose hosts keep images to run members from.
 type ImageStore interface {
 	// FindImage returns the images that the hosts of the cluster have under a name, by host; hosts without one are left out. A
-	// cluster that is not there is [ErrNotFound]; a host that can't be looked at is an error.
+	// cluster that is not there is [ErrNotFound]; a host that can't be looked at is an error, unless it is known to be down.
 	FindImage(ctx context.Context, name string) (map[string]Image, error)
 	// ProvideImage sees to it that all hosts of the cluster have an image under its name, the same one, and returns it as
 	// they have it. A host that has another under that name is an [*ImageTakenError], unless the image replaces that; then nothing
@@ -31,6 +31,8 @@ type Image struct {
 	Digests []string
 	// Source is the digest of what Trainyard built it from for this cluster; empty for other images.
 	Source string
+	// Away tells that the host is down, so that nothing is known of what it has.
+	Away bool
 }
 
 // Is tells whether it is the image with an ID, or with one of its names with a digest.
@@ -91,6 +93,11 @@ func listImages(ids map[string]string) string {
 // ImageID returns what an image is on all hosts that have it: its ID, or, where hosts of several platforms have images of their own,
 // the name with a digest that they all came from. Hosts with different images are an error.
 func ImageID(name string, found map[string]Image) (string, error) {
+	found = maps.Clone(found)
+	maps.DeleteFunc(found, func(_ string, image Image) bool { return image.Away })
+	if len(found) == 0 {
+		return "", fmt.Errorf("no host that can be asked has the image %q", name)
+	}
 	ids, digests := map[string]bool{}, map[string]int{}
 	for _, image := range found {
 		ids[image.ID] = true

@@ -88,14 +88,22 @@ func (b buildModel) expand() imagesource.Build {
 }
 
 // imageHosts returns what hosts have under the name of an image: where it is the image itself, its image_id, which tells for hosts of
-// several platforms, too.
-func imageHosts(found map[string]engine.Image, id string) types.Map {
-	return stringMap(convertMap(found, func(image engine.Image) string {
-		if image.Is(id) {
-			return id
+// several platforms, too. Of a host that is away it is what it had.
+func imageHosts(found map[string]engine.Image, id string, prior types.Map) types.Map {
+	hosts, before := map[string]string{}, textsIn(prior)
+	for host, image := range found {
+		had, known := before[host]
+		switch {
+		case image.Away && known:
+			hosts[host] = had
+		case image.Away:
+		case image.Is(id):
+			hosts[host] = id
+		default:
+			hosts[host] = image.ID
 		}
-		return image.ID
-	}))
+	}
+	return stringMap(hosts)
 }
 
 // textsIn returns the elements of a map of strings; none where it is null or unknown.

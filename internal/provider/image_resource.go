@@ -145,7 +145,7 @@ func (r *imageResource) provide(ctx context.Context, plan imageModel, prior *ima
 	}
 	state = plan
 	state.ID = types.StringValue(imageResourceID(plan.Cluster.Name.ValueString(), spec.Name))
-	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(spec.ID), source.hash, imageHosts(found, spec.ID)
+	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(spec.ID), source.hash, imageHosts(found, spec.ID, plan.Hosts)
 	return state, true
 }
 
@@ -163,7 +163,7 @@ func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStor
 	}
 	if prior != nil {
 		state = *prior
-		state.Hosts = imageHosts(found, prior.ImageID.ValueString())
+		state.Hosts = imageHosts(found, prior.ImageID.ValueString(), prior.Hosts)
 		return state, true
 	}
 	maps.DeleteFunc(found, func(_ string, image engine.Image) bool {
@@ -178,7 +178,7 @@ func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStor
 	}
 	state = plan
 	state.ID = types.StringValue(imageResourceID(plan.Cluster.Name.ValueString(), spec.Name))
-	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(id), types.StringNull(), imageHosts(found, id)
+	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(id), types.StringNull(), imageHosts(found, id, plan.Hosts)
 	return state, true
 }
 
@@ -212,7 +212,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.ImageID = types.StringValue(id)
 	}
 	state.ID = types.StringValue(imageResourceID(state.Cluster.Name.ValueString(), state.Name.ValueString()))
-	state.Hosts = imageHosts(found, state.ImageID.ValueString())
+	state.Hosts = imageHosts(found, state.ImageID.ValueString(), state.Hosts)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 

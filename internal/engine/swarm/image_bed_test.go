@@ -324,8 +324,7 @@ func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
 	t.Helper()
 	id, err := image.ID(img)
 	must(t, err)
-	digest, err := img.Digest()
-	must(t, err)
+	digest := digestOf(t, img)
 	layers, err := img.Layers()
 	must(t, err)
 	layer, err := layers[0].Digest()
@@ -333,7 +332,7 @@ func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.images[tag] = img
-	for _, content := range []string{id, digest.String(), layer.String()} {
+	for _, content := range []string{id, digest, layer.String()} {
 		s.blobs[content] = img
 	}
 	return id
@@ -424,4 +423,11 @@ func TestImagesThatArePulled(t *testing.T) {
 	if _, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: missing}); err == nil || !strings.Contains(err.Error(), `host node3: image "`+missing+`" could not be pulled`) {
 		t.Errorf("an image that the registry has not: %v", err)
 	}
+}
+
+func digestOf(t *testing.T, img v1.Image) string {
+	t.Helper()
+	digest, err := img.Digest()
+	must(t, err)
+	return digest.String()
 }

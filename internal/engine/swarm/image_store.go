@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -29,6 +31,8 @@ type imageHost struct {
 	// architecture is what the node calls it, such as x86_64.
 	architecture string
 	docker       client.APIClient
+	// trouble says why the host can't be asked at present, such as "it is down"; "" where it can.
+	trouble string
 }
 
 // imageHosts returns all hosts of the cluster, in the order of their names. One whose Engine has no address is an error.
@@ -59,7 +63,11 @@ func (e *Engine) imageHosts(ctx context.Context) ([]imageHost, error) {
 			without = append(without, name)
 			continue
 		}
-		hosts = append(hosts, imageHost{name, known[id].Description.Platform.Architecture, docker})
+		trouble := ""
+		if !known.ready(id) {
+			trouble = fmt.Sprintf("it is %s", cmp.Or(string(known[id].Status.State), "not part of the Swarm"))
+		}
+		hosts = append(hosts, imageHost{name, known[id].Description.Platform.Architecture, docker, trouble})
 	}
 	if len(without) > 0 {
 		return nil, fmt.Errorf("no image can be brought to %s of cluster %q, whose Docker Engines have no address: declare them among the cluster's hosts, with address = \"ssh://…\" or \"tcp://…\"",
@@ -96,7 +104,7 @@ func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.
 	return results, err
 }
 
-// FindImage returns the images that the hosts have under a name.
+// FindImage returns the images that the hosts have under a name; one that is down is away.
 func (e *Engine) FindImage(ctx context.Context, name string) (map[string]engine.Image, error) {
 	hosts, err := e.imageHosts(ctx)
 	if err != nil {
@@ -108,7 +116,14 @@ func (e *Engine) FindImage(ctx context.Context, name string) (map[string]engine.
 // findImage looks for an image by its name, or by its ID.
 func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) (map[string]engine.Image, error) {
 	return onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (engine.Image, bool, error) {
-		found, err := host.docker.ImageInspect(ctx, name)
+		if host.trouble != "" {
+			return engine.Image{Away: true}, true, nil
+		}
+		var found image.InspectResponse
+		err := patiently(ctx, func(ctx context.Context) (err error) {
+			found, err = host.docker.ImageInspect(ctx, name)
+			return err
+		})
 		if cerrdefs.IsNotFound(err) {
 			return engine.Image{}, false, nil
 		}
@@ -139,6 +154,8 @@ func (e *Engine) RemoveImage(ctx context.Context, name, id string) (map[string]s
 	return onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (string, bool, error) {
 		seen, there := found[host.name]
 		switch {
+		case host.trouble != "":
+			return host.trouble, true, nil
 		case !there:
 			return "", false, nil
 		case !seen.Is(id) && seen.Source == "":
@@ -160,6 +177,11 @@ func (e *Engine) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[s
 	hosts, err := e.imageHosts(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, host := range hosts {
+		if host.trouble != "" {
+			return nil, fmt.Errorf("no image can be brought to host %s, as %s: bring the host back, or take it out of the cluster", host.name, host.trouble)
+		}
 	}
 	before, err := e.findImage(ctx, hosts, spec.Name)
 	if err != nil {

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/jsonmessage"
 
@@ -20,41 +22,81 @@ import (
 
 // wanted is an image that members run, and the hosts they are on.
 type wanted struct {
-	name   string
-	policy domain.PullPolicy
+	imageUse
 	// hosts are the nodes' IDs, with the hosts' names.
 	hosts map[string]string
+	peers []peer
+	// mends tells that a member is in that run already.
+	mends bool
+}
+
+// peer is a service that runs an image of the same name by its ID on a node.
+type peer struct {
+	node string
+	id   string
+	// sameRun tells that it runs it in the same run of the group.
+	sameRun bool
+}
+
+// peersOf returns the services of a group that run an image by its ID, as their hosts had it under the name, and are not about to be
+// changed.
+func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changing map[string]bool) []peer {
+	var peers []peer
+	for name, service := range services {
+		id := identityOf(service)
+		if !ours(service, e.cluster.Name) || id.group != use.group || changing[name] {
+			continue
+		}
+		r, _ := recordOf(service.Spec)
+		if node := pinnedTo(service.Spec); node != "" && r.Image == use.name && isID(r.Reference) {
+			peers = append(peers, peer{node, r.Reference, id.run == use.run})
+		}
+	}
+	return peers
 }
 
 // resolve returns what the hosts are told to run for an image: its ID where all of them have it, which keeps a Swarm from asking a
 // registry for each task, else the name as it is, which has each host pull it. Hosts that can be reached and do not
-// have it pull it here, unless the policy forbids it.
-func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient) (string, error) {
-	if w.policy == domain.PullAlways || fixed(w.name) {
+// have it pull it here, unless the policy forbids it; what others have is told by what runs there.
+func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (string, error) {
+	if w.policy == domain.PullAlways {
 		return w.name, nil
 	}
 	var mu sync.Mutex
-	ids := map[string]found{}
+	ids := map[string]found{} // by host
+	for host, node := range in.nodes {
+		_, reached := engines[node]
+		for _, p := range w.peers {
+			if p.node == node && (p.sameRun || !reached && w.hosts[node] != "") {
+				ids[host] = found{p.id, in.view.platform(node)}
+			}
+		}
+	}
 	unreached := false
 	err := inParallel(ctx, slices.Sorted(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
+		host := w.hosts[node]
 		reached, ok := engines[node]
 		if !ok {
 			mu.Lock()
 			defer mu.Unlock()
-			unreached = true
+			_, told := ids[host]
+			unreached = unreached || !told
 			return nil
 		}
-		f, err := e.present(ctx, reached, w)
+		id, err := e.present(ctx, reached, w)
 		if err != nil {
-			return fmt.Errorf("image %q on host %s: %w", w.name, w.hosts[node], err)
+			return fmt.Errorf("image %q on host %s: %w", w.name, host, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		ids[w.hosts[node]] = f
+		ids[host] = found{id, in.view.platform(node)}
 		return nil
 	})
 	if err != nil {
 		return "", err
+	}
+	if fixed(w.name) {
+		return w.name, nil
 	}
 	return agree(w.name, ids, unreached)
 }
@@ -75,25 +117,25 @@ func fixed(name string) bool {
 	return digested
 }
 
-// found is an image as a host has it.
+// found is the ID of the image that a host has, and the host's platform.
 type found struct{ id, platform string }
 
-// present returns the image as a host has it, once it has.
-func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted) (found, error) {
+// present returns the ID of the image that a host has, once it has it.
+func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted) (string, error) {
 	inspected, err := reached.ImageInspect(ctx, w.name)
 	if cerrdefs.IsNotFound(err) {
-		if w.policy == domain.PullNever {
-			return found{}, fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
+		switch {
+		case isID(w.name):
+			return "", errors.New("it is not there, and an ID can't be pulled: load the image onto the host, or bring it there by a trainyard_image")
+		case w.policy == domain.PullNever:
+			return "", fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
 		}
 		if err := e.pull(ctx, reached, w.name); err != nil {
-			return found{}, fmt.Errorf("it is not there, and can't be pulled: %w", err)
+			return "", fmt.Errorf("it is not there, and can't be pulled: %w", err)
 		}
 		inspected, err = reached.ImageInspect(ctx, w.name)
 	}
-	if err != nil {
-		return found{}, err
-	}
-	return found{inspected.ID, inspected.Os + "/" + inspected.Architecture}, nil
+	return inspected.ID, err
 }
 
 // agree returns the ID that all hosts have an image under, or its name where hosts of several platforms have images of their

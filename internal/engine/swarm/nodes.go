@@ -26,6 +26,12 @@ func (v nodeView) host(id string) string {
 	return hostName(node)
 }
 
+// platform is that of a node, such as linux/x86_64.
+func (v nodeView) platform(id string) string {
+	platform := v[id].Description.Platform
+	return platform.OS + "/" + platform.Architecture
+}
+
 // ready tells whether a node can be heard of. A task without a node has none to wait for.
 func (v nodeView) ready(id string) bool {
 	return id == "" || v[id].Status.State == swarm.NodeStateReady

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/docker/docker/client"
+	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // prepare returns the services of some members as they should be started, once all is there that they need: images on
-// their hosts, and the config and secret objects with their files.
-func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec) ([]change, error) {
+// their hosts, and the config and secret objects with their files. The services are those of the Swarm by name.
+func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, services map[string]swarm.Service) ([]change, error) {
 	in, err := e.surroundings(ctx)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,8 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec) ([]chan
 	if in.secrets, err = e.provideSecrets(ctx, secretsOf(specs)); err != nil {
 		return nil, err
 	}
-	if in.images, err = e.provideImages(ctx, specs, in); err != nil {
+	images, err := e.provideImages(ctx, specs, in, services)
+	if err != nil {
 		return nil, err
 	}
 	members := map[string]int{} // of each service
@@ -42,6 +43,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec) ([]chan
 		if !pooled(spec) {
 			n = 1
 		}
+		in.images = map[string]string{spec.Image: images[useOf(spec)]}
 		want, err := render(spec, in, n)
 		if err != nil {
 			return nil, err
@@ -66,19 +68,15 @@ func (e *Engine) surroundings(ctx context.Context) (in surroundings, err error) 
 	if err != nil {
 		return in, err
 	}
-	for _, n := range networks {
-		if n.Name == networkName(e.cluster.Name) && n.Labels[labelCluster] == e.cluster.Name {
-			in.network = n.ID
-		}
-	}
-	if in.network == "" {
+	own, found := ownNetwork(networks, e.cluster.Name)
+	if !found {
 		return in, fmt.Errorf("the network %q of cluster %q is not there: apply the cluster, which makes it anew", networkName(e.cluster.Name), e.cluster.Name)
 	}
 	nodes, err := live.nodes(ctx)
 	if err != nil {
 		return in, err
 	}
-	in.nodes = hostNodes(document.Spec, nodes)
+	in.network, in.nodes, in.view = own.ID, hostNodes(document.Spec, nodes), newNodeView(nodes)
 	ids := map[string]bool{}
 	for _, id := range in.nodes {
 		ids[id] = true
@@ -92,39 +90,67 @@ func (e *Engine) surroundings(ctx context.Context) (in surroundings, err error) 
 	return in, nil
 }
 
+// imageUse is an image as some members of a group are to run it in one of the group's runs.
+type imageUse struct {
+	group, name string
+	policy      domain.PullPolicy
+	run         int
+}
+
+func useOf(spec domain.MemberSpec) imageUse {
+	return imageUse{spec.Group, spec.Image, spec.Container.PullPolicy, spec.Run}
+}
+
 // provideImages sees to the images of some members on their hosts, and returns what the hosts are told to run for each.
-func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, in surroundings) (map[string]string, error) {
-	needed := map[string]*wanted{}
+func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, in surroundings, services map[string]swarm.Service) (map[imageUse]string, error) {
+	needed := map[imageUse]*wanted{}
+	changing := map[string]bool{}
 	for _, spec := range specs {
-		w := needed[spec.Image]
+		use := useOf(spec)
+		w := needed[use]
 		if w == nil {
-			w = &wanted{name: spec.Image, policy: spec.Container.PullPolicy, hosts: map[string]string{}}
-			needed[spec.Image] = w
+			w = &wanted{imageUse: use, hosts: map[string]string{}}
+			needed[use] = w
 		}
 		for host, id := range in.nodes {
-			if host == spec.Host || pooled(spec) {
+			if host == spec.Host || pooled(spec) && in.takes(host, spec.Placement) {
 				w.hosts[id] = host
 			}
 		}
+		changing[serviceName(spec)] = true
+		live, found := services[serviceName(spec)]
+		w.mends = w.mends || found && identityOf(live).run == spec.Run
 	}
 	m, err := e.manager(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var engines map[string]client.APIClient
-	images := map[string]string{}
+	engines, err := e.engines(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	images := map[imageUse]string{}
 	var failures []error
-	for name, w := range needed {
-		if engines == nil {
-			if engines, err = e.engines(ctx, m); err != nil {
-				return nil, err
-			}
+	for use, w := range needed {
+		if !w.mends { // what is mended keeps its image
+			w.peers = e.peersOf(use, services, changing)
 		}
-		reference, err := e.resolve(ctx, *w, engines)
+		reference, err := e.resolve(ctx, *w, engines, in)
 		if err != nil {
 			failures = append(failures, err)
 		}
-		images[name] = reference
+		images[use] = reference
 	}
 	return images, errors.Join(failures...)
+}
+
+// takes tells whether a member may be on a host at present.
+func (in surroundings) takes(host string, placement domain.Placement) bool {
+	node := in.view[in.nodes[host]]
+	for key, value := range placement.Labels {
+		if has, found := node.Spec.Labels[key]; !found || has != value {
+			return false
+		}
+	}
+	return in.view.trouble(host, node.ID) == "" && (len(placement.Hosts) == 0 || slices.Contains(placement.Hosts, host))
 }

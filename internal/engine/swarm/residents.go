@@ -2,11 +2,13 @@ package swarm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -162,7 +164,7 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id st
 	managers := 0
 	err = inParallel(ctx, nodes, func(ctx context.Context, node swarm.Node) error {
 		reached, found := engines[node.ID]
-		found = found && node.Status.State == swarm.NodeStateReady
+		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node)
 		var err error
 		if found {
 			err = loadOnce(ctx, reached, id, archive)
@@ -170,6 +172,8 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id st
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
+		case client.IsErrConnectionFailed(err):
+			without = append(without, node.ID)
 		case err != nil:
 			return fmt.Errorf("the image of Trainyard itself could not be loaded onto host %s: %w", node.Description.Hostname, err)
 		case !found:
@@ -180,10 +184,20 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id st
 		return nil
 	})
 	if err == nil && managers == 0 {
-		err = errors.New("no manager of the Swarm can be reached to load Trainyard's own image onto, which the controller runs from")
+		err = fmt.Errorf("no manager of the Swarm can be reached that Trainyard's own image could be loaded onto, which the controller runs from and which is for %s, as this program is; "+
+			"where the managers are of another platform, push one for theirs to a registry, and name it in the provider's docker.controller_image", runtime.GOARCH)
 	}
 	slices.Sort(without)
 	return without, err
+}
+
+// architectures are what nodes call the architectures that Go has another name for.
+var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+// runsProgram tells whether a node is of the architecture that this program is for.
+func runsProgram(node swarm.Node) bool {
+	its := node.Description.Platform.Architecture
+	return cmp.Or(architectures[its], its) == runtime.GOARCH
 }
 
 // loadOnce loads an image onto a host that has it not.
@@ -304,7 +318,7 @@ func (p Program) image() (v1.Image, error) {
 func checkStatic(file string) error {
 	binary, err := elf.Open(file)
 	if err != nil {
-		return fmt.Errorf("the controller's program %s can't be read: %w", file, err)
+		return fmt.Errorf("the controller's program %s is none that runs on Linux (%w): name an image of Trainyard in the provider's docker.controller_image", file, err)
 	}
 	defer binary.Close()
 	for _, segment := range binary.Progs {

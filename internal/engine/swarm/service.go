@@ -24,6 +24,8 @@ type surroundings struct {
 	// nodes are the IDs of the cluster's nodes by their hosts' names, and others those of nodes that are not the cluster's.
 	nodes  map[string]string
 	others []string
+	// view is what there is to know of the nodes.
+	view nodeView
 	// images are what the hosts are told to run, by the image as the user gave it: an ID, say. An image that is not among
 	// them is run as it was given.
 	images map[string]string

@@ -1,0 +1,119 @@
+package swarm
+
+import (
+	"strings"
+	"testing"
+
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestImagesOfMembers has hosts provide themselves with the images of members, from a registry, each by its policy.
+func TestImagesOfMembers(t *testing.T) {
+	s := shelfOf(t, "members", nil)
+	registry, host := openShop(t, s.bed, "")
+	name := host + "/trainer:1"
+	first := registry.sell(t, "1")
+	digest := host + "/trainer@" + digestOf(t, registry.images["1"])
+	t.Cleanup(func() { s.forget(first) })
+
+	nodes, err := s.reads.nodes(t.Context())
+	must(t, err)
+	document, err := s.Cluster(t.Context())
+	must(t, err)
+	in := surroundings{network: "net", nodes: hostNodes(document.Spec, nodes), view: newNodeView(nodes)}
+	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
+		spec := domain.MemberSpec{
+			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index), Host: host, Hash: "h", Run: 2,
+			Image: image, Container: domain.Container{PullPolicy: policy},
+		}
+		for _, c := range change {
+			c(&spec)
+		}
+		return spec
+	}
+	anywhere := func(hosts ...string) func(*domain.MemberSpec) {
+		return func(s *domain.MemberSpec) { s.Host, s.Interchangeable, s.Placement.Hosts = "", true, hosts }
+	}
+	// running is the service of a member that runs an image by an ID.
+	running := func(spec domain.MemberSpec, id string) map[string]dockerswarm.Service {
+		around := in
+		around.images = map[string]string{spec.Image: id}
+		rendered, err := render(spec, around, 1)
+		must(t, err)
+		return map[string]dockerswarm.Service{rendered.Name: {Spec: rendered}}
+	}
+	provide := func(in surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec) (references []string, err error) {
+		images, err := s.provideImages(t.Context(), specs, in, services)
+		for _, spec := range specs {
+			references = append(references, images[useOf(spec)])
+		}
+		return references, err
+	}
+	check := func(what string, references []string, err error, want ...string) {
+		t.Helper()
+		if err != nil || strings.Join(references, " ") != strings.Join(want, " ") {
+			t.Errorf("%s: the hosts are to run %q (%v), want %q", what, references, err, want)
+		}
+	}
+	refuses := func(what string, err error, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if err == nil || !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: the error is %v, want one that says %q", what, err, word)
+			}
+		}
+	}
+
+	_, err = provide(in, nil, member(0, "node1", name, domain.PullNever))
+	refuses("what is not there, and not to be pulled", err, `on host node1`, `pull_policy is "never"`)
+	_, err = provide(in, nil, member(0, "node1", digest, domain.PullNever))
+	refuses("a digest that is not there, and not to be pulled", err, `pull_policy is "never"`)
+	_, err = provide(in, nil, member(0, "node1", first, ""))
+	refuses("an ID that is not there", err, "an ID can't be pulled")
+	s.want(name, "", "", "")
+
+	references, err := provide(in, nil, member(0, "node1", name, ""), member(1, "node2", name, ""))
+	check("what is pulled", references, err, first, first)
+	s.want(name, first, first, "")
+	asked := registry.asked()
+	references, err = provide(in, nil, member(0, "node1", name, domain.PullNever), member(1, "node2", name, domain.PullAlways))
+	check("one image by two policies", references, err, first, name)
+	references, err = provide(in, nil, member(0, "node1", digest, domain.PullNever))
+	check("a digest that is there", references, err, digest)
+	references, err = provide(in, nil, member(0, "node1", first, ""))
+	check("an ID that is there", references, err, first)
+	references, err = provide(in, nil, member(0, "", name, domain.PullNever, anywhere("node1", "node2")))
+	check("members that may be on two hosts", references, err, first)
+	if registry.asked() != asked {
+		t.Error("the registry was asked for what is there")
+	}
+
+	down := in
+	down.view = newNodeView(nodes)
+	lost := down.view[in.nodes["node3"]]
+	lost.Status.State = dockerswarm.NodeStateDown
+	down.view[lost.ID] = lost
+	references, err = provide(down, nil, member(0, "", name, domain.PullNever, anywhere()))
+	check("members that could be on a host that is down", references, err, first)
+
+	second := registry.sell(t, "1")
+	t.Cleanup(func() { s.forget(second) })
+	_, err = provide(in, nil, member(0, "node1", name, ""), member(2, "node3", name, ""))
+	refuses("hosts with different images", err, first+" on host node1", second+" on host node3")
+	_, err = provide(in, running(member(0, "node1", name, ""), first), member(2, "node3", name, ""))
+	refuses("a host that differs from one that was changed before, in the same run", err, first+" on host node1", second+" on host node3")
+	former := member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 })
+	references, err = provide(in, running(former, first), member(2, "node3", name, ""))
+	check("a host that differs from one of an earlier run", references, err, second)
+	references, err = provide(in, running(member(0, "node1", name, ""), first), member(0, "node1", name, ""))
+	check("what is mended", references, err, first)
+
+	// The controller reaches no host but its own: what runs on another one tells of it.
+	s.connection.settings.Controller = true
+	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), first), member(0, "node2", name, ""))
+	check("a host that can't be asked, and runs the image", references, err, first)
+	references, err = provide(in, nil, member(0, "node2", name, ""))
+	check("a host that can't be asked", references, err, name)
+}
