@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -69,8 +68,6 @@ type swarmBench struct {
 	bed    *testbed.Bed
 	proxy  *testbed.Proxy
 	images [2]string // their IDs
-	// manager is where the present workspace reaches the manager.
-	manager string
 }
 
 // load loads an image of the members' program onto all nodes, and returns its ID.
@@ -93,13 +90,12 @@ func (s *swarmBench) load(ctx context.Context, version string) (string, error) {
 	return image.ID(built)
 }
 
-// workspace makes a workspace with a cluster of all nodes, the manager of which is reached at an endpoint.
-func (s *swarmBench) workspace(ctx context.Context, name, manager string) (*workspace, error) {
-	w := &workspace{bench: s.bench, name: name, dir: filepath.Join(s.work, name)}
+// workspace makes a workspace with the Swarm as a cluster.
+func (s *swarmBench) workspace(ctx context.Context, name string) (*workspace, error) {
+	w := &workspace{bench: s.bench, name: name, dir: filepath.Join(s.work, name), docker: s.bed.Nodes[0].Host()}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	s.manager = manager
 	if err := s.configure(w, 0, ""); err != nil {
 		return nil, err
 	}
@@ -109,14 +105,6 @@ func (s *swarmBench) workspace(ctx context.Context, name, manager string) (*work
 
 func (s *swarmBench) configure(w *workspace, members int, imageID string) error {
 	w.members = members
-	var hosts strings.Builder
-	for i, node := range s.bed.Nodes {
-		address := node.Host()
-		if i == 0 {
-			address = s.manager
-		}
-		fmt.Fprintf(&hosts, "    %s = { address = %q }\n", node.Name, address)
-	}
 	config := fmt.Sprintf(`
 terraform {
   required_providers {
@@ -125,13 +113,10 @@ terraform {
 }
 
 resource "trainyard_cluster" "bench" {
-  name     = %q
-  engine   = "swarm"
-  endpoint = %q
-  hosts = {
-%s  }
+  name   = %q
+  engine = "swarm"
 }
-`, w.name, s.manager, hosts.String())
+`, w.name)
 	if members > 0 {
 		config += fmt.Sprintf(`
 resource "trainyard_group" "job" {
@@ -160,7 +145,7 @@ type swarmPlan struct {
 
 // plans measures plans without change, one size at a time: groups that stand beside each other would be listed together.
 func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
-	w, err := s.workspace(ctx, "swarm-plan", s.proxy.Host())
+	w, err := s.workspace(ctx, "swarm-plan")
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +161,14 @@ func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
 		}
 		p := swarmPlan{members: size}
 		for range s.runs {
-			s.proxy.Reset()
 			took, err := w.plan(ctx)
 			if err != nil {
 				return nil, err
 			}
-			p.took, p.calls = append(p.took, took), len(s.proxy.Calls())
+			p.took = append(p.took, took)
+		}
+		if p.calls, err = s.calls(ctx, w); err != nil {
+			return nil, err
 		}
 		if p.memory, err = s.peak(func() error { _, err := w.plan(ctx); return err }); err != nil {
 			return nil, err
@@ -192,6 +179,16 @@ func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
 		}
 	}
 	return swarmPlanTable(plans), nil
+}
+
+// calls returns how many requests a plan takes, by way of a proxy: to copy what it answers would be part of the plan's time.
+func (s *swarmBench) calls(ctx context.Context, w *workspace) (int, error) {
+	direct := w.docker
+	defer func() { w.docker = direct }()
+	w.docker = s.proxy.Host()
+	s.proxy.Reset()
+	_, err := w.plan(ctx)
+	return len(s.proxy.Calls()), err
 }
 
 func swarmPlanTable(plans []swarmPlan) []fmt.Stringer {
@@ -214,7 +211,7 @@ func swarmPlanTable(plans []swarmPlan) []fmt.Stringer {
 
 // against measures apply, change and destroy of a group, in turns with the docker command doing the same to a stack.
 func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) {
-	w, err := s.workspace(ctx, "swarm-apply", s.bed.Nodes[0].Host())
+	w, err := s.workspace(ctx, "swarm-apply")
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,8 @@ type workspace struct {
 	name    string
 	dir     string
 	members int
+	// docker is the value of DOCKER_HOST, if any.
+	docker string
 }
 
 // cleanupTimeout bounds the clean-up of one workspace.
@@ -92,6 +94,9 @@ func (w *workspace) terraformWith(ctx context.Context, env []string, args ...str
 	cmd := w.bench.command(ctx, append(args, "-no-color")...)
 	cmd.Dir = w.dir
 	cmd.Env = append(cmd.Env, "TRAINYARD_STATE_DIR="+w.stateDir().Root)
+	if w.docker != "" {
+		cmd.Env = append(cmd.Env, "DOCKER_HOST="+w.docker)
+	}
 	cmd.Env = append(cmd.Env, env...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output

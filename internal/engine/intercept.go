@@ -13,7 +13,7 @@ type Interceptor func(ctx context.Context, call string, do func() error) error
 
 // reads are the calls that change nothing.
 var reads = []string{
-	"Complete", "Survey", "Inventory", "Preflight", "Usage", "Cluster", "Group", "Groups", "Observe", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
+	"Complete", "Survey", "Inventory", "Preflight", "Usage", "Cluster", "Group", "Groups", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
 }
 
 // Changes tells whether the call of a name, as an [Interceptor] sees it, may change something.
@@ -50,6 +50,10 @@ func (i intercepted) Survey(ctx context.Context, cluster domain.Cluster) (domain
 
 func (i intercepted) JoinToken(ctx context.Context, role domain.HostRole) (JoinToken, error) {
 	return through(ctx, i, "JoinToken", func() (JoinToken, error) { return RequestJoinToken(ctx, i.Engine, role) })
+}
+
+func (i intercepted) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
+	return through(ctx, i, "Specified", func() ([]domain.Observed, error) { return Specified(ctx, i.Engine, group) })
 }
 
 func (i intercepted) Recognise(ctx context.Context, id string) error {

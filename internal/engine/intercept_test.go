@@ -12,6 +12,7 @@ func TestReadsAreCalls(t *testing.T) {
 		Joiner
 		ImageStore
 		Recogniser
+		Specifier
 	}]()
 	for _, call := range reads {
 		if _, found := calls.MethodByName(call); !found {

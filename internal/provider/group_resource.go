@@ -202,7 +202,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	err = recognise(ctx, reconciler.Engine, req.Private)
 	var group reconcile.Group
 	if err == nil {
-		group, err = reconciler.Read(ctx, prior.Name.ValueString())
+		group, err = reconciler.Refresh(ctx, prior.Name.ValueString())
 	}
 	switch {
 	case errors.Is(err, engine.ErrNotFound):

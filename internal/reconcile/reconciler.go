@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -32,6 +34,37 @@ type Group struct {
 
 // Read returns a group as it is now, or [engine.ErrNotFound]. It takes a constant number of engine calls.
 func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
+	group, err := r.stored(ctx, name)
+	if err != nil {
+		return Group{}, err
+	}
+	if group.Observed, err = r.Engine.Observe(ctx, name); err != nil {
+		return Group{}, err
+	}
+	group.Progress = Progress(group.Decision, group.Observed)
+	return group, nil
+}
+
+// Refresh returns a group as Read does. Where nothing of it is to be changed, that is told by the members' specifications alone: then nothing is
+// known of their states, nor of the group's progress.
+func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
+	group, err := r.stored(ctx, name)
+	if err != nil {
+		return Group{}, err
+	}
+	if !group.Document.Applying {
+		if group.Observed, err = engine.Specified(ctx, r.Engine, name); err != nil {
+			return Group{}, err
+		}
+		if len(Diff(group.atRest(), group.Observed)) == 0 {
+			return group, nil
+		}
+	}
+	return r.Read(ctx, name)
+}
+
+// stored returns a group as its document says.
+func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 	doc, err := r.Engine.Group(ctx, name)
 	if err != nil {
 		return Group{}, err
@@ -40,12 +73,7 @@ func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
 	if err != nil {
 		return Group{}, withoutCluster(doc.Spec, err)
 	}
-	observed, err := r.Engine.Observe(ctx, name)
-	if err != nil {
-		return Group{}, err
-	}
-	decision := Current(r.Engine.Traits(), cluster.Spec.Hosts, doc)
-	return Group{decision, observed, Progress(decision, observed), cluster.Spec.ID}, nil
+	return Group{Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), ClusterID: cluster.Spec.ID}, nil
 }
 
 // withoutCluster returns the error for a group that is there without the document of its cluster. It is not
@@ -60,13 +88,13 @@ func withoutCluster(group domain.Group, err error) error {
 // View reads what a decision about a group of the cluster needs to know.
 func (r Reconciler) View(ctx context.Context, cluster domain.Cluster) (View, error) {
 	inventory, err := r.Engine.Inventory(ctx, cluster)
-	var groups map[string]domain.GroupDocument
-	if err == nil {
-		groups, err = r.Engine.Groups(ctx)
+	if err != nil {
+		return View{}, err
 	}
-	if errors.Is(err, engine.ErrNotFormed) {
-		// It is to be formed in this very apply, and has no groups yet.
-		return View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}, nil
+	groups, err := r.Engine.Groups(ctx)
+	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)), func(host domain.Host) bool { return host.ID != "" })
+	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
+		groups, err = map[string]domain.GroupDocument{}, nil // it is to be formed in this very apply, and has no groups yet
 	}
 	if err != nil {
 		return View{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/swarm"
@@ -18,20 +19,26 @@ import (
 func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
 	nodes, err := e.reads.nodes(ctx)
 	if errors.Is(err, errNoManager) && joinsLater(cluster) {
-		return inventory(cluster, nil, nil), nil
+		return inventory(cluster, domain.Cluster{}, nil, nil), nil
 	}
 	if err != nil {
 		return engine.Inventory{}, err
 	}
-	tasks, err := e.reads.tasks(ctx)
-	if err != nil {
+	stored, err := e.Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return engine.Inventory{}, err
 	}
 	services, err := e.reads.services(ctx)
 	if err != nil {
 		return engine.Inventory{}, err
 	}
-	inv := inventory(cluster, nodes, tasks)
+	var tasks []swarm.Task
+	if slices.ContainsFunc(services, func(s swarm.Service) bool { return !isMembers(s, cluster.Name) && reserves(s.Spec.TaskTemplate) }) {
+		if tasks, err = e.reads.tasks(ctx); err != nil {
+			return engine.Inventory{}, err
+		}
+	}
+	inv := inventory(cluster, stored.Spec, nodes, tasks)
 	inv.Taken = taken(services, cluster.Name)
 	return inv, nil
 }
@@ -62,8 +69,8 @@ func joinsLater(cluster domain.Cluster) bool {
 	return len(cluster.Hosts) > 0
 }
 
-// inventory tells what the hosts offer, as far as a cluster is concerned.
-func inventory(cluster domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) engine.Inventory {
+// inventory tells what the hosts offer, as far as a cluster is concerned: where it is not the stored one, once it is.
+func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) engine.Inventory {
 	f := &facts{stored: cluster, nodes: nodes}
 	inv := engine.Inventory{
 		Hosts: map[string]domain.Host{}, Closed: map[string]string{}, Lost: map[string]string{}, Reserved: map[string]domain.Resources{},
@@ -75,7 +82,11 @@ func inventory(cluster domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) e
 		node, found := f.known(name)
 		if found {
 			byNode[node.ID] = name
-			host = offered(host, node)
+			if host.Availability == domain.HostActive && stored.Hosts[name].Availability != domain.HostActive {
+				node.Spec.Availability = swarm.NodeAvailabilityActive // it is made so when the cluster is applied
+				view[node.ID] = node
+			}
+			host = offered(host, stored.Hosts[name], node)
 		}
 		inv.Hosts[name] = host
 		why, lost := "", true
@@ -100,22 +111,22 @@ func inventory(cluster domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) e
 		}
 	}
 	for _, task := range tasks {
-		if name, found := byNode[task.NodeID]; found && !ended(task) && !isMember(task, cluster.Name) {
-			if r := task.Spec.Resources; r != nil && r.Reservations != nil {
-				has := capacity(r.Reservations.NanoCPUs, r.Reservations.MemoryBytes+mebibyte-1)
-				sum := inv.Reserved[name]
-				inv.Reserved[name] = domain.Resources{CPUs: sum.CPUs + has.CPUs, MemoryMiB: sum.MemoryMiB + has.MemoryMiB}
-			}
+		if name, found := byNode[task.NodeID]; found && !ended(task) && !isMember(task, cluster.Name) && reserves(task.Spec) {
+			r := task.Spec.Resources.Reservations
+			has := capacity(r.NanoCPUs, r.MemoryBytes+mebibyte-1)
+			sum := inv.Reserved[name]
+			inv.Reserved[name] = domain.Resources{CPUs: sum.CPUs + has.CPUs, MemoryMiB: sum.MemoryMiB + has.MemoryMiB}
 		}
 	}
 	return inv
 }
 
-// offered returns a host with what its node has beyond what is declared: labels, and its capacity where none is given.
-func offered(host domain.Host, node swarm.Node) domain.Host {
+// offered returns a host with what its node has beyond what is declared: labels, but for those that were and are no longer, and its
+// capacity where none is given.
+func offered(host, stored domain.Host, node swarm.Node) domain.Host {
 	labels := map[string]string{}
 	for key, value := range node.Spec.Labels {
-		if !strings.HasPrefix(key, labelPrefix) {
+		if _, declared := stored.Labels[key]; !declared && !strings.HasPrefix(key, labelPrefix) {
 			labels[key] = value
 		}
 	}
@@ -149,4 +160,14 @@ func room(cluster domain.Cluster, nodes []swarm.Node) int {
 func isMember(task swarm.Task, cluster string) bool {
 	id, member := identityOfTask(task)
 	return member && id.cluster == cluster
+}
+
+// isMembers tells whether a service is that of members of the cluster's groups.
+func isMembers(service swarm.Service, cluster string) bool {
+	return ours(service, cluster) && identityOf(service).group != ""
+}
+
+// reserves tells whether tasks reserve anything on their hosts.
+func reserves(task swarm.TaskSpec) bool {
+	return task.Resources != nil && task.Resources.Reservations != nil
 }

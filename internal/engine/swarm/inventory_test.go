@@ -53,11 +53,17 @@ func TestInventory(t *testing.T) {
 		"comes":   {Capacity: declared, Address: "ssh://comes"},
 		"todrain": {ID: "id-todrain", Capacity: declared, Availability: domain.HostDrained},
 		"topause": {ID: "id-topause", Capacity: declared, Availability: domain.HostPaused},
+		"toopen":  {ID: "id-toopen", Capacity: declared, Availability: domain.HostActive},
+		"opened":  {ID: "id-opened", Capacity: declared, Availability: domain.HostActive},
+	})
+	stored := lab(map[string]domain.Host{
+		"ok": {Labels: map[string]string{"gpu": "x", "rack": "1"}}, "toopen": {Availability: domain.HostDrained}, "opened": {Availability: domain.HostActive},
 	})
 	nodes := []swarm.Node{
-		node("ok", reachable, labelled(map[string]string{"gpu": "drifted", "zone": "1", ownLabels("lab"): `["gpu"]`})), node("bare"), node("down", state(swarm.NodeStateDown)),
+		node("ok", reachable, labelled(map[string]string{"gpu": "drifted", "zone": "1", "rack": "1", ownLabels("lab"): `["gpu"]`})), node("bare"), node("down", state(swarm.NodeStateDown)),
 		node("unknown", state(swarm.NodeStateUnknown)), node("drained", availability(swarm.NodeAvailabilityDrain)),
 		node("paused", availability(swarm.NodeAvailabilityPause)), node("todrain"), node("topause"),
+		node("toopen", availability(swarm.NodeAvailabilityDrain)), node("opened", availability(swarm.NodeAvailabilityDrain)),
 	}
 	member := map[string]string{labelCluster: "lab", labelGroup: "mnist", labelRole: "ps", labelIndex: "0"}
 	tasks := []swarm.Task{
@@ -65,18 +71,20 @@ func TestInventory(t *testing.T) {
 		reserving("id-ok", swarm.TaskStateFailed, nil), reserving("elsewhere", swarm.TaskStateRunning, nil),
 		reserving("id-bare", swarm.TaskStateRunning, map[string]string{labelCluster: "other", labelGroup: "mnist"}), {NodeID: "id-bare", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
 	}
-	got := inventory(cluster, nodes, tasks)
+	got := inventory(cluster, stored, nodes, tasks)
 	want := engine.Inventory{
 		Hosts: map[string]domain.Host{},
 		Closed: map[string]string{
 			"down": "host down is down", "unknown": "host unknown is unknown", "drained": "host drained is drained", "paused": "host paused is paused",
 			"gone": "host gone is not part of the Swarm", "todrain": "host todrain is to be drained", "topause": "host topause is to be paused",
+			"opened": "host opened is drained",
 		},
 		Lost: map[string]string{
 			"down": "host down is down", "drained": "host drained is drained", "gone": "host gone is not part of the Swarm", "todrain": "host todrain is to be drained",
+			"opened": "host opened is drained",
 		},
 		Reserved:  map[string]domain.Resources{"ok": {CPUs: 2, MemoryMiB: 4}, "bare": {CPUs: 1, MemoryMiB: 2}},
-		Addresses: 4096 - 3 - 10,
+		Addresses: 4096 - 3 - 12,
 	}
 	maps.Copy(want.Hosts, cluster.Hosts)
 	want.Hosts["ok"] = domain.Host{ID: "id-ok", Capacity: declared, Labels: map[string]string{"gpu": "x", "zone": "1"}}

@@ -20,11 +20,22 @@ import (
 // Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes; and, where
 // somebody else changed a service, of config objects.
 func (e *Engine) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
-	services, err := e.reads.services(ctx)
+	tasks, err := e.reads.tasks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := e.reads.tasks(ctx)
+	return e.observe(ctx, group, tasks)
+}
+
+// Specified returns the members as their services specify them. The list of tasks, which it does without, is the one that takes longest.
+func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
+	return e.observe(ctx, group, nil)
+}
+
+var _ engine.Specifier = &Engine{}
+
+func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) ([]domain.Observed, error) {
+	services, err := e.reads.services(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 			if got := service.Spec.TaskTemplate.ContainerSpec.Image; got != c.want {
 				t.Errorf("the hosts are told to run %q, want %q", got, c.want)
 			}
-			if got := specificationOf(service).Image; got != c.image {
+			if got := read(service.Spec, known{}).Image; got != c.image {
 				t.Errorf("the image reads as %q, want %q", got, c.image)
 			}
 			if drift(service, known{}) != nil {

@@ -54,20 +54,19 @@ func ask[T any](c *connection, read func(context.Context, manager) ([]T, error))
 	}
 }
 
-// remembered returns reads of a cluster that are taken once each. What failed is read again. Once there turn out to be groups, the two
-// lists that grow with their members are on their way before they are asked for.
+// remembered returns reads of a cluster that are taken once each. What failed is read again. Once there turn out to be groups, the list
+// that grows with their members is on its way before it is asked for.
 func (r reads) remembered(cluster string) reads {
-	services, tasks := once(r.services), once(r.tasks)
+	services := once(r.services)
 	configs := func(ctx context.Context) ([]swarm.Config, error) {
 		found, err := r.configs(ctx)
 		if slices.ContainsFunc(found, func(c swarm.Config) bool { s := slotOf(c); return s.cluster == cluster && s.kind == kindGroup }) {
 			ctx := context.WithoutCancel(ctx)
-			go func() { _, _ = services(ctx) }() // whoever needs them gets the error
-			go func() { _, _ = tasks(ctx) }()
+			go func() { _, _ = services(ctx) }() // whoever needs it gets the error
 		}
 		return found, err
 	}
-	return reads{nodes: once(r.nodes), configs: once(configs), services: services, tasks: tasks, networks: once(r.networks)}
+	return reads{nodes: once(r.nodes), configs: once(configs), services: services, tasks: once(r.tasks), networks: once(r.networks)}
 }
 
 // once returns a list that is read once. Who asks while it is read gets what comes of that.

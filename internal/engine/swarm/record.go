@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -60,8 +63,15 @@ func (r record) reference() string {
 
 // seal returns the digest of a service's specification as it is read back. What the schema does not know does not enter.
 func seal(spec swarm.ServiceSpec) string {
-	sum := sha256.Sum256([]byte(encode(read(spec, sealing{}))))
-	return hex.EncodeToString(sum[:16])
+	found := read(spec, sealing{})
+	digest := sha256.New()
+	// As text and not as JSON, which takes long for the environment: it has the addresses of all members.
+	for _, name := range slices.Sorted(maps.Keys(found.Env)) {
+		_, _ = io.WriteString(digest, name+"="+found.Env[name]+"\x00") // a digest never fails to be written to
+	}
+	found.Env = nil
+	_, _ = io.WriteString(digest, encode(found))
+	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
 // encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which always has one.

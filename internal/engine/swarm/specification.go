@@ -36,9 +36,6 @@ type sealing struct{}
 func (sealing) content(ref *swarm.ConfigReference) string { return ref.ConfigName }
 func (sealing) host(node string) string                   { return node }
 
-// specificationOf returns the specification that a service stands for, less the contents of its config objects.
-func specificationOf(service swarm.Service) domain.MemberSpec { return read(service.Spec, known{}) }
-
 // drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
 // it. Else it is nil. How many replicas the service has is not part of it.
 func drift(service swarm.Service, k known) *domain.MemberSpec {

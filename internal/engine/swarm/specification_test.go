@@ -242,8 +242,8 @@ func TestSeal(t *testing.T) {
 		spec domain.MemberSpec
 		want string
 	}{
-		"indexed": {rich(), "a53ba4056d2608cf29a39a90c77d10f1"},
-		"pooled":  {richPool(), "5eab244ad218aab5830b56fe551bfcd6"},
+		"indexed": {rich(), "953ac570060420a00bcf48536a994ca5"},
+		"pooled":  {richPool(), "84b221268181a411edc19f573d7cfd38"},
 	} {
 		service, _ := rendered(t, c.spec)
 		if got := seal(service.Spec); got != c.want {
