@@ -72,8 +72,8 @@ type Members interface {
 	// Stage hands specifications over without starting anything: a member that runs goes on as it is until
 	// [Members.Start].
 	Stage(ctx context.Context, specs []domain.MemberSpec) error
-	// Start starts every staged member of a group whose Run is run: all of them, or, where the call fails, none. What was staged
-	// for an earlier run and never started is dropped. A member that runs under an older specification is ended first, within
+	// Start starts every staged member of a group whose Run is run. Where it fails, some may have been started: once the members are
+	// staged again, it starts the others. What was staged for an earlier run and never started is dropped. A member that runs under an older specification is ended first, within
 	// its grace period. One that has the staged run and hash already goes on: where somebody else changed it, or its Placement
 	// is another, it is put right, and restarts only where it has to for that. Start does not wait for the members to run.
 	Start(ctx context.Context, group string, run int) error

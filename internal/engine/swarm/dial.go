@@ -13,7 +13,7 @@ import (
 func openEndpoint(address string, settings engine.Settings) (*client.Client, error) {
 	at, err := endpoint.Default(os.Getenv)
 	if address != "" {
-		at, err = endpoint.Parse(address)
+		at, err = endpoint.At(address, os.Getenv)
 	}
 	if err != nil {
 		return nil, err

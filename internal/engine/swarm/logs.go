@@ -19,7 +19,8 @@ import (
 // logPatience bounds the wait for the log of one task: that of a host that is down never comes.
 const logPatience = 15 * time.Second
 
-// Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last.
+// Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last. It ends where the log of an
+// earlier one can't be had.
 func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
 	services, err := e.reads.services(ctx)
 	if err != nil {
@@ -40,6 +41,9 @@ func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOpti
 			wanted.Tail = options.Tail - len(lines)
 		}
 		own, err := e.taskLog(ctx, task, wanted)
+		if err != nil && len(lines) > 0 && ctx.Err() == nil {
+			return lines, nil // what ran before may have been on a host that is down
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the log of member %q: %w", member, err)
 		}

@@ -113,6 +113,8 @@ func sampleHost(ctx context.Context, reached client.APIClient, cluster, name str
 	if reached == nil {
 		return unknownUsage(name, errors.New("its Engine can't be reached: declare the host with its address")), nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	defer cancel()
 	list, err := reached.ContainerList(ctx, container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelCluster+"="+cluster))})
 	if err != nil {
 		return unknownUsage(name, err), nil
@@ -174,6 +176,7 @@ func report(ctx context.Context, reached client.APIClient, agent string) (teleme
 		return telemetry.Host{}, err
 	}
 	defer attached.Close()
+	defer context.AfterFunc(ctx, attached.Close)() // it knows of no context
 	var out, complaint bytes.Buffer
 	if _, err := stdcopy.StdCopy(&out, &complaint, attached.Reader); err != nil {
 		return telemetry.Host{}, err

@@ -130,7 +130,7 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 		select {
 		case <-ctx.Done():
 			return
-		case <-failures: //nolint:errcheck // whoever waits looks again, and finds out what it was
+		case <-failures: //nolint:errcheck // whoever waits watches anew, and finds out what it was
 			return
 		case message := <-messages:
 			if strings.HasPrefix(message.Actor.Attributes["name"], lockPrefix) {

@@ -52,18 +52,23 @@ func fromHost(host, config string, env func(string) string) (Endpoint, error) {
 	if !strings.Contains(host, "://") {
 		host = "tcp://" + host // as docker does
 	}
-	e, err := Parse(host)
+	e, err := At(host, env)
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("DOCKER_HOST: %w", err)
 	}
-	if e.Scheme != SchemeTCP {
-		return e, nil
-	}
-	e.CertPath = env("DOCKER_CERT_PATH")
-	if e.CertPath == "" && env("DOCKER_TLS_VERIFY") != "" {
+	if e.Scheme == SchemeTCP && e.CertPath == "" && env("DOCKER_TLS_VERIFY") != "" {
 		e.CertPath = config
 	}
 	return e, nil
+}
+
+// At returns the endpoint at an address, see [Parse]; the TLS files of a TCP one are those of DOCKER_CERT_PATH in this environment.
+func At(address string, env func(string) string) (Endpoint, error) {
+	e, err := Parse(address)
+	if err == nil && e.Scheme == SchemeTCP {
+		e.CertPath = env("DOCKER_CERT_PATH")
+	}
+	return e, err
 }
 
 // contextName returns the name of the current context, empty for none, and what it was found in.
