@@ -16,6 +16,8 @@ var (
 	ErrNotFormed = errors.New("not a cluster")
 	// ErrUnreachable is wrapped by the errors of calls that did not get through to what runs the members.
 	ErrUnreachable = errors.New("can't be reached")
+	// ErrUnwell is wrapped by the errors of calls to what runs the members that it could not answer for a reason of its own.
+	ErrUnwell = errors.New("answers with an error of its own")
 )
 
 // LockedError is returned for a lock that somebody else holds.

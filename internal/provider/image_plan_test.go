@@ -372,6 +372,24 @@ func TestImageOfSeveralPlatforms(t *testing.T) {
 	}
 }
 
+// Of a host that is down nothing is known: that is no change.
+func TestImageOfHostThatIsAway(t *testing.T) {
+	file, id := archiveFile(t, "")
+	for what, found := range map[string]map[string]engine.Image{
+		"one is away":   {"gpu1": {ID: id}, "gpu2": {Away: true}},
+		"both are away": {"gpu1": {Away: true}, "gpu2": {Away: true}},
+	} {
+		l := newImageLab(t, "gpu1", "gpu2")
+		state := l.applied(l.archive(file), nil)
+		l.engine.found = found
+		planned, diagnostics := l.plan(theImage, l.archive(file), l.refreshed(state))
+		fatalOn(t, nil, diagnostics)
+		if got := l.model(planned); !got.Hosts.Equal(onBoth(id)) {
+			t.Errorf("%s: planned on %s", what, got.Hosts)
+		}
+	}
+}
+
 func TestReadOfImage(t *testing.T) {
 	file, id := archiveFile(t, "")
 	for what, test := range map[string]struct {

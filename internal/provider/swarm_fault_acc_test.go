@@ -313,7 +313,10 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), faultPatience)
 	defer cancel()
 	l.must(manager.Kill())
-	time.Sleep(2 * time.Second) // in which the wait has found out
+	select { // until the wait has found out
+	case <-time.After(2 * time.Second):
+	case <-ctx.Done():
+	}
 	l.must(manager.Restart(ctx))
 	l.must(os.WriteFile(done, nil, 0o600))
 	if output, err := wait(); err != nil {
@@ -324,6 +327,56 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 		t.Errorf("the member is %+v, and was %+v", now, then)
 	}
 	w.ExpectNoChange("after the manager's restart")
+}
+
+// Of five managers two die, which changes nothing, but that none of the others may go; and a third, which has every plan fail, and nothing leave
+// the state, until it is back.
+func TestAccSwarmQuorumIsLost(t *testing.T) {
+	acceptance(t)
+	bed := ownBed(t, testbed.Options{Nodes: 5, Managers: 5})
+	l := newSwarmLab(t, bed, "quorum")
+	w := newSwarmWorkspace(l)
+	configure := func(cluster string) {
+		w.configure(cluster, l.group(fmt.Sprintf(`
+  image = %q
+  args  = ["wait"]
+  roles = { worker = { replicas = 2, placement = { hosts = ["node1", "node2"] } } }`, memberImage)))
+	}
+	configure(l.wholeBed(5))
+	w.Must("apply", "-auto-approve")
+	l.seen = l.tasks()
+	ctx, cancel := context.WithTimeout(t.Context(), faultPatience)
+	defer cancel()
+	for _, victim := range bed.Nodes[3:] {
+		l.must(victim.Kill())
+		l.must(bed.Await(ctx, victim, dockerswarm.NodeStateDown))
+	}
+	w.ExpectNoChange("with two managers down")
+	third := bed.Nodes[2]
+	configure(strings.Replace(l.wholeBed(5), fmt.Sprintf(`%q, role = "manager"`, third.Host()), fmt.Sprintf(`%q, role = "worker"`, third.Host()), 1))
+	refuses(w.Workspace, says("4 managers, 2 reachable after the change, 3 needed", "Bring back node4, node5 first"), "plan")
+	configure(l.wholeBed(5))
+
+	l.must(third.Kill())
+	acctest.Eventually(t, "the quorum to be lost", func() bool {
+		_, err := bed.Nodes[0].Client().NodeList(ctx, dockerswarm.NodeListOptions{})
+		return err != nil
+	})
+	before := w.Must("state", "list")
+	for _, args := range [][]string{{"plan", "-detailed-exitcode"}, {"apply", "-refresh-only", "-auto-approve"}} {
+		if code, output := w.exit(args...); code != 1 {
+			t.Errorf("without a quorum terraform %v ends with %d\n%s", args, code, output)
+		} else {
+			t.Logf("without a quorum:\n%s", output)
+		}
+	}
+	if after := w.Must("state", "list"); after != before {
+		t.Errorf("the state had\n%s\nand has\n%s", before, after)
+	}
+	l.must(third.Restart(ctx))
+	l.must(bed.Await(ctx, third, dockerswarm.NodeStateReady))
+	w.ExpectNoChange("with the quorum back")
+	l.must(l.changes()(nil))
 }
 
 // A member that is killed is started again by its rule, after a while that doubles, until its attempts are over; then the apply that

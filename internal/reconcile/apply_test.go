@@ -379,7 +379,7 @@ func TestOutage(t *testing.T) {
 		failures []error // of the looks after the events were lost
 		want     error
 	}{
-		"it answers again":         {failures: []error{away, fmt.Errorf("no leader: %w", engine.ErrNotFormed)}},
+		"it answers again":         {failures: []error{away, fmt.Errorf("no leader: %w", engine.ErrNotFormed), fmt.Errorf("the manager %w", engine.ErrUnwell)}},
 		"it is gone":               {failures: []error{fmt.Errorf("%w: %w", engine.ErrNotFormed, engine.ErrNotFound)}, want: engine.ErrNotFound},
 		"it answers with nonsense": {failures: []error{errNonsense}, want: errNonsense},
 	} {

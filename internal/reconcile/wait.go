@@ -191,8 +191,12 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 
 // passes tells whether an error may be over soon: a manager restarts, or the managers choose another leader.
 func passes(err error) bool {
-	isAway := errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrNotFormed) || errors.Is(err, engine.ErrEventsLost)
-	return isAway && !errors.Is(err, engine.ErrNotFound)
+	for _, passing := range []error{engine.ErrUnreachable, engine.ErrUnwell, engine.ErrNotFormed, engine.ErrEventsLost} {
+		if errors.Is(err, passing) {
+			return !errors.Is(err, engine.ErrNotFound)
+		}
+	}
+	return false
 }
 
 // watchUntilLost is one attempt to watch; answered tells whether the engine answered at all.

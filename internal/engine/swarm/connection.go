@@ -216,6 +216,8 @@ func explain(endpoint string, err error) (elsewhere bool, explained error) {
 		return true, fmt.Errorf("the Docker Engine at %s %w: %w", endpoint, engine.ErrUnreachable, err)
 	case cerrdefs.IsUnavailable(err):
 		return true, fmt.Errorf("the Docker Engine at %s: %w: %w", endpoint, errNoManager, err)
+	case cerrdefs.IsInternal(err):
+		return false, fmt.Errorf("the Docker Engine at %s %w: %w", endpoint, engine.ErrUnwell, err)
 	}
 	return false, fmt.Errorf("the Docker Engine at %s: %w", endpoint, err)
 }

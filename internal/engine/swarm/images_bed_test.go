@@ -13,9 +13,9 @@ import (
 func TestImagesOfMembers(t *testing.T) {
 	s := shelfOf(t, "members", nil)
 	registry, host := openShop(t, s.bed, "")
-	name := host + "/trainer:1"
-	first := registry.sell(t, "1")
-	digest := host + "/trainer@" + digestOf(t, registry.images["1"])
+	name := host + "/trainer:2"
+	first := registry.sell(t, "2")
+	digest := host + "/trainer@" + digestOf(t, registry.images["2"])
 	t.Cleanup(func() { s.forget(first) })
 
 	nodes, err := s.reads.nodes(t.Context())
@@ -98,7 +98,7 @@ func TestImagesOfMembers(t *testing.T) {
 	references, err = provide(down, nil, member(0, "", name, domain.PullNever, anywhere()))
 	check("members that could be on a host that is down", references, err, first)
 
-	second := registry.sell(t, "1")
+	second := registry.sell(t, "2")
 	t.Cleanup(func() { s.forget(second) })
 	_, err = provide(in, nil, member(0, "node1", name, ""), member(2, "node3", name, ""))
 	refuses("hosts with different images", err, first+" on host node1", second+" on host node3")

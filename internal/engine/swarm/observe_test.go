@@ -237,6 +237,7 @@ func TestRestartOf(t *testing.T) {
 		"ended":              {nil, func(h *history) { ended(h) }, true, time.Second},
 		"ended once more":    {map[string]string{labelRestarts: "1", labelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, true, 2 * time.Second},
 		"ended too often":    {map[string]string{labelRestarts: "2", labelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, false, 0},
+		"without its rule":   {map[string]string{labelSpec: ""}, func(h *history) { ended(h) }, false, 0},
 		"restarted already":  {map[string]string{labelRestarts: "1", labelRestarted: "task1"}, func(h *history) { ended(h) }, false, 0},
 		"about to start":     {nil, func(h *history) { ended(h).unplaced("") }, false, 0},
 		"stopped":            {map[string]string{labelStop: "completed"}, func(h *history) { ended(h) }, false, 0},

@@ -91,3 +91,15 @@ func TestDefault(t *testing.T) {
 		})
 	}
 }
+
+func TestAt(t *testing.T) {
+	env := func(name string) string { return map[string]string{"DOCKER_CERT_PATH": "/certs"}[name] }
+	for address, want := range map[string]Endpoint{
+		"tcp://gpu2":     {Scheme: SchemeTCP, Host: "gpu2", Port: 2376, CertPath: "/certs"},
+		"ssh://ops@gpu1": {Scheme: SchemeSSH, User: "ops", Host: "gpu1", Port: 22, Socket: DefaultSocket},
+	} {
+		if got, err := At(address, env); err != nil || got != want {
+			t.Errorf("%s: got %+v (%v), want %+v", address, got, err, want)
+		}
+	}
+}
