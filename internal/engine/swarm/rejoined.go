@@ -12,7 +12,7 @@ import (
 )
 
 // followHosts has members follow their hosts to the nodes that these have become: a host that left the Swarm and joined it again is
-// another node.
+// another node. Agents keep off those that are nobody's yet.
 func (e *Engine) followHosts(ctx context.Context) error {
 	services, err := e.reads.services(ctx)
 	if err != nil {
@@ -24,6 +24,9 @@ func (e *Engine) followHosts(ctx context.Context) error {
 	}
 	nodes, err := e.reads.nodes(ctx)
 	if err != nil {
+		return err
+	}
+	if err := e.keepOff(ctx, services, tasks); err != nil {
 		return err
 	}
 	stranded := strandedAmong(services, tasks, nodes, e.cluster.Name)

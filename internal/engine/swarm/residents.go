@@ -239,6 +239,58 @@ func (e *Engine) engines(ctx context.Context, m manager) (map[string]client.APIC
 	return engines, nil
 }
 
+// keepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it not, and a Swarm would
+// try again for ever. The next start of the controller, which loads it there, tries them anew.
+func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []swarm.Task) error {
+	i := slices.IndexFunc(services, func(s swarm.Service) bool {
+		return s.Spec.Name == residentName(e.cluster.Name, kindAgent) && ours(s, e.cluster.Name)
+	})
+	if i < 0 {
+		return nil
+	}
+	rejecting := rejectingNodes(services[i], byService(tasks)[services[i].ID])
+	if len(rejecting) == 0 {
+		return nil
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return err
+	}
+	return e.update(ctx, m, services[i], services[i].Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+		next := live.Spec
+		var placement swarm.Placement
+		if live.Spec.TaskTemplate.Placement != nil {
+			placement = *live.Spec.TaskTemplate.Placement
+		}
+		placement.Constraints = slices.Clone(placement.Constraints)
+		for _, node := range rejecting {
+			placement.Constraints = append(placement.Constraints, nodeIsNot+node)
+		}
+		next.TaskTemplate.Placement = &placement
+		return next, live.Version == services[i].Version // or else it is looked at again
+	})
+}
+
+// rejectingNodes returns the nodes that have rejected the task of a global service since that was last changed, where its image is one that
+// can't be pulled.
+func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
+	if spec := service.Spec.TaskTemplate.ContainerSpec; spec == nil || !isID(spec.Image) {
+		return nil
+	}
+	newest := map[string]swarm.Task{}
+	for _, task := range own {
+		newest[task.NodeID] = task
+	}
+	var nodes []string
+	for id, task := range newest {
+		if id != "" && task.Status.State == swarm.TaskStateRejected && task.CreatedAt.After(service.UpdatedAt) {
+			nodes = append(nodes, id)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
 // StopController removes the services of the controller and the agents, and returns when their tasks have ended.
 func (e *Engine) StopController(ctx context.Context) error {
 	m, err := e.manager(ctx)
