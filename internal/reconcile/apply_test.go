@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -409,6 +411,30 @@ func TestOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOutageIsBounded: members can be looked at, and the document is never to be had again.
+func TestOutageIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.plays["mnist-worker-0"] = []play{{waits, waits, waits}}
+		e, calls := recorded(f)
+		looks := 0
+		calls.before = func(call string) error {
+			switch {
+			case call == "Observe":
+				looks++
+			case call == "Group" && looks >= 3:
+				return fmt.Errorf("the manager %w", engine.ErrUnwell)
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := (reconcile.Reconciler{Engine: e}).Update(ctx, group(1, 1)); !errors.Is(err, engine.ErrUnwell) {
+			t.Errorf("the error is %v, want that of the last look", err)
+		}
+	})
 }
 
 var errNonsense = errors.New("nonsense")

@@ -199,7 +199,7 @@ func passes(err error) bool {
 	return false
 }
 
-// watchUntilLost is one attempt to watch; answered tells whether the engine answered at all.
+// watchUntilLost is one attempt to watch; answered tells whether the engine answered all that a look asks.
 func (r Reconciler) watchUntilLost(ctx context.Context, group string, look look) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -213,11 +213,11 @@ func (r Reconciler) watchUntilLost(ctx context.Context, group string, look look)
 		if err != nil {
 			return answered, err
 		}
-		answered = true
 		seen, next, err := look(observed)
 		if seen || err != nil {
 			return answered, err
 		}
+		answered = true
 		engine.WaitPace.Rest(ctx, start)
 		// Without any event, too: a look is what brings residents back that died.
 		if latest := time.Now().Add(lookAtLatest); next.IsZero() || next.After(latest) {
