@@ -153,7 +153,7 @@ func TestAccSwarmProviderKilledAtEachChange(t *testing.T) {
 			{"group is changed", "Lock Lock PutGroup StartController Stage Stage Start PutGroup", group("change", func(config func(string) string) deadly {
 				return deadly{before: config(workers(1, "wait")), after: config(workers(2, "print:changed", "wait"))}
 			})},
-			{"group is destroyed", "Lock StartController Remove Remove DeleteGroup", group("destroy", func(config func(string) string) deadly {
+			{"group is destroyed", "Lock Remove Remove DeleteGroup", group("destroy", func(config func(string) string) deadly {
 				return deadly{before: config(workers(2, "wait")), destroys: true}
 			})},
 			{"cluster is created", "Form PutCluster StartController", cluster("created", func(config string) deadly {

@@ -233,12 +233,6 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(observed) > 0 {
-		// Whoever restarts what ended must be there to end what runs, too.
-		if err := r.Engine.StartController(ctx); err != nil {
-			return err
-		}
-	}
 	for _, names := range byWave(waves, observed) {
 		if err := r.remove(ctx, name, names); err != nil {
 			return err
