@@ -23,16 +23,23 @@ func sealOf(value any) seal {
 // Members without a host are the engine's to distribute, and all the same to it: those of one role have one hash.
 //
 // The hash costs far less than the specification: with a thousand members, TF_CONFIG alone is 25 KB a member.
-func (l *Layout) Hash(i int) string {
-	m := l.members[i]
-	if pooled(m) {
-		m.Index, m.Address = 0, ""
+func (l *Layout) Hash(i int) string { return string(l.hashes()[i]) }
+
+// hashMembers returns the hashes of all members.
+func (l *Layout) hashMembers() []seal {
+	seals := l.sealRoles()
+	hashes := make([]seal, len(l.members))
+	for i, m := range l.members {
+		if pooled(m) {
+			m.Index, m.Address = 0, ""
+		}
+		hashes[i] = sealOf(struct {
+			Role          seal
+			Index, Port   int
+			Host, Address string
+		}{seals[m.Role], m.Index, m.Port, m.Host, m.Address})
 	}
-	return string(sealOf(struct {
-		Role          seal
-		Index, Port   int
-		Host, Address string
-	}{l.seals()[m.Role], m.Index, m.Port, m.Host, m.Address}))
+	return hashes
 }
 
 // sealRoles returns the digest of what the members of each role share.

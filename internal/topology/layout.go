@@ -23,7 +23,7 @@ type Layout struct {
 
 	// What members share is made once, when it is first asked for.
 	shared   func() shared
-	seals    func() map[string]seal
+	hashes   func() []seal
 	programs map[string]func() (program, domain.Problems)
 }
 
@@ -41,7 +41,7 @@ func NewLayout(g domain.Group, members []domain.Member, filesDir func(member str
 	l := &Layout{group: g, framework: f, members: members, filesDir: filesDir}
 	l.peers = peers(f, members)
 	l.shared = sync.OnceValue(l.share)
-	l.seals = sync.OnceValue(l.sealRoles)
+	l.hashes = sync.OnceValue(l.hashMembers)
 	l.programs = make(map[string]func() (program, domain.Problems), len(g.Roles))
 	for name := range g.Roles {
 		l.programs[name] = sync.OnceValues(func() (program, domain.Problems) { return compile(l, name) })
