@@ -75,7 +75,8 @@ func (f faults) news(group string, fault error) bool {
 // keepAll does what the groups need now, and returns when the next of them needs something without any change.
 func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, told faults) (next time.Time) {
 	next = time.Now().Add(atLatest)
-	pending, err := r.Pending(ctx, time.Now())
+	once := reconcile.Reconciler{Engine: r.Engine.Snapshot(), Controller: true}
+	pending, err := once.Pending(ctx, time.Now())
 	if err != nil {
 		log.Error("not all groups can be seen to; trying again", "error", err)
 		next = time.Now().Add(afterFault)

@@ -70,7 +70,9 @@ func (e *Engine) Traits() engine.Traits {
 }
 
 // Snapshot returns the engine with each list of the Swarm read at most once.
-func (e *Engine) Snapshot() engine.Engine {
+func (e *Engine) Snapshot() engine.Engine { return e.snapshot() }
+
+func (e *Engine) snapshot() *Engine {
 	snapshot := *e
 	snapshot.reads = e.reads.remembered(e.cluster.Name)
 	return &snapshot

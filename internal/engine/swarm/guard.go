@@ -25,10 +25,11 @@ func (e *Engine) Guard(ctx context.Context) error {
 	seen := ends{}
 	for {
 		start := time.Now()
-		if err := e.followHosts(ctx); err != nil {
+		once := e.snapshot()
+		if err := once.followHosts(ctx); err != nil {
 			return err
 		}
-		next, err := e.restartDue(ctx, seen)
+		next, err := once.restartDue(ctx, seen)
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,11 @@ const (
 	// idleLook is how often they are looked at once nothing has changed for idleAfter looks.
 	idleLook  = time.Second
 	idleAfter = 50
+	// crowdLook is added for each task that is on its way: while there are many, whoever waits for all of them has time.
+	crowdLook = 10 * time.Millisecond
 )
 
-// lookPace is how often they are looked at where a look takes long.
+// lookPace is how often they are looked at where a look takes long, and somebody waits for what is seen.
 var lookPace = engine.Pace{Factor: 10, Longest: idleLook}
 
 // watched are the events that are reported.
@@ -58,7 +60,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 		watching, end := context.WithCancel(context.WithoutCancel(ctx))
 		messages, failures := m.Events(watching, events.ListOptions{Filters: watched})
 		// The first look comes before Watch returns, so that nothing is missed after it.
-		first, err := e.taskStates(ctx)
+		first, _, err := e.taskStates(ctx)
 		if err != nil {
 			end()
 			return nil, err
@@ -125,6 +127,10 @@ func (w *watcher) forget(now *watch) {
 func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func()) {
 	look := time.NewTimer(taskLook)
 	defer look.Stop()
+	pace := lookPace
+	if e.connection.settings.Controller {
+		pace = engine.ResidentPace
+	}
 	quiet, changed := 0, false
 	for {
 		select {
@@ -145,7 +151,7 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 		case <-look.C:
 		}
 		start := time.Now()
-		states, err := e.taskStates(ctx)
+		states, moving, err := e.taskStates(ctx)
 		if err != nil {
 			return
 		}
@@ -154,29 +160,32 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 			last, quiet, changed = states, 0, false
 			tell()
 		}
-		rest := max(taskLook, lookPace.After(time.Since(start)))
+		rest := max(taskLook, pace.After(time.Since(start)), min(time.Duration(moving)*crowdLook, idleLook))
 		if quiet >= idleAfter {
-			rest = idleLook
+			rest = max(idleLook, rest)
 		}
 		look.Reset(rest)
 	}
 }
 
-// taskStates returns a digest of the states of the cluster's tasks, always read anew.
-func (e *Engine) taskStates(ctx context.Context) (uint64, error) {
+// taskStates returns a digest of the states of the cluster's tasks, and how many of them have not got where they should be, always read
+// anew.
+func (e *Engine) taskStates(ctx context.Context) (sum uint64, moving int, err error) {
 	tasks, err := liveReads(e.connection).tasks(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	// The order of a list of tasks is not defined.
-	var sum uint64
 	for _, task := range tasks {
 		if spec := task.Spec.ContainerSpec; spec == nil || spec.Labels[labelCluster] != e.cluster.Name {
 			continue
 		}
 		sum += digestTask(task)
+		if !ended(task) && task.Status.State != task.DesiredState {
+			moving++
+		}
 	}
-	return sum, nil
+	return sum, moving, nil
 }
 
 func digestTask(task swarm.Task) uint64 {
