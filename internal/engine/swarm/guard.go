@@ -25,11 +25,7 @@ func (e *Engine) Guard(ctx context.Context) error {
 	seen := ends{}
 	for {
 		start := time.Now()
-		once := e.snapshot()
-		if err := once.followHosts(ctx); err != nil {
-			return err
-		}
-		next, err := once.restartDue(ctx, seen)
+		next, err := e.guardOnce(ctx, seen)
 		if err != nil {
 			return err
 		}
@@ -38,6 +34,15 @@ func (e *Engine) Guard(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// guardOnce does what is due now, and returns when the next is. It reads each list once.
+func (e *Engine) guardOnce(ctx context.Context, seen ends) (next time.Time, err error) {
+	once := e.snapshot()
+	if err := once.followHosts(ctx); err != nil {
+		return next, err
+	}
+	return once.restartDue(ctx, seen)
 }
 
 // ends is when the end of a task was first seen here, by the task's ID: the hosts' clocks need not agree.

@@ -164,7 +164,7 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id st
 	managers := 0
 	err = inParallel(ctx, nodes, func(ctx context.Context, node swarm.Node) error {
 		reached, found := engines[node.ID]
-		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node)
+		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node, runtime.GOARCH)
 		var err error
 		if found {
 			err = loadOnce(ctx, reached, id, archive)
@@ -194,10 +194,10 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id st
 // architectures are what nodes call the architectures that Go has another name for.
 var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
-// runsProgram tells whether a node is of the architecture that this program is for.
-func runsProgram(node swarm.Node) bool {
+// runsProgram tells whether a node is of the architecture that a program is for.
+func runsProgram(node swarm.Node, architecture string) bool {
 	its := node.Description.Platform.Architecture
-	return cmp.Or(architectures[its], its) == runtime.GOARCH
+	return cmp.Or(architectures[its], its) == architecture
 }
 
 // loadOnce loads an image onto a host that has it not.

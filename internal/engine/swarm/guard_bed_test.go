@@ -1,0 +1,87 @@
+package swarm
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+)
+
+// counted returns reads that count how often each list is asked for.
+func counted(r reads, calls map[string]int) reads {
+	return reads{
+		nodes:    counting(r.nodes, calls, "nodes"),
+		configs:  counting(r.configs, calls, "configs"),
+		services: counting(r.services, calls, "services"),
+		tasks:    counting(r.tasks, calls, "tasks"),
+		networks: counting(r.networks, calls, "networks"),
+	}
+}
+
+func counting[T any](read list[T], calls map[string]int, name string) list[T] {
+	return func(ctx context.Context) ([]T, error) {
+		calls[name]++
+		return read(ctx)
+	}
+}
+
+// TestGuardReadsOnce: the controller looks at everything again and again while others work.
+func TestGuardReadsOnce(t *testing.T) {
+	s := newStanding(t, "guarded", "10.77.0.0/20")
+	e := s.open(s.bed.Nodes[0].Host())
+	calls := map[string]int{}
+	e.reads = counted(e.reads, calls)
+	if _, err := e.guardOnce(t.Context(), ends{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"nodes": 1, "services": 1, "tasks": 1}, calls); diff != "" {
+		t.Errorf("lists read (-want +got):\n%s", diff)
+	}
+}
+
+// TestServiceOfSomebodyElse: what somebody made under a member's name meanwhile is not changed.
+func TestServiceOfSomebodyElse(t *testing.T) {
+	s := newStanding(t, "elsewhere", "10.78.0.0/20")
+	e := s.open(s.bed.Nodes[0].Host())
+	m, err := e.manager(t.Context())
+	must(t, err)
+	none := uint64(0)
+	theirs := swarm.ServiceSpec{
+		Annotations:  swarm.Annotations{Name: "elsewhere-worker-0", Labels: map[string]string{"owner": "them"}},
+		TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: memberRef}},
+		Mode:         swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &none}},
+	}
+	created, err := m.ServiceCreate(t.Context(), theirs, swarm.ServiceCreateOptions{})
+	must(t, err)
+	t.Cleanup(func() { must(t, m.ServiceRemove(context.WithoutCancel(t.Context()), created.ID)) })
+	err = e.update(t.Context(), m, swarm.Service{}, theirs.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+		live.Spec.Labels = map[string]string{labelCluster: "elsewhere"}
+		return live.Spec, true
+	})
+	if err == nil || !strings.Contains(err.Error(), "somebody else's") {
+		t.Errorf("the change ended with %v", err)
+	}
+	found, _, err := m.ServiceInspectWithRaw(t.Context(), created.ID, swarm.ServiceInspectOptions{})
+	must(t, err)
+	if !maps.Equal(found.Spec.Labels, theirs.Labels) {
+		t.Errorf("its labels are %v", found.Spec.Labels)
+	}
+}
+
+// TestRunsProgram: nodes name their architectures as their kernels do.
+func TestRunsProgram(t *testing.T) {
+	node := func(architecture string) swarm.Node {
+		return swarm.Node{Description: swarm.NodeDescription{Platform: swarm.Platform{OS: "linux", Architecture: architecture}}}
+	}
+	for architecture, goes := range map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64"} {
+		if is, want := runsProgram(node(architecture), "amd64"), goes == "amd64"; is != want {
+			t.Errorf("a node of %s runs a program for amd64: %t, want %t", architecture, is, want)
+		}
+		if !runsProgram(node(architecture), goes) {
+			t.Errorf("a node of %s does not run a program for %s", architecture, goes)
+		}
+	}
+}
