@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -96,19 +94,16 @@ type view struct {
 
 // observe tells the members of the cluster's group, or of all its groups, by group, role and index.
 func (v view) observe(group string) ([]domain.Observed, error) {
+	var members []domain.Observed
 	there := map[string]bool{}
-	var concerned []swarm.Service
 	for _, service := range v.services {
 		there[service.ID] = true
-		if id := identityOf(service); ours(service, v.cluster) && id.group != "" && (group == "" || id.group == group) {
-			concerned = append(concerned, service)
+		id := identityOf(service)
+		if !ours(service, v.cluster) || id.group == "" || group != "" && id.group != group {
+			continue
 		}
-	}
-	var members []domain.Observed
-	drifted := driftedAmong(concerned)
-	for i, service := range concerned {
 		own := v.observeService(service)
-		if drifted[i] {
+		if isDrifted(service) {
 			k, err := v.known()
 			if err != nil {
 				return nil, err
@@ -116,7 +111,7 @@ func (v view) observe(group string) ([]domain.Observed, error) {
 			live := drift(service, k)
 			for i := range own {
 				own[i].Live = live
-				if identityOf(service).pooled {
+				if id.pooled {
 					shared := individual(*live, own[i].Index)
 					own[i].Live = &shared
 				}
@@ -142,21 +137,6 @@ func isDrifted(service swarm.Service) bool {
 	}
 	r, found := recordOf(service.Spec)
 	return !found || r.Seal != sealBy(service.Spec, r, found)
-}
-
-// driftedAmong tells of each service whether [isDrifted], side by side: with the addresses of hundreds in its environment, one takes a while.
-func driftedAmong(services []swarm.Service) []bool {
-	drifted := make([]bool, len(services))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, service := range services {
-		group.Go(func() error {
-			drifted[i] = isDrifted(service)
-			return nil
-		})
-	}
-	_ = group.Wait() // none of them fails
-	return drifted
 }
 
 // observeService returns the members that a service stands for.
