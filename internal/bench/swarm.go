@@ -275,7 +275,7 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 			}
 		}
 	}
-	t := &table{head: []string{"work", "Trainyard", "Terraform's own", "docker", "ratio", "without its own", "bar", ""}}
+	t := &table{head: []string{"work", "Trainyard", "Terraform's own", "docker", "ratio", "without that", "bar", ""}}
 	for _, work := range works {
 		ratio := work.took.ratio(work.docker)
 		t.add(work.name, work.took.seconds(), work.spent.seconds(), work.docker.seconds(), times(ratio), times(ratio-work.spent.ratio(work.docker)), "≤ "+times(work.bar), verdict(ratio <= work.bar))

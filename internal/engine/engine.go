@@ -81,7 +81,7 @@ type Members interface {
 	// present run. What they left behind (exit code, logs) is kept. It does not wait.
 	Stop(ctx context.Context, names []string, reason domain.StopReason) error
 	// Remove asks for the members to be ended within their grace periods and to be forgotten, with their logs.
-	// It does not wait: they are gone when Observe no longer returns them.
+	// It does not wait: they are gone when Observe no longer returns them. No controller has to be there for it.
 	Remove(ctx context.Context, names []string) error
 	// Watch returns a channel that receives something after members or documents of the cluster changed, and is
 	// closed when ctx is done or the stream is lost. Changes in quick succession may be reported as one.

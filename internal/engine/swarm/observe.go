@@ -136,7 +136,7 @@ func isDrifted(service swarm.Service) bool {
 		return false
 	}
 	r, found := recordOf(service.Spec)
-	return !found || r.Seal != sealBy(service.Spec, r, found)
+	return !found || r.Seal != seal(service.Spec)
 }
 
 // observeService returns the members that a service stands for.

@@ -63,13 +63,7 @@ func (r record) reference() string {
 
 // seal returns the digest of a service's specification as it is read back. What the schema does not know does not enter.
 func seal(spec swarm.ServiceSpec) string {
-	kept, recorded := recordOf(spec)
-	return sealBy(spec, kept, recorded)
-}
-
-// sealBy is the seal of a service whose record, if it carries one, is known already.
-func sealBy(spec swarm.ServiceSpec, kept record, recorded bool) string {
-	found := readBy(spec, kept, recorded, sealing{})
+	found := read(spec, sealing{})
 	digest := sha256.New()
 	// As text and not as JSON, which takes long for the environment: it has the addresses of all members.
 	for _, name := range slices.Sorted(maps.Keys(found.Env)) {

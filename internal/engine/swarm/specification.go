@@ -63,16 +63,11 @@ func individual(shared domain.MemberSpec, index int) domain.MemberSpec {
 // read returns the specification that a service stands for, in its normal form. That of a pooled service is what its
 // members share, see [individual].
 func read(spec swarm.ServiceSpec, look lookup) domain.MemberSpec {
-	kept, found := recordOf(spec)
-	return readBy(spec, kept, found, look)
-}
-
-// readBy reads a service whose record, if it carries one, is known already.
-func readBy(spec swarm.ServiceSpec, kept record, found bool, look lookup) domain.MemberSpec {
-	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec)), record: kept, recorded: found}
+	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec))}
 	if spec.TaskTemplate.ContainerSpec != nil {
 		r.container = *spec.TaskTemplate.ContainerSpec
 	}
+	r.record, r.recorded = recordOf(spec)
 	if !r.recorded {
 		r.deviate("service label %s is missing", labelSpec)
 	}
