@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -82,15 +83,15 @@ func testApplyAfterDeath(t *testing.T, h Harness) {
 			h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
 				r := reconcile.Reconciler{Engine: mortal.Immortal}
 				if c.before != nil {
-					must(t, r.Update(t.Context(), c.before(h)))
+					must(t, r.Update(acctest.Bounded(t), c.before(h)))
 				}
-				err := reconcile.Reconciler{Engine: mortal}.Update(t.Context(), c.after(h))
+				err := reconcile.Reconciler{Engine: mortal}.Update(acctest.Bounded(t), c.after(h))
 				if err != nil && !errors.Is(err, ErrDead) {
 					t.Fatalf("after %v: %v", mortal.Calls(), err)
 				}
-				must(t, r.Update(t.Context(), c.after(h)))
+				must(t, r.Update(acctest.Bounded(t), c.after(h)))
 				h.check(t, mortal, c.after(h))
-				must(t, r.Destroy(t.Context(), h.group))
+				must(t, r.Destroy(acctest.Bounded(t), h.group))
 				h.checkGone(t, mortal)
 				return err == nil
 			})
@@ -104,12 +105,12 @@ func testRevertAfterDeath(t *testing.T, h Harness) {
 	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
 		before := h.job(2, "wait")
-		must(t, r.Update(t.Context(), before))
-		err := reconcile.Reconciler{Engine: mortal}.Update(t.Context(), h.job(3, "print:changed", "wait"))
+		must(t, r.Update(acctest.Bounded(t), before))
+		err := reconcile.Reconciler{Engine: mortal}.Update(acctest.Bounded(t), h.job(3, "print:changed", "wait"))
 		if err != nil && !errors.Is(err, ErrDead) {
 			t.Fatalf("after %v: %v", mortal.Calls(), err)
 		}
-		must(t, r.Update(t.Context(), before))
+		must(t, r.Update(acctest.Bounded(t), before))
 		h.check(t, mortal, before)
 		return err == nil
 	})
@@ -121,7 +122,7 @@ func testDeleteWithMembers(t *testing.T, h Harness) {
 	start(t, e, h.member(0, "wait"))
 	h.awaitStates(t, e, domain.StateRunning)
 	must(t, e.Stage(t.Context(), []domain.MemberSpec{h.member(1, "wait")}))
-	must(t, e.DeleteCluster(t.Context()))
+	must(t, e.DeleteCluster(acctest.Bounded(t)))
 	h.awaitAlive(t, e, 0)
 	if _, err := e.Cluster(t.Context()); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
@@ -132,15 +133,15 @@ func testDeleteWithMembers(t *testing.T, h Harness) {
 func testDestroyAfterDeath(t *testing.T, h Harness) {
 	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
-		must(t, r.Update(t.Context(), h.job(2, "wait")))
-		err := reconcile.Reconciler{Engine: mortal}.Destroy(t.Context(), h.group)
+		must(t, r.Update(acctest.Bounded(t), h.job(2, "wait")))
+		err := reconcile.Reconciler{Engine: mortal}.Destroy(acctest.Bounded(t), h.group)
 		if err != nil && !errors.Is(err, ErrDead) {
 			t.Fatalf("after %v: %v", mortal.Calls(), err)
 		}
-		must(t, r.Destroy(t.Context(), h.group))
+		must(t, r.Destroy(acctest.Bounded(t), h.group))
 		h.checkGone(t, mortal)
 		// There is nothing left to destroy.
-		must(t, r.Destroy(t.Context(), h.group))
+		must(t, r.Destroy(acctest.Bounded(t), h.group))
 		return err == nil
 	})
 }
@@ -148,8 +149,8 @@ func testDestroyAfterDeath(t *testing.T, h Harness) {
 // testDestroyNothing destroys where there is not even a cluster.
 func testDestroyNothing(t *testing.T, h Harness) {
 	e := h.cluster(t)
-	must(t, e.DeleteCluster(t.Context()))
-	must(t, reconcile.Reconciler{Engine: e}.Destroy(t.Context(), h.group))
+	must(t, e.DeleteCluster(acctest.Bounded(t)))
+	must(t, reconcile.Reconciler{Engine: e}.Destroy(acctest.Bounded(t), h.group))
 }
 
 // check fails unless the group runs as specified, with one process a member.
@@ -189,25 +190,25 @@ func testController(t *testing.T, h Harness) {
 	group.Roles["ps"] = domain.Role{Replicas: &one, Template: h.Template("wait")}
 	group.Completion = domain.Completion{When: domain.WhenChief}
 	group.WaitFor = domain.WaitCompleted
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	read, err := r.Read(t.Context(), h.group)
 	must(t, err)
 	if read.Progress.Phase != domain.PhaseCompleted || read.Observed[0].State != domain.StateStopped {
 		t.Errorf("the group is %s, its members are %v", read.Progress.Phase, read.Observed)
 	}
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 
 	deadline := domain.Duration(h.StartsWithin + 300*time.Millisecond)
 	group = h.job(2, "wait")
 	group.Completion = domain.Completion{When: domain.WhenAll, Deadline: &deadline}
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	h.awaitStates(t, e, domain.StateStopped, domain.StateStopped)
 	read, err = r.Read(t.Context(), h.group)
 	must(t, err)
 	if read.Progress.Phase != domain.PhaseFailed {
 		t.Errorf("past its deadline the group is %s", read.Progress.Phase)
 	}
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 
 	delay := domain.Duration(time.Millisecond)
 	group = h.job(1, "wait")
@@ -218,9 +219,9 @@ func testController(t *testing.T, h Harness) {
 	}
 	group.Completion = domain.Completion{When: domain.WhenAll, Roles: []string{"flaky"}}
 	group.WaitFor = domain.WaitCompleted
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	h.checkGroupRestart(t, r)
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 
 	// The member fails again while the apply waits for it to run, and holds the lock that the controller would need.
 	group.Roles["flaky"] = domain.Role{
@@ -228,7 +229,7 @@ func testController(t *testing.T, h Harness) {
 		Template: h.Template("once:"+h.Scratch(t), "wait"),
 	}
 	group.Completion, group.WaitFor = domain.Completion{}, domain.WaitRunning
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	eventually(t, "the group to run again", func() bool {
 		read, err := r.Read(t.Context(), h.group)
 		must(t, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -95,11 +96,11 @@ func (h Harness) cluster(t *testing.T) engine.Engine {
 	spec, problems, err := e.Complete(t.Context(), h.Cluster(h.lab))
 	must(t, err)
 	must(t, problems.Err())
-	spec, err = e.Form(t.Context(), spec)
+	spec, err = e.Form(acctest.Bounded(t), spec)
 	must(t, err)
 	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
 	must(t, err)
-	must(t, e.StartController(t.Context()))
+	must(t, e.StartController(acctest.Bounded(t)))
 	return e
 }
 
@@ -126,7 +127,7 @@ func start(t *testing.T, e engine.Engine, specs ...domain.MemberSpec) {
 	for _, spec := range specs {
 		run = max(run, spec.Run)
 	}
-	must(t, e.Start(t.Context(), specs[0].Group, run))
+	must(t, e.Start(acctest.Bounded(t), specs[0].Group, run))
 }
 
 // await returns the observed members of the group h.group once they are as they should be.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -45,8 +46,8 @@ func testStaged(t *testing.T, h Harness) {
 		t.Errorf("%d processes run before the start", n)
 	}
 	// A start of an earlier run is not theirs.
-	must(t, e.Start(t.Context(), h.group, 0))
-	must(t, e.Start(t.Context(), h.group, 1))
+	must(t, e.Start(acctest.Bounded(t), h.group, 0))
+	must(t, e.Start(acctest.Bounded(t), h.group, 1))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
 	// What is staged over a member that runs leaves it as it is, and goes with it.
 	changed := h.member(0, "wait")
@@ -55,7 +56,7 @@ func testStaged(t *testing.T, h Harness) {
 	if o := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)[0]; o.Hash != "first" {
 		t.Errorf("a member restarted without a start: %+v", o)
 	}
-	must(t, e.Remove(t.Context(), []string{changed.Name}))
+	must(t, e.Remove(acctest.Bounded(t), []string{changed.Name}))
 	h.awaitStates(t, e, domain.StateRunning)
 }
 
@@ -103,11 +104,11 @@ func testGrowShrink(t *testing.T, h Harness) {
 	h.awaitStates(t, e, domain.StateRunning)
 	start(t, e, h.member(1, "wait"), h.member(2, "wait"))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning, domain.StateRunning)
-	must(t, e.Remove(t.Context(), []string{h.memberName(1), h.memberName(2)}))
+	must(t, e.Remove(acctest.Bounded(t), []string{h.memberName(1), h.memberName(2)}))
 	if left := h.awaitStates(t, e, domain.StateRunning); left[0].Index != 0 {
 		t.Errorf("left is %v", left[0])
 	}
-	must(t, e.Remove(t.Context(), []string{h.memberName(1)}))
+	must(t, e.Remove(acctest.Bounded(t), []string{h.memberName(1)}))
 	h.awaitAlive(t, e, 1)
 }
 
@@ -119,8 +120,8 @@ func testComplete(t *testing.T, h Harness) {
 		t.Errorf("a completed member is %+v", o)
 	}
 	// Neither another start nor a request to stop changes that.
-	must(t, e.Start(t.Context(), h.group, 1))
-	must(t, e.Stop(t.Context(), []string{o.Name}, domain.StopCompleted))
+	must(t, e.Start(acctest.Bounded(t), h.group, 1))
+	must(t, e.Stop(acctest.Bounded(t), []string{o.Name}, domain.StopCompleted))
 	start(t, e, h.member(1, "exit:0"))
 	again := h.awaitStates(t, e, domain.StateCompleted, domain.StateCompleted)[0]
 	if !again.StartedAt.Equal(*o.StartedAt) {
@@ -178,7 +179,7 @@ func testStop(t *testing.T, h Harness) {
 		must(t, err)
 		return len(lines) == 1
 	})
-	must(t, e.Stop(t.Context(), []string{h.memberName(0)}, domain.StopCompleted))
+	must(t, e.Stop(acctest.Bounded(t), []string{h.memberName(0)}, domain.StopCompleted))
 	o := h.awaitStates(t, e, domain.StateStopped, domain.StateRunning)[0]
 	if o.StopReason != domain.StopCompleted || o.FinishedAt == nil {
 		t.Errorf("a stopped member is %+v", o)
@@ -201,7 +202,7 @@ func testRemoveTree(t *testing.T, h Harness) {
 	stubborn.GracePeriod = domain.Duration(50 * time.Millisecond)
 	start(t, e, stubborn)
 	h.awaitAlive(t, e, 2)
-	must(t, e.Remove(t.Context(), []string{stubborn.Name}))
+	must(t, e.Remove(acctest.Bounded(t), []string{stubborn.Name}))
 	h.awaitStates(t, e)
 	if n := h.Alive(t, e, h.group); n != 0 {
 		t.Errorf("%d processes outlived their member", n)
@@ -270,9 +271,9 @@ func testForeign(t *testing.T, h Harness) {
 	untouched := h.Foreign(t, e)
 	start(t, e, h.member(0, "wait"))
 	h.awaitStates(t, e, domain.StateRunning)
-	must(t, e.Remove(t.Context(), []string{h.memberName(0)}))
+	must(t, e.Remove(acctest.Bounded(t), []string{h.memberName(0)}))
 	h.awaitStates(t, e)
-	must(t, e.DeleteCluster(t.Context()))
+	must(t, e.DeleteCluster(acctest.Bounded(t)))
 	must(t, untouched())
 }
 

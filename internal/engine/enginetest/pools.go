@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -37,7 +38,7 @@ func workers(g domain.Group, change func(r *domain.Role)) domain.Group {
 func testInterchangeable(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}
-	must(t, r.Update(t.Context(), h.farm(2, "print:hello", "wait")))
+	must(t, r.Update(acctest.Bounded(t), h.farm(2, "print:hello", "wait")))
 	two := h.running(t, r, 2)
 	for _, o := range two {
 		if o.Role != "worker" || o.Host == "" || o.Address == "" || o.Restarts != 0 || o.RunStartedAt == nil {
@@ -50,23 +51,23 @@ func testInterchangeable(t *testing.T, h Harness) {
 		})
 	}
 
-	must(t, r.Update(t.Context(), h.farm(4, "print:hello", "wait")))
+	must(t, r.Update(acctest.Bounded(t), h.farm(4, "print:hello", "wait")))
 	four := h.running(t, r, 4)
 	h.kept(t, "that grew", two, four, 2)
-	must(t, r.Update(t.Context(), h.farm(1, "print:hello", "wait")))
+	must(t, r.Update(acctest.Bounded(t), h.farm(1, "print:hello", "wait")))
 	h.kept(t, "that shrank", four, h.running(t, r, 1), 1)
 
-	must(t, r.Update(t.Context(), h.farm(2, "print:hello", "wait")))
+	must(t, r.Update(acctest.Bounded(t), h.farm(2, "print:hello", "wait")))
 	before := h.running(t, r, 2)
 	changed := workers(h.farm(2, "print:hello", "wait"), func(r *domain.Role) { r.Template.Env = map[string]string{"CHANGED": "yes"} })
-	must(t, r.Update(t.Context(), changed))
+	must(t, r.Update(acctest.Bounded(t), changed))
 	h.kept(t, "that was changed", before, h.running(t, r, 2), 0)
 
-	must(t, r.Update(t.Context(), workers(changed, func(r *domain.Role) { r.Replicas = new(0) })))
+	must(t, r.Update(acctest.Bounded(t), workers(changed, func(r *domain.Role) { r.Replicas = new(0) })))
 	h.running(t, r, 0)
-	must(t, r.Update(t.Context(), h.farm(2, "wait")))
+	must(t, r.Update(acctest.Bounded(t), h.farm(2, "wait")))
 	h.running(t, r, 2)
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 	h.checkGone(t, NewMortal(e, 0))
 }
 
@@ -111,35 +112,35 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	r := reconcile.Reconciler{Engine: e}
 	group := h.farm(2, "exit:0")
 	group.Completion, group.WaitFor = domain.Completion{When: domain.WhenAll, Roles: []string{"worker"}}, domain.WaitCompleted
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateCompleted)
 	// Nothing more is to be done, and whoever asks for another worker asks for all of it to run again.
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateCompleted)
-	must(t, r.Update(t.Context(), workers(group, func(r *domain.Role) { r.Replicas = new(3) })))
+	must(t, r.Update(acctest.Bounded(t), workers(group, func(r *domain.Role) { r.Replicas = new(3) })))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateCompleted, domain.StateCompleted)
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 
 	group = h.farm(2, "wait")
 	group.Roles["submit"] = domain.Role{Replicas: new(1), Template: h.Template("exit:0")}
 	group.WaitFor = domain.WaitCompleted
 	group = workers(group, func(r *domain.Role) { r.Update.Parallelism = 1 }) // which is for changes, not for the end
-	must(t, r.Update(t.Context(), group))
+	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateStopped, domain.StateStopped)
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 
 	group = workers(h.farm(2, "print:it broke", "exit:139"), func(r *domain.Role) {
 		r.Restart = domain.Restart{MaxAttempts: new(1), Delay: new(domain.Duration(time.Millisecond))}
 	})
 	group.Completion, group.WaitFor = domain.Completion{When: domain.WhenAll, Roles: []string{"worker"}}, domain.WaitCompleted
 	var failure *reconcile.MemberError
-	if err := r.Update(t.Context(), group); !errors.As(err, &failure) || failure.Member.Role != "worker" || !slices.Contains(failure.Log, "it broke") {
+	if err := r.Update(acctest.Bounded(t), group); !errors.As(err, &failure) || failure.Member.Role != "worker" || !slices.Contains(failure.Log, "it broke") {
 		t.Errorf("workers that fail: %v", err)
 	}
 	// What is changed starts again.
-	must(t, r.Update(t.Context(), h.farm(2, "wait")))
+	must(t, r.Update(acctest.Bounded(t), h.farm(2, "wait")))
 	h.running(t, r, 2)
-	must(t, r.Destroy(t.Context(), h.group))
+	must(t, r.Destroy(acctest.Bounded(t), h.group))
 	h.checkGone(t, NewMortal(e, 0))
 }
 
@@ -164,17 +165,17 @@ func testInterchangeableAfterDeath(t *testing.T, h Harness) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
 		after, calls := h.farm(2, "print:changed", "wait"), mortal.left
 		if calls%2 == 0 {
-			must(t, r.Update(t.Context(), h.farm(1, "wait")))
+			must(t, r.Update(acctest.Bounded(t), h.farm(1, "wait")))
 		}
-		err := reconcile.Reconciler{Engine: mortal}.Update(t.Context(), after)
+		err := reconcile.Reconciler{Engine: mortal}.Update(acctest.Bounded(t), after)
 		if err != nil && !errors.Is(err, ErrDead) {
 			t.Fatalf("after %v: %v", mortal.Calls(), err)
 		}
 		if calls%4 < 2 {
-			must(t, r.Update(t.Context(), after))
+			must(t, r.Update(acctest.Bounded(t), after))
 			h.running(t, r, 2)
 		}
-		must(t, r.Destroy(t.Context(), h.group))
+		must(t, r.Destroy(acctest.Bounded(t), h.group))
 		h.checkGone(t, mortal)
 		return err == nil
 	})
@@ -191,9 +192,9 @@ func testUpdateInTurns(t *testing.T, h Harness) {
 		})
 	}
 	running := []domain.State{domain.StateRunning, domain.StateRunning, domain.StateRunning}
-	must(t, r.Update(t.Context(), inTurns("wait")))
+	must(t, r.Update(acctest.Bounded(t), inTurns("wait")))
 	first := h.awaitStates(t, e, running...)
-	must(t, r.Update(t.Context(), inTurns("print:second", "wait")))
+	must(t, r.Update(acctest.Bounded(t), inTurns("print:second", "wait")))
 	second := h.awaitStates(t, e, running...)
 	latest := *first[2].StartedAt
 	for _, o := range second {
@@ -204,7 +205,7 @@ func testUpdateInTurns(t *testing.T, h Harness) {
 	}
 
 	var failure *reconcile.MemberError
-	err := r.Update(t.Context(), inTurns("print:third", "{{ if eq .Index 0 }}exit:3{{ else }}wait{{ end }}"))
+	err := r.Update(acctest.Bounded(t), inTurns("print:third", "{{ if eq .Index 0 }}exit:3{{ else }}wait{{ end }}"))
 	if !errors.As(err, &failure) || failure.Member.Name != h.memberName(0) || !slices.Contains(failure.Log, "third") || !strings.Contains(err.Error(), "was rolled back") {
 		t.Fatalf("an update that fails with its first member: %v", err)
 	}

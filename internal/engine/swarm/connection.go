@@ -20,6 +20,7 @@ import (
 
 // connection reaches the Engines of a cluster, each at its endpoint, and keeps what it has opened.
 type connection struct {
+	cluster  string
 	settings engine.Settings
 	// endpoints lead to managers, the preferred one first.
 	endpoints []string
@@ -35,7 +36,7 @@ type connection struct {
 // newConnection returns the connection to the Swarm of a cluster, without reaching out to it.
 func newConnection(cluster domain.ClusterRef, settings engine.Settings) (*connection, error) {
 	endpoints := slices.Compact(append([]string{cluster.Endpoint}, settings.Endpoints...))
-	c := &connection{settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}}
+	c := &connection{cluster: cluster.Name, settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}}
 	for _, endpoint := range endpoints {
 		if _, err := c.client(endpoint); err != nil {
 			return nil, err

@@ -130,28 +130,19 @@ func (e *Engine) empty(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	if err := e.awaitEnd(ctx, f); err != nil {
+	err = until(ctx, "what runs in the cluster to end", func() (bool, error) {
+		err := e.awaitTasks(ctx, func(task swarm.Task) bool {
+			return task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[labelCluster] == e.cluster.Name
+		})
+		return err == nil, err
+	})
+	if err != nil {
 		return err
 	}
 	if err := e.removeNetwork(ctx); err != nil {
 		return err
 	}
 	return e.removeFiles(ctx)
-}
-
-// awaitEnd waits until nothing of the cluster runs any more on the nodes that can tell.
-func (e *Engine) awaitEnd(ctx context.Context, f *facts) error {
-	return until(ctx, "what runs in the cluster to end", func() (bool, error) {
-		tasks, err := e.reads.tasks(ctx)
-		if err != nil {
-			return false, err
-		}
-		return !slices.ContainsFunc(tasks, func(task swarm.Task) bool {
-			node, found := f.node(task.NodeID)
-			own := task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[labelCluster] == e.cluster.Name
-			return own && !ended(task) && found && node.Status.State == swarm.NodeStateReady
-		}), nil
-	})
 }
 
 // removeFiles removes the config objects and secrets of the cluster that are neither documents nor locks.

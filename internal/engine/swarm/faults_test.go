@@ -40,17 +40,17 @@ func newStanding(t *testing.T, name, subnet string) *standing {
 	s := &standing{t, testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1}), name}
 	loadShared.Do(func() { acctest.LoadMember(t, s.bed, memberRef) })
 	e := s.open(s.bed.Nodes[0].Host())
-	t.Cleanup(func() { must(t, e.DeleteCluster(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() { must(t, e.DeleteCluster(acctest.Bounded(t))) })
 	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
 		Name: name, Engine: Name, Endpoint: e.cluster.Endpoint, Network: &domain.Network{Subnet: subnet},
 	})
 	must(t, err)
 	must(t, problems.Err())
-	spec, err = e.Form(t.Context(), spec)
+	spec, err = e.Form(acctest.Bounded(t), spec)
 	must(t, err)
 	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
 	must(t, err)
-	must(t, e.StartController(t.Context()))
+	must(t, e.StartController(acctest.Bounded(t)))
 	return s
 }
 
@@ -143,7 +143,7 @@ func TestCallsFail(t *testing.T) {
 	must(t, rehearsal.run.Update(ctx, group))
 	applies := rehearsal.count()
 	rehearsal.Reset()
-	must(t, rehearsal.run.Destroy(t.Context(), group.Name))
+	must(t, rehearsal.run.Destroy(acctest.Bounded(t), group.Name))
 	destroys := rehearsal.count()
 	if destroys < 1 || applies < destroys {
 		t.Fatalf("an apply makes %d calls that write, a destroy %d", applies, destroys)
@@ -163,8 +163,8 @@ func TestCallsFail(t *testing.T) {
 					next := reconcile.Reconciler{Engine: s.open(s.bed.Nodes[0].Host()), Secrets: secrets}
 
 					f.on(k, mishap)
-					t.Logf("the apply: %v", f.run.Update(t.Context(), group))
-					must(t, next.Update(t.Context(), group))
+					t.Logf("the apply: %v", f.run.Update(acctest.Bounded(t), group))
+					must(t, next.Update(acctest.Bounded(t), group))
 					read, err := next.Read(t.Context(), group.Name)
 					must(t, err)
 					if changes := reconcile.Diff(read.Decision, read.Observed); len(changes) > 0 || read.Progress.Phase != domain.PhaseRunning || len(read.Observed) != 1 {
@@ -172,9 +172,9 @@ func TestCallsFail(t *testing.T) {
 					}
 					if k <= destroys {
 						f.on(k, mishap)
-						t.Logf("the destroy: %v", f.run.Destroy(t.Context(), group.Name))
+						t.Logf("the destroy: %v", f.run.Destroy(acctest.Bounded(t), group.Name))
 					}
-					must(t, next.Destroy(t.Context(), group.Name))
+					must(t, next.Destroy(acctest.Bounded(t), group.Name))
 					if left := s.left(t, group.Name); len(left) > 0 {
 						t.Errorf("there is left: %v", left)
 					}

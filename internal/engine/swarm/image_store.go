@@ -12,6 +12,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -64,8 +65,8 @@ func (e *Engine) imageHosts(ctx context.Context) ([]imageHost, error) {
 			continue
 		}
 		trouble := ""
-		if !known.ready(id) {
-			trouble = fmt.Sprintf("it is %s", cmp.Or(string(known[id].Status.State), "not part of the Swarm"))
+		if state := known[id].Status.State; state != swarm.NodeStateReady {
+			trouble = fmt.Sprintf("it is %s", cmp.Or(string(state), "not part of the Swarm"))
 		}
 		hosts = append(hosts, imageHost{name, known[id].Description.Platform.Architecture, docker, trouble})
 	}

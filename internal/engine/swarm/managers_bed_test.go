@@ -132,6 +132,16 @@ func TestManagersDie(t *testing.T) {
 	if _, err := open(bed.Nodes[1], bed.Nodes[2]).Cluster(ctx); err != nil {
 		t.Errorf("by way of another manager: %v", err)
 	}
+
+	// One that reaches no leader lists the networks of its own node, and no error: that is no answer either.
+	must(t, bed.Nodes[2].Kill())
+	acctest.Eventually(t, "the leader to be lost", func() bool {
+		_, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
+		return err != nil
+	})
+	if networks, err := open(bed.Nodes[0]).reads.networks(ctx); err == nil {
+		t.Errorf("without a leader there are %d networks", len(networks))
+	}
 }
 
 // isOpen fails unless an error leaves it open whether something is there.

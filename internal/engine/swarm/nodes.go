@@ -32,9 +32,11 @@ func (v nodeView) platform(id string) string {
 	return platform.OS + "/" + platform.Architecture
 }
 
-// ready tells whether a node can be heard of. A task without a node has none to wait for.
-func (v nodeView) ready(id string) bool {
-	return id == "" || v[id].Status.State == swarm.NodeStateReady
+// awaited tells whether a node is to be heard of: one that is down is not, and one of which a new leader has not heard yet is. A task
+// without a node has none to wait for.
+func (v nodeView) awaited(id string) bool {
+	node, found := v[id]
+	return id == "" || found && node.Status.State != swarm.NodeStateDown
 }
 
 // trouble says in words why the node of a host is not as it should be, or "".

@@ -150,7 +150,7 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 		}
 		switch {
 		case service.Spec.Labels[labelStaged] != "":
-		case member.leaving && !v.nodes.ready(member.tasks[len(member.tasks)-1].NodeID):
+		case member.leaving && !v.nodes.awaited(member.tasks[len(member.tasks)-1].NodeID):
 			continue
 		case member.leaving:
 			o.State, o.LastError = domain.StateRunning, "it is about to end"
@@ -386,7 +386,7 @@ func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed
 	for i, slot := range slotsOf(tasks) {
 		task := slot[len(slot)-1]
 		id, found := identityOfTask(task)
-		if !found || id.cluster != v.cluster || group != "" && id.group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.ready(t.NodeID) }) {
+		if !found || id.cluster != v.cluster || group != "" && id.group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.awaited(t.NodeID) }) {
 			continue
 		}
 		if id.pooled {

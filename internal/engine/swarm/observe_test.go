@@ -210,16 +210,13 @@ func TestObserveTrouble(t *testing.T) {
 
 // TestObserveLeaving shows that a member is there until its last task has ended, unless that can't be heard of.
 func TestObserveLeaving(t *testing.T) {
-	for want, node := range map[int]swarm.Node{
-		1: ready,
-		0: {Status: swarm.NodeStatus{State: swarm.NodeStateDown}},
-	} {
+	for state, want := range map[swarm.NodeState]int{swarm.NodeStateReady: 1, swarm.NodeStateUnknown: 1, swarm.NodeStateDown: 0} {
 		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "")
-		v := h.view(node)
+		v := h.view(swarm.Node{Status: swarm.NodeStatus{State: state}})
 		v.services = nil
 		observed, err := v.observe("job")
 		if err != nil || len(observed) != want {
-			t.Errorf("on a node that is %s: observed %v (%v)", node.Status.State, observed, err)
+			t.Errorf("on a node that is %s: observed %v (%v)", state, observed, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func newFarm(t *testing.T) farm {
 	spec, problems, err := e.Complete(t.Context(), clusterOn(bed, "lab", 1))
 	must(t, err)
 	must(t, problems.Err())
-	spec, err = e.Form(t.Context(), spec)
+	spec, err = e.Form(acctest.Bounded(t), spec)
 	must(t, err)
 	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
 	must(t, err)
@@ -155,7 +155,7 @@ func TestPoolLifecycle(t *testing.T) {
 	if now := f.running(); !cmp.Equal(sorted(three), sorted(now)) {
 		t.Errorf("for how they are updated, workers %v have become %v", three, now)
 	}
-	must(t, f.Destroy(t.Context(), "farm"))
+	must(t, f.Destroy(acctest.Bounded(t), "farm"))
 }
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
@@ -173,7 +173,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 		r.Update.Delay = &pause
 	}
 	var failure *reconcile.MemberError
-	err := f.Update(t.Context(), f.group(3, fails))
+	err := f.Update(acctest.Bounded(t), f.group(3, fails))
 	if !errors.As(err, &failure) || failure.Member.Role != "worker" || !slices.Contains(failure.Log, "it broke") {
 		t.Fatalf("workers that fail: %v", err)
 	}
@@ -185,14 +185,14 @@ func TestPoolUpdatePaused(t *testing.T) {
 	// Going back is the reconciler's.
 	f.apply(f.group(3))
 	back := func(r *domain.Role) { r.Update.OnFailure = domain.UpdateRollback }
-	if err := f.Update(t.Context(), f.group(3, fails, back)); err == nil || !strings.Contains(err.Error(), "was rolled back") {
+	if err := f.Update(acctest.Bounded(t), f.group(3, fails, back)); err == nil || !strings.Contains(err.Error(), "was rolled back") {
 		t.Fatalf("workers that fail and go back: %v", err)
 	}
 	group := f.read()
 	if diff := cmp.Diff(f.group(3), group.Found()); diff != "" || len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
 		t.Errorf("it is found as something else than before (-want +got):\n%s", diff)
 	}
-	must(t, f.Destroy(t.Context(), "farm"))
+	must(t, f.Destroy(acctest.Bounded(t), "farm"))
 }
 
 // TestFilesOfMembers follows the config objects and secrets of a group through its life.
@@ -261,14 +261,14 @@ func TestFilesOfMembers(t *testing.T) {
 		r.Template.Container = &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "3"}}}
 		r.Update.OnFailure = domain.UpdateRollback
 	})
-	if err := f.Update(t.Context(), failing); err == nil || !strings.Contains(err.Error(), "was rolled back") {
+	if err := f.Update(acctest.Bounded(t), failing); err == nil || !strings.Contains(err.Error(), "was rolled back") {
 		t.Fatalf("workers that fail and go back: %v", err)
 	}
 	if now := f.files(); !cmp.Equal(second, now) {
 		t.Errorf("there are the files %v, and were %v", now, second)
 	}
 
-	must(t, f.Destroy(t.Context(), "farm"))
+	must(t, f.Destroy(acctest.Bounded(t), "farm"))
 	if left := f.files(); len(left) > 0 {
 		t.Errorf("after the group there are the files %v", left)
 	}

@@ -37,9 +37,22 @@ func liveReads(c *connection) reads {
 			return m.TaskList(ctx, swarm.TaskListOptions{})
 		}),
 		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {
-			return m.NetworkList(ctx, network.ListOptions{})
+			return listNetworks(ctx, m, c.cluster)
 		}),
 	}
+}
+
+// listNetworks lists the networks that a manager knows. One that can't ask the Swarm's leader lists those that are in use on its own node,
+// and no error: so that the network of the cluster is missing counts only once the leader was reached.
+func listNetworks(ctx context.Context, m manager, cluster string) ([]network.Summary, error) {
+	found, err := m.NetworkList(ctx, network.ListOptions{})
+	if _, exists := ownNetwork(found, cluster); exists || err != nil {
+		return found, err
+	}
+	if _, err := m.SwarmInspect(ctx); err != nil {
+		return nil, err
+	}
+	return m.NetworkList(ctx, network.ListOptions{})
 }
 
 func ask[T any](c *connection, read func(context.Context, manager) ([]T, error)) list[T] {

@@ -337,7 +337,7 @@ func (e *Engine) awaitTasks(ctx context.Context, leaving func(t swarm.Task) bool
 			return err
 		}
 		view := newNodeView(nodes)
-		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !ended(t) && view.ready(t.NodeID) }) {
+		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !ended(t) && view.awaited(t.NodeID) }) {
 			return nil
 		}
 		if err := engine.Await(ctx, events, time.Time{}); err != nil {

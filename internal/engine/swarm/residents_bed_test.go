@@ -66,7 +66,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 		}}
 		e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: s.bed.Nodes[0].Host()}, settings, Program{File: "/no/program"})
 		must(t, err)
-		return e.StartController(t.Context())
+		return e.StartController(acctest.Bounded(t))
 	}
 	before := s.residents()
 	for what, err := range map[string]error{
@@ -106,7 +106,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	}
 
 	// Without an image that is given, it is this program's again.
-	must(t, s.open(s.bed.Nodes[0].Host()).StartController(t.Context()))
+	must(t, s.open(s.bed.Nodes[0].Host()).StartController(acctest.Bounded(t)))
 	own := s.residents()[kindController].Spec.TaskTemplate.ContainerSpec.Image
 	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
 		return own != name && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})

@@ -45,7 +45,7 @@ func open(t *testing.T, cluster, endpoint string) opened {
 	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := e.DeleteCluster(context.WithoutCancel(t.Context())); err != nil {
+		if err := e.DeleteCluster(acctest.Bounded(t)); err != nil {
 			t.Errorf("cluster %s could not be deleted: %v", cluster, err)
 		}
 	})
