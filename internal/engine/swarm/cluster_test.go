@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -378,6 +379,10 @@ func (s site) adopted() {
 	})
 	must(s.T, err)
 	defer func() { must(s.T, first.Client().NetworkRemove(s.ctx, taken.ID)) }()
+	acctest.Eventually(s, "the network to have its subnet", func() bool {
+		theirs, err := first.Client().NetworkInspect(s.ctx, taken.ID, network.InspectOptions{})
+		return err == nil && len(theirs.IPAM.Config) > 0
+	})
 	e := s.open(first.Host())
 	_, problems, err = e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: Name, Endpoint: first.Host(), Network: &domain.Network{Subnet: "10.64.0.0/16"}})
 	must(s.T, err)

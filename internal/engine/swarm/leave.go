@@ -113,8 +113,8 @@ func (e *Engine) leaveSwarm(ctx context.Context, host domain.Host, node swarm.No
 	})
 }
 
-// createNetwork creates the cluster's network. An Engine that has just left a Swarm may still have that one's network of the name: it
-// lists it, and refuses another until its last container is gone.
+// createNetwork creates the cluster's network, and returns once it has its subnet, which the Swarm gives it after a moment. An Engine that
+// has just left a Swarm may still have that one's network of the name: it lists it, and refuses another until its last container is gone.
 func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
 	name := networkName(e.cluster.Name)
 	is, err := e.swarm(ctx)
@@ -124,12 +124,17 @@ func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
 	ctx, cancel := context.WithTimeout(ctx, networkPatience)
 	defer cancel()
 	var failure error
-	err = until(ctx, "another network "+name+" to go", func() (bool, error) {
-		err := e.connection.ask(ctx, func(m manager) error {
-			_, err := m.NetworkCreate(ctx, name, networkOptions(e.cluster.Name, spec))
-			return err
-		})
-		if !cerrdefs.IsConflict(err) {
+	created := false
+	err = until(ctx, "it to be there, and no other of its name", func() (bool, error) {
+		var err error
+		if !created {
+			err = e.connection.ask(ctx, func(m manager) error {
+				_, err := m.NetworkCreate(ctx, name, networkOptions(e.cluster.Name, spec))
+				return err
+			})
+			created = err == nil
+		}
+		if err != nil && !cerrdefs.IsConflict(err) {
 			failure = err
 			return true, nil
 		}
