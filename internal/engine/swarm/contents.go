@@ -16,8 +16,8 @@ import (
 // mounts reads the mounts, and the size of the shared memory, which is one of them.
 func (r *reader) mounts() {
 	for _, m := range r.container.Mounts {
-		source, sourceOK := unquoted(m.Source)
-		target, targetOK := unquoted(m.Target)
+		source, sourceOK := r.look.text(m.Source)
+		target, targetOK := r.look.text(m.Target)
 		if !sourceOK || !targetOK {
 			r.deviate("mount at %q is a template of the Swarm", m.Target)
 		}

@@ -1,19 +1,92 @@
 package swarm
 
-import "strings"
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 // quoted is the template that expands to what begins a template.
 const quoted = `{{"{{"}}`
 
 // literal returns the template that expands to a text. Swarm expands templates in the values of variables, and in the sources
-// and targets of mounts.
-func literal(text string) string { return strings.ReplaceAll(text, "{{", quoted) }
+// and targets of mounts. A list of all members, which each of them has in its environment, becomes a template that counts them: as text,
+// what a manager keeps and lists of a group would grow with the square of its members.
+func literal(text string) string {
+	var template strings.Builder
+	for n := 0; ; n++ {
+		at := firstOfSeries.FindStringSubmatchIndex(text)
+		if at == nil {
+			template.WriteString(quote(text))
+			return template.String()
+		}
+		s, begin := series{head: text[at[2]:at[3]], tail: text[at[4]:at[5]]}, at[0]+1
+		s.last = s.length(text[begin:]) - 1
+		listed, counted := s.text(), s.template(n)
+		template.WriteString(quote(text[:begin]))
+		if len(counted) < len(listed) {
+			template.WriteString(counted)
+		} else {
+			template.WriteString(quote(listed))
+		}
+		text = text[begin+len(listed):]
+	}
+}
 
 // unquoted returns the text of which literal makes a template. Another template is returned as it is, and not ok.
 func unquoted(template string) (text string, ok bool) {
-	text = strings.ReplaceAll(template, quoted, "{{")
-	if literal(text) != template {
+	text = countedSeries.ReplaceAllStringFunc(template, func(counted string) string {
+		part := countedSeries.FindStringSubmatch(counted)
+		last, _ := strconv.Atoi(part[3]) // digits, and few
+		return series{part[1], part[2], last}.text()
+	})
+	text = strings.ReplaceAll(text, quoted, "{{")
+	if template != literal(text) && template != quote(text) {
 		return template, false
 	}
 	return text, true
+}
+
+func quote(text string) string { return strings.ReplaceAll(text, "{{", quoted) }
+
+// series are the items of a JSON list of addresses that differ in their index alone: "job-worker-0:9000","job-worker-1:9000" and so on.
+type series struct {
+	head, tail string
+	last       int
+}
+
+var (
+	firstOfSeries = regexp.MustCompile(`\["([a-z0-9-]+-)0((?::[0-9]+)?)"`)
+	countedSeries = regexp.MustCompile(`{{define "[0-9]+"}}"([a-z0-9-]+-){{\.}}((?::[0-9]+)?)"{{if lt \. ([0-9]{1,5})}}[^{]*{{template [^{}]*}}{{end}}{{end}}{{template "[0-9]+" 0}}`)
+)
+
+func (s series) item(index int) string { return fmt.Sprintf(`"%s%d%s"`, s.head, index, s.tail) }
+
+// length returns how many items a text begins with.
+func (s series) length(text string) int {
+	for n, rest := 0, text; ; n++ {
+		after, found := strings.CutPrefix(rest, s.item(n))
+		if !found {
+			return n
+		}
+		if rest, found = strings.CutPrefix(after, ","); !found {
+			return n + 1
+		}
+	}
+}
+
+func (s series) text() string {
+	items := make([]string, s.last+1)
+	for i := range items {
+		items[i] = s.item(i)
+	}
+	return strings.Join(items, ",")
+}
+
+// template returns the template number n of a text that expands to the series. One item calls for the next: a template of the Swarm has no
+// other way to count, and to add one but by the length of what is printed so wide.
+func (s series) template(n int) string {
+	return fmt.Sprintf(`{{define "%[1]d"}}"%[2]s{{.}}%[3]s"{{if lt . %[4]d}},{{template "%[1]d" len (printf "%%*s." . "")}}{{end}}{{end}}{{template "%[1]d" 0}}`,
+		n, s.head, s.tail, s.last)
 }

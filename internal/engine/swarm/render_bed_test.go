@@ -195,6 +195,11 @@ func onNode() domain.MemberSpec {
 	spec.Container.HealthCheck = &domain.HealthCheck{Command: []string{"/member", "exit:0"}, Interval: new(domain.Duration(50 * time.Millisecond)), Retries: 5}
 	// Raising a limit takes a privilege that a node need not have.
 	spec.Container.Ulimits = map[string]domain.Ulimit{"nofile": {Soft: 512, Hard: 1024}, "core": {Soft: 0, Hard: 0}}
+	all := make([]string, 300)
+	for i := range all {
+		all[i] = fmt.Sprintf("mnist-worker-%d:9000", i)
+	}
+	spec.Env["TRAINYARD_CLUSTER_SPEC"] = encode(map[string][]string{"ps": {"mnist-ps-0:8000"}, "worker": all})
 	spec.Env["BRACES"] = `}} {{{ {{"{{"}} {{/* no comment */}} {{- 3 -}}`
 	return spec
 }

@@ -22,19 +22,24 @@ type known struct {
 func (k known) content(ref *swarm.ConfigReference) string {
 	return string(k.configs[ref.ConfigID].Spec.Data)
 }
-func (k known) host(node string) string { return k.hosts[node] }
+func (k known) host(node string) string                     { return k.hosts[node] }
+func (k known) text(template string) (text string, ok bool) { return unquoted(template) }
 
-// lookup gives what a service only refers to: the content of a config object, and a host, or "".
+// lookup gives what a service only refers to: the content of a config object, a host, or "", and the text that a template expands to,
+// if it is one of ours.
 type lookup interface {
 	content(ref *swarm.ConfigReference) string
 	host(node string) string
+	text(template string) (text string, ok bool)
 }
 
-// sealing stands in for what is referred to with the reference: a config object never changes, nor does a node's ID.
+// sealing stands in for what is referred to with the reference: a config object never changes, nor does a node's ID or what a template
+// expands to.
 type sealing struct{}
 
-func (sealing) content(ref *swarm.ConfigReference) string { return ref.ConfigName }
-func (sealing) host(node string) string                   { return node }
+func (sealing) content(ref *swarm.ConfigReference) string   { return ref.ConfigName }
+func (sealing) host(node string) string                     { return node }
+func (sealing) text(template string) (text string, ok bool) { return template, true }
 
 // drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
 // it. Else it is nil. How many replicas the service has is not part of it.
@@ -171,7 +176,7 @@ func (r *reader) env() map[string]string {
 	seen := map[string]bool{}
 	for _, variable := range r.container.Env {
 		name, template, given := strings.Cut(variable, "=")
-		value, isLiteral := unquoted(template)
+		value, isLiteral := r.look.text(template)
 		if seen[name] {
 			r.deviate("variable %s is declared twice", name)
 		}
