@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -90,9 +92,9 @@ func (s *swarmBench) load(ctx context.Context, version string) (string, error) {
 	return image.ID(built)
 }
 
-// workspace makes a workspace with the Swarm as a cluster.
-func (s *swarmBench) workspace(ctx context.Context, name string) (*workspace, error) {
-	w := &workspace{bench: s.bench, name: name, dir: filepath.Join(s.work, name), docker: s.bed.Nodes[0].Host()}
+// workspace makes a workspace with the Swarm as a cluster, and these hosts declared; "" leaves them to the Swarm.
+func (s *swarmBench) workspace(ctx context.Context, name, hosts string) (*workspace, error) {
+	w := &workspace{bench: s.bench, name: name, dir: filepath.Join(s.work, name), docker: s.bed.Nodes[0].Host(), hosts: hosts}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -101,6 +103,15 @@ func (s *swarmBench) workspace(ctx context.Context, name string) (*workspace, er
 	}
 	_, err := w.terraform(ctx, "init")
 	return w, err
+}
+
+// addresses are the nodes as hosts that can be reached.
+func (s *swarmBench) addresses() string {
+	var hosts strings.Builder
+	for _, node := range s.bed.Nodes {
+		fmt.Fprintf(&hosts, "%s = { address = %q }, ", node.Name, node.Host())
+	}
+	return "{ " + hosts.String() + "}"
 }
 
 func (s *swarmBench) configure(w *workspace, members int, imageID string) error {
@@ -115,8 +126,9 @@ terraform {
 resource "trainyard_cluster" "bench" {
   name   = %q
   engine = "swarm"
+  hosts  = %s
 }
-`, w.name)
+`, w.name, cmp.Or(w.hosts, "null"))
 	if members > 0 {
 		config += fmt.Sprintf(`
 resource "trainyard_group" "job" {
@@ -145,7 +157,7 @@ type swarmPlan struct {
 
 // plans measures plans without change, one size at a time: groups that stand beside each other would be listed together.
 func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
-	w, err := s.workspace(ctx, "swarm-plan")
+	w, err := s.workspace(ctx, "swarm-plan", "") // by way of the one endpoint, so that its requests can be counted
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +223,7 @@ func swarmPlanTable(plans []swarmPlan) []fmt.Stringer {
 
 // against measures apply, change and destroy of a group, in turns with the docker command doing the same to a stack.
 func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) {
-	w, err := s.workspace(ctx, "swarm-apply")
+	w, err := s.workspace(ctx, "swarm-apply", s.addresses())
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type workspace struct {
 	members int
 	// docker is the value of DOCKER_HOST, if any.
 	docker string
+	// hosts is the value of the cluster's hosts, if any.
+	hosts string
 }
 
 // cleanupTimeout bounds the clean-up of one workspace.

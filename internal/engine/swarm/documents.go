@@ -280,8 +280,9 @@ func (e *Engine) explainTaken(ctx context.Context, s slot, name string) error {
 	return fmt.Errorf("%w: %s was written by another run", engine.ErrConflict, s)
 }
 
-// DeleteGroup removes the document of a group, and before that the files and secrets of its members.
+// DeleteGroup removes the document of a group, and before that what is left of its members: containers, files and secrets.
 func (e *Engine) DeleteGroup(ctx context.Context, group string) error {
+	e.clearContainers(ctx, group)
 	if err := e.sweep(ctx, group); err != nil {
 		return err
 	}

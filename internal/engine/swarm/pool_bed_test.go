@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +24,7 @@ import (
 type farm struct {
 	*testing.T
 	reconcile.Reconciler
+	bed    *testbed.Bed
 	docker *client.Client
 }
 
@@ -38,7 +41,7 @@ func newFarm(t *testing.T) farm {
 	must(t, err)
 	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
 	must(t, err)
-	return farm{t, reconcile.Reconciler{Engine: e}, bed.Nodes[0].Client()}
+	return farm{t, reconcile.Reconciler{Engine: e}, bed, bed.Nodes[0].Client()}
 }
 
 // group returns the group with so many workers, which find a config and a secret.
@@ -65,13 +68,26 @@ func (f farm) group(workers int, changes ...func(r *domain.Role)) domain.Group {
 // apply has the group be so, and checks that nothing is left to do.
 func (f farm) apply(spec domain.Group) {
 	f.Helper()
-	must(f.T, f.Update(f.Context(), spec))
+	must(f.T, f.Update(acctest.Bounded(f), spec))
 	group := f.read()
 	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 || group.Progress.Phase != domain.PhaseRunning {
 		f.Fatalf("the group is %s (%s), and to be changed: %+v", group.Progress.Phase, group.Progress.Reason, changes)
 	}
 	if diff := cmp.Diff(spec, group.Found()); diff != "" {
 		f.Fatalf("it is found as something else (-want +got):\n%s", diff)
+	}
+}
+
+// destroy destroys the group, and checks that no container of it is left.
+func (f farm) destroy() {
+	f.Helper()
+	must(f.T, f.Destroy(acctest.Bounded(f), "farm"))
+	for _, node := range f.bed.Nodes {
+		left, err := node.Client().ContainerList(f.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=farm"))})
+		must(f.T, err)
+		for _, c := range left {
+			f.Errorf("on %s there is left %v, which is %s", node.Name, c.Names, c.Status)
+		}
 	}
 }
 
@@ -155,7 +171,7 @@ func TestPoolLifecycle(t *testing.T) {
 	if now := f.running(); !cmp.Equal(sorted(three), sorted(now)) {
 		t.Errorf("for how they are updated, workers %v have become %v", three, now)
 	}
-	must(t, f.Destroy(acctest.Bounded(t), "farm"))
+	f.destroy()
 }
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
@@ -192,7 +208,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 	if diff := cmp.Diff(f.group(3), group.Found()); diff != "" || len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
 		t.Errorf("it is found as something else than before (-want +got):\n%s", diff)
 	}
-	must(t, f.Destroy(acctest.Bounded(t), "farm"))
+	f.destroy()
 }
 
 // TestFilesOfMembers follows the config objects and secrets of a group through its life.
@@ -268,7 +284,7 @@ func TestFilesOfMembers(t *testing.T) {
 		t.Errorf("there are the files %v, and were %v", now, second)
 	}
 
-	must(t, f.Destroy(acctest.Bounded(t), "farm"))
+	f.destroy()
 	if left := f.files(); len(left) > 0 {
 		t.Errorf("after the group there are the files %v", left)
 	}
