@@ -80,7 +80,11 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	if err != nil {
 		return err
 	}
-	return inParallel(ctx, changes, func(ctx context.Context, c change) error {
+	for i, c := range changes {
+		live, found := services[c.want.Name]
+		changes[i].starts = !found || live.Spec.Labels[labelStaged] != ""
+	}
+	return e.startInTurns(ctx, changes, func(ctx context.Context, c change) error {
 		if _, found := services[c.want.Name]; !found {
 			if created, err := create(ctx, m, c); created || err != nil {
 				return err

@@ -52,7 +52,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, change{group: spec.Group, run: spec.Run, want: want, pooled: pooled(spec), auth: auth})
+		changes = append(changes, change{group: spec.Group, run: spec.Run, node: in.nodes[spec.Host], want: want, pooled: pooled(spec), auth: auth})
 	}
 	return changes, nil
 }

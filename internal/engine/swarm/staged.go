@@ -13,6 +13,10 @@ type change struct {
 	group string
 	run   int
 	want  swarm.ServiceSpec
+	// node is the ID of the member's node, "" for what the Swarm places.
+	node string
+	// starts tells that the member is new, so that its first task starts with the change.
+	starts bool
 	// pooled tells that the service stands for all members of an interchangeable role.
 	pooled bool
 	// auth is what the hosts show to the registry of the image.

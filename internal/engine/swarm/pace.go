@@ -1,0 +1,116 @@
+package swarm
+
+import (
+	"context"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// startsAtOnce is how many members a host starts at a time, or as many as it has CPUs, if those are more. Most of a start is work of the
+	// kernel under locks that all containers share: beyond that, each that starts makes all others take longer.
+	startsAtOnce = 8
+	// startPatience is how long members that start keep others waiting: one may take its time, or get nowhere.
+	startPatience = 10 * time.Second
+)
+
+// pacing has new members start some at a time on each node.
+type pacing struct {
+	// room is how many may start at a time, by node; without bound where it is not known.
+	room map[string]int
+	// onWay are the nodes of those that were started and do not run yet, by the names of their services.
+	onWay map[string]string
+}
+
+func newPacing(nodes []swarm.Node) *pacing {
+	p := &pacing{room: make(map[string]int, len(nodes)), onWay: map[string]string{}}
+	for _, node := range nodes {
+		p.room[node.ID] = max(startsAtOnce, int(node.Description.Resources.NanoCPUs/nano(1)))
+	}
+	return p
+}
+
+// next tells those whose turn it is from those that wait on. One that the Swarm has to find well takes no turn, as it may be well only
+// once all others run; nor does one that the Swarm places.
+func (p *pacing) next(changes []change) (now, later []change) {
+	starting := map[string]int{}
+	for _, node := range p.onWay {
+		starting[node]++
+	}
+	for _, c := range changes {
+		room, bounded := p.room[c.node]
+		bounded = bounded && c.starts && c.want.TaskTemplate.ContainerSpec.Healthcheck == nil
+		if bounded && starting[c.node] >= room {
+			later = append(later, c)
+			continue
+		}
+		now = append(now, c)
+		if bounded {
+			starting[c.node]++
+			p.onWay[c.want.Name] = c.node
+		}
+	}
+	return now, later
+}
+
+// arrive tells whether some are on their way no more: they run, or have ended already.
+func (p *pacing) arrive(tasks []swarm.Task) bool {
+	before := len(p.onWay)
+	for _, task := range tasks {
+		if id, found := identityOfTask(task); found && (ended(task) || task.Status.State == swarm.TaskStateRunning) {
+			delete(p.onWay, id.member(id.index))
+		}
+	}
+	return len(p.onWay) < before
+}
+
+// startInTurns starts what is staged, new members some at a time on each node.
+func (e *Engine) startInTurns(ctx context.Context, changes []change, start func(ctx context.Context, c change) error) error {
+	nodes, err := liveReads(e.connection).nodes(ctx)
+	if err != nil {
+		return err
+	}
+	p := newPacing(nodes)
+	now, later := p.next(changes)
+	if len(later) == 0 {
+		return inParallel(ctx, now, start)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := e.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := inParallel(ctx, now, start); err != nil || len(later) == 0 {
+			return err
+		}
+		if err := e.awaitArrival(ctx, p, events); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			clear(p.room) // whoever waits for them to run knows better what to do about it
+		}
+		now, later = p.next(later)
+	}
+}
+
+// awaitArrival returns when one of those that are on their way is so no more, or after startPatience with an error.
+func (e *Engine) awaitArrival(ctx context.Context, p *pacing, events <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		began := time.Now()
+		tasks, err := liveReads(e.connection).tasks(ctx)
+		if err != nil || p.arrive(tasks) {
+			return err
+		}
+		engine.WaitPace.Rest(ctx, began)
+		if err := engine.Await(ctx, events, time.Time{}); err != nil {
+			return err
+		}
+	}
+}
