@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
@@ -90,7 +91,7 @@ func (e *Engine) startInTurns(ctx context.Context, changes []change, start func(
 		}
 		if err := e.awaitArrival(ctx, p, events); err != nil {
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return fmt.Errorf("%d members were not started yet, and wait for others of their hosts: %w", len(later), ctx.Err())
 			}
 			clear(p.room) // whoever waits for them to run knows better what to do about it
 		}
