@@ -9,6 +9,9 @@ import (
 // ErrEventsLost is returned where the engine's stream of events ended.
 var ErrEventsLost = errors.New("the engine's events were lost; apply again to go on")
 
+// OutagePatience bounds how long a wait outlasts that an engine can't be asked.
+const OutagePatience = 2 * time.Minute
+
 // Await returns after an event of an engine, or at a moment, if that is not the zero time.
 func Await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
 	var alarm <-chan time.Time

@@ -183,6 +183,9 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 			return err
 		}
 	}
+	// Those that others need come first, as an engine may start some at a time.
+	wave := waveOf(topology.StopOrder(d.Document.Spec))
+	slices.SortStableFunc(stage, func(a, b domain.MemberSpec) int { return cmp.Compare(wave[b.Role], wave[a.Role]) })
 	if len(stage) > 0 {
 		if err := r.Engine.Stage(ctx, stage); err != nil {
 			return err
@@ -241,14 +244,20 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	return r.Engine.DeleteGroup(ctx, name)
 }
 
-// byWave sorts members into the waves of their roles; those of unknown roles come last.
-func byWave(waves [][]string, observed []domain.Observed) [][]string {
+// waveOf returns the number of each role's wave.
+func waveOf(waves [][]string) map[string]int {
 	wave := map[string]int{}
 	for i, roles := range waves {
 		for _, role := range roles {
 			wave[role] = i
 		}
 	}
+	return wave
+}
+
+// byWave sorts members into the waves of their roles; those of unknown roles come last.
+func byWave(waves [][]string, observed []domain.Observed) [][]string {
+	wave := waveOf(waves)
 	names := make([][]string, len(waves)+1)
 	for _, o := range observed {
 		i, known := wave[o.Role]

@@ -16,9 +16,8 @@ const (
 	logTail = 20
 	// lookAtLatest is how soon a wait looks again without any event.
 	lookAtLatest = 10 * time.Second
-	// outagePatience bounds how long a wait outlasts that the engine can't be asked, and outageRetry is how soon it is asked again.
-	outagePatience = 2 * time.Minute
-	outageRetry    = 500 * time.Millisecond
+	// outageRetry is how soon an engine is asked again that can't be asked.
+	outageRetry = 500 * time.Millisecond
 )
 
 // MemberError is returned where a member keeps its group from what was waited for. The member and its logs are
@@ -180,8 +179,8 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 		if answered || since.IsZero() {
 			since = time.Now()
 		}
-		if time.Since(since) > outagePatience {
-			return fmt.Errorf("for %s: %w", outagePatience, err)
+		if time.Since(since) > engine.OutagePatience {
+			return fmt.Errorf("for %s: %w", engine.OutagePatience, err)
 		}
 		if err := pause(ctx, outageRetry); err != nil {
 			return err

@@ -37,14 +37,19 @@ func (e *Engine) clearContainers(ctx context.Context, group string) {
 			delete(engines, node.ID)
 		}
 	}
-	ended := filters.NewArgs(
-		filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelGroup+"="+group), filters.Arg("status", container.StateExited),
+	// Labels are inherited from images, too: only what the Swarm started is ours.
+	ours := filters.NewArgs(
+		filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelGroup+"="+group), filters.Arg("is-task", "true"),
 	)
 	_ = inParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
-		left, _ := host.ContainerList(ctx, container.ListOptions{All: true, Filters: ended})
-		return inParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
-			_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
-			return nil
+		return until(ctx, "its containers to be gone", func() (bool, error) {
+			left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
+			left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
+			_ = inParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
+				_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
+				return nil
+			})
+			return err == nil && len(left) == 0, err
 		})
 	})
 }

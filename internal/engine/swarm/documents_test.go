@@ -204,7 +204,7 @@ func TestDeletionMeetsWrites(t *testing.T) {
 		// again is the number of the list by which it is looked whether anything is left.
 		again int
 	}{
-		"group":   {func(t *testing.T, e *Engine) error { return e.DeleteGroup(t.Context(), "job") }, 3},
+		"group":   {func(t *testing.T, e *Engine) error { return e.DeleteGroup(t.Context(), "job") }, 4},
 		"cluster": {func(t *testing.T, e *Engine) error { return e.deleteDocuments(t.Context()) }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,15 +124,15 @@ func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
 	ctx, cancel := context.WithTimeout(ctx, networkPatience)
 	defer cancel()
 	var failure error
-	created := false
+	created := "" // its ID
 	err = until(ctx, "it to be there, and no other of its name", func() (bool, error) {
 		var err error
-		if !created {
+		if created == "" {
 			err = e.connection.ask(ctx, func(m manager) error {
-				_, err := m.NetworkCreate(ctx, name, networkOptions(e.cluster.Name, spec))
+				response, err := m.NetworkCreate(ctx, name, networkOptions(e.cluster.Name, spec))
+				created = response.ID
 				return err
 			})
-			created = err == nil
 		}
 		if err != nil && !cerrdefs.IsConflict(err) {
 			failure = err
@@ -140,7 +140,7 @@ func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
 		}
 		networks, listErr := e.reads.networks(ctx)
 		live, found := ownNetwork(networks, e.cluster.Name)
-		return found && live.Created.After(is.CreatedAt) && readNetwork(live) == spec, errors.Join(err, listErr)
+		return found && (live.ID == created || live.Created.After(is.CreatedAt)) && readNetwork(live) == spec, errors.Join(err, listErr)
 	})
 	if err = errors.Join(failure, err); err != nil {
 		return fmt.Errorf("network %s (%s) could not be created: %w", name, describeNetwork(spec), err)

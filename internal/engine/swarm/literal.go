@@ -36,10 +36,15 @@ func literal(text string) string {
 
 // unquoted returns the text of which literal makes a template. Another template is returned as it is, and not ok.
 func unquoted(template string) (text string, ok bool) {
+	size := 0
 	text = countedSeries.ReplaceAllStringFunc(template, func(counted string) string {
 		part := countedSeries.FindStringSubmatch(counted)
 		last, _ := strconv.Atoi(part[3]) // digits, and few
-		return series{part[1], part[2], last}.text()
+		s := series{part[1], part[2], last}
+		if size += (last + 1) * len(s.item(last)+","); size > longestText {
+			return counted // and so not what literal makes of it
+		}
+		return s.text()
 	})
 	text = strings.ReplaceAll(text, quoted, "{{")
 	if template != literal(text) && template != quote(text) {
@@ -55,6 +60,9 @@ type series struct {
 	head, tail string
 	last       int
 }
+
+// longestText is more than a variable can have: Linux takes 128 KiB.
+const longestText = 1 << 20
 
 var (
 	firstOfSeries = regexp.MustCompile(`\["([a-z0-9-]+-)0((?::[0-9]+)?)"`)

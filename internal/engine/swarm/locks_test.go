@@ -344,7 +344,7 @@ func TestLockOfFailedCalls(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "faulty")
 	other, _ := documentsOf(t, "faulty")
-	onAnotherMachine(other, 500*time.Millisecond)
+	onAnotherMachine(other, 2*time.Second)
 	for name, action := range map[string]testbed.Action{"before": testbed.Drop(), "after": testbed.DropAnswer()} {
 		for k, survived := 1, false; !survived; k++ {
 			proxy.Reset()

@@ -76,15 +76,11 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	if err := e.awaitStopped(ctx, changes, services); err != nil {
 		return err
 	}
-	m, err := e.manager(ctx)
-	if err != nil {
-		return err
-	}
 	for i, c := range changes {
 		live, found := services[c.want.Name]
 		changes[i].starts = !found || live.Spec.Labels[labelStaged] != ""
 	}
-	return e.startInTurns(ctx, changes, func(ctx context.Context, c change) error {
+	return e.startInTurns(ctx, run, changes, func(ctx context.Context, m manager, c change) error {
 		if _, found := services[c.want.Name]; !found {
 			if created, err := create(ctx, m, c); created || err != nil {
 				return err

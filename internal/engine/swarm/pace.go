@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,14 +21,16 @@ const (
 
 // pacing has new members start some at a time on each node.
 type pacing struct {
+	// run is the run in which they start.
+	run int
 	// room is how many may start at a time, by node; without bound where it is not known.
 	room map[string]int
 	// onWay are the nodes of those that were started and do not run yet, by the names of their services.
 	onWay map[string]string
 }
 
-func newPacing(nodes []swarm.Node) *pacing {
-	p := &pacing{room: make(map[string]int, len(nodes)), onWay: map[string]string{}}
+func newPacing(run int, nodes []swarm.Node) *pacing {
+	p := &pacing{run: run, room: make(map[string]int, len(nodes)), onWay: map[string]string{}}
 	for _, node := range nodes {
 		p.room[node.ID] = max(startsAtOnce, int(node.Description.Resources.NanoCPUs/nano(1)))
 	}
@@ -61,57 +64,60 @@ func (p *pacing) next(changes []change) (now, later []change) {
 func (p *pacing) arrive(tasks []swarm.Task) bool {
 	before := len(p.onWay)
 	for _, task := range tasks {
-		if id, found := identityOfTask(task); found && (ended(task) || task.Status.State == swarm.TaskStateRunning) {
+		if id, found := identityOfTask(task); found && id.run == p.run && (ended(task) || task.Status.State == swarm.TaskStateRunning) {
 			delete(p.onWay, id.member(id.index))
 		}
 	}
 	return len(p.onWay) < before
 }
 
-// startInTurns starts what is staged, new members some at a time on each node.
-func (e *Engine) startInTurns(ctx context.Context, changes []change, start func(ctx context.Context, c change) error) error {
+// startInTurns starts what is staged for a run, new members some at a time on each node.
+func (e *Engine) startInTurns(ctx context.Context, run int, changes []change, start func(ctx context.Context, m manager, c change) error) error {
 	nodes, err := liveReads(e.connection).nodes(ctx)
 	if err != nil {
 		return err
 	}
-	p := newPacing(nodes)
-	now, later := p.next(changes)
-	if len(later) == 0 {
-		return inParallel(ctx, now, start)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events, err := e.Watch(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		if err := inParallel(ctx, now, start); err != nil || len(later) == 0 {
+	p := newPacing(run, nodes)
+	for later := changes; len(later) > 0; {
+		var now []change
+		now, later = p.next(later)
+		m, err := e.manager(ctx)
+		if err != nil {
 			return err
 		}
-		if err := e.awaitArrival(ctx, p, events); err != nil {
-			if ctx.Err() != nil {
-				return fmt.Errorf("%d members were not started yet, and wait for others of their hosts: %w", len(later), ctx.Err())
-			}
-			clear(p.room) // whoever waits for them to run knows better what to do about it
+		err = inParallel(ctx, now, func(ctx context.Context, c change) error { return start(ctx, m, c) })
+		if err != nil || len(later) == 0 {
+			return err
 		}
-		now, later = p.next(later)
+		if err := e.awaitArrival(ctx, p); err != nil {
+			return fmt.Errorf("%d members were not started yet, and wait for others of their hosts: %w", len(later), err)
+		}
 	}
+	return nil
 }
 
-// awaitArrival returns when one of those that are on their way is so no more, or after startPatience with an error.
-func (e *Engine) awaitArrival(ctx context.Context, p *pacing, events <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
+// awaitArrival returns when one of those that are on their way is so no more, or after startPatience, when all others may follow. It
+// outlasts that no manager answers for a while.
+func (e *Engine) awaitArrival(ctx context.Context, p *pacing) error {
+	patience, outage := time.Now().Add(startPatience), time.Now().Add(engine.OutagePatience)
 	for {
 		began := time.Now()
 		tasks, err := liveReads(e.connection).tasks(ctx)
-		if err != nil || p.arrive(tasks) {
+		switch {
+		case err == nil && p.arrive(tasks):
+			return nil
+		case err == nil && time.Now().After(patience):
+			clear(p.room)
+			return nil
+		case err != nil && time.Now().After(outage):
 			return err
 		}
-		engine.WaitPace.Rest(ctx, began)
-		if err := engine.Await(ctx, events, time.Time{}); err != nil {
-			return err
+		rest := time.NewTimer(max(taskLook, lookPace.After(time.Since(began))))
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return errors.Join(ctx.Err(), err)
+		case <-rest.C:
 		}
 	}
 }

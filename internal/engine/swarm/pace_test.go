@@ -14,7 +14,7 @@ func TestPacing(t *testing.T) {
 	node := func(id string, cpus float64) swarm.Node {
 		return swarm.Node{ID: id, Description: swarm.NodeDescription{Resources: swarm.Resources{NanoCPUs: nano(cpus)}}}
 	}
-	p := newPacing([]swarm.Node{node("small", 2), node("large", 10)})
+	p := newPacing(0, []swarm.Node{node("small", 2), node("large", 10)})
 	var changes []change
 	add := func(n int, role, node string, each func(c *change)) {
 		for i := range n {

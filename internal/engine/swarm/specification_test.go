@@ -242,8 +242,8 @@ func TestSeal(t *testing.T) {
 		spec domain.MemberSpec
 		want string
 	}{
-		"indexed": {rich(), "953ac570060420a00bcf48536a994ca5"},
-		"pooled":  {richPool(), "84b221268181a411edc19f573d7cfd38"},
+		"indexed": {rich(), "24f6230a76fdb3e46fa759e923041ee5"},
+		"pooled":  {richPool(), "e09d75cb82d95ff2df8d4bf40f6cf653"},
 	} {
 		service, _ := rendered(t, c.spec)
 		if got := seal(service.Spec); got != c.want {

@@ -1,7 +1,7 @@
 package swarm
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"sync"
 
@@ -13,6 +13,8 @@ type change struct {
 	group string
 	run   int
 	want  swarm.ServiceSpec
+	// order is that in which changes were staged.
+	order int
 	// node is the ID of the member's node, "" for what the Swarm places.
 	node string
 	// starts tells that the member is new, so that its first task starts with the change.
@@ -28,6 +30,8 @@ type change struct {
 type staged struct {
 	mu      sync.Mutex
 	changes map[string]change
+	// count is how many were staged.
+	count int
 }
 
 func newStaged() *staged { return &staged{changes: map[string]change{}} }
@@ -39,17 +43,18 @@ func (s *staged) put(c change) {
 	if before, found := s.changes[name]; found && c.pooled && before.run == c.run {
 		setReplicas(&c.want, max(replicas(c.want), replicas(before.want)))
 	}
+	s.count++
+	c.order = s.count
 	s.changes[name] = c
 }
 
-// take returns the staged changes of a group whose run is run, in the order of their services' names, and drops those of
+// take returns the staged changes of a group whose run is run, in the order in which they were staged, and drops those of
 // earlier runs.
 func (s *staged) take(group string, run int) []change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var taken []change
-	for _, name := range slices.Sorted(maps.Keys(s.changes)) {
-		c := s.changes[name]
+	for name, c := range s.changes {
 		if c.group != group || c.run > run {
 			continue
 		}
@@ -58,6 +63,7 @@ func (s *staged) take(group string, run int) []change {
 			taken = append(taken, c)
 		}
 	}
+	slices.SortFunc(taken, func(a, b change) int { return cmp.Compare(a.order, b.order) })
 	return taken
 }
 
