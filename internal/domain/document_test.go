@@ -114,6 +114,9 @@ func TestDocumentsRoundTrip(t *testing.T) {
 	resources := rapid.Custom(func(t *rapid.T) Resources {
 		return Resources{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory")}
 	})
+	gpus := rapid.Custom(func(t *rapid.T) GPURequest {
+		return GPURequest{text.Draw(t, "pool"), rapid.Int().Draw(t, "count"), rapid.Int64().Draw(t, "memory")}
+	})
 	template := rapid.Custom(func(t *rapid.T) Template {
 		return Template{
 			Image: text.Draw(t, "image"), Command: texts.Draw(t, "command"), Args: texts.Draw(t, "args"), Env: table.Draw(t, "env"),
@@ -129,6 +132,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			Port:        rapid.Ptr(rapid.Int(), true).Draw(t, "port"),
 			Resources:   resources.Draw(t, "resources"),
 			Limits:      resources.Draw(t, "limits"),
+			GPUs:        rapid.Ptr(gpus, true).Draw(t, "gpus"),
 			Placement:   Placement{rapid.SampledFrom(Strategies).Draw(t, "strategy"), table.Draw(t, "labels"), texts.Draw(t, "hosts")},
 			Restart:     Restart{rapid.SampledFrom(Conditions).Draw(t, "condition"), rapid.Ptr(rapid.Int(), true).Draw(t, "attempts"), rapid.Ptr(duration, true).Draw(t, "delay")},
 			ExitCodes:   rapid.Ptr(exitCodes, true).Draw(t, "exit codes"),
@@ -137,7 +141,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 		}
 	})
 	assignment := rapid.Custom(func(t *rapid.T) Assignment {
-		return Assignment{text.Draw(t, "host"), rapid.Int().Draw(t, "port")}
+		return Assignment{text.Draw(t, "host"), rapid.Int().Draw(t, "port"), DeviceSet(text.Draw(t, "gpus"))}
 	})
 	network := rapid.Custom(func(t *rapid.T) Network {
 		return Network{text.Draw(t, "subnet"), rapid.Bool().Draw(t, "encrypted"), rapid.Bool().Draw(t, "attachable")}

@@ -102,9 +102,11 @@ type Role struct {
 	Port      *int      `json:"port,omitempty"`
 	Resources Resources `json:"resources,omitzero"`
 	// Limits are what one member may use at most, where that is not what it requests.
-	Limits    Resources `json:"limits,omitzero"`
-	Placement Placement `json:"placement,omitzero"`
-	Restart   Restart   `json:"restart,omitzero"`
+	Limits Resources `json:"limits,omitzero"`
+	// GPUs are what one member asks of a GPU pool; nil asks for none.
+	GPUs      *GPURequest `json:"gpus,omitempty"`
+	Placement Placement   `json:"placement,omitzero"`
+	Restart   Restart     `json:"restart,omitzero"`
 	// Update says how a change rolls through the role's members. It is no part of what they run.
 	Update      Update     `json:"update,omitzero"`
 	ExitCodes   *ExitCodes `json:"exit_codes,omitempty"`

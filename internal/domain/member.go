@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,18 +20,30 @@ type Member struct {
 	Address string
 	// Port is the port it listens on; 0 before placement.
 	Port int
+	// GPUs are the devices that it has for itself, or shares; empty for none.
+	GPUs DeviceSet
 }
 
 // Place completes the member with what it was assigned, on a host with this address.
 func (m *Member) Place(assigned Assignment, address string) {
-	m.Host, m.Port = assigned.Host, assigned.Port
+	m.Host, m.Port, m.GPUs = assigned.Host, assigned.Port, assigned.GPUs
 	m.Address = net.JoinHostPort(address, strconv.Itoa(assigned.Port))
 }
 
 // Assignment is where a member was placed.
 type Assignment struct {
-	Host string `json:"host"`
-	Port int    `json:"port"`
+	Host string    `json:"host"`
+	Port int       `json:"port"`
+	GPUs DeviceSet `json:"gpus,omitempty"`
+}
+
+// Place says where a member is, as one text: its host, and its GPUs after a space, where it has some.
+func (a Assignment) Place() string { return strings.TrimSuffix(a.Host+" "+string(a.GPUs), " ") }
+
+// ParsePlace reads what [Assignment.Place] says. The port is not in it.
+func ParsePlace(text string) Assignment {
+	host, gpus, _ := strings.Cut(text, " ")
+	return Assignment{Host: host, GPUs: DeviceSet(gpus)}
 }
 
 // File is a small file that a member needs to find, such as MPI's hostfile.

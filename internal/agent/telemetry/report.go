@@ -6,22 +6,32 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Report writes a sample of this host as JSON, for who asks from elsewhere: see [ReadReport].
-func Report(ctx context.Context, w io.Writer, interval time.Duration) error {
+// Report is what the agent of a host tells who asks from elsewhere.
+type Report struct {
+	Host Host            `json:"host"`
+	GPUs domain.HostGPUs `json:"gpus"`
+}
+
+// WriteReport measures this host, and writes what it finds as JSON: see [ReadReport].
+func WriteReport(ctx context.Context, w io.Writer, interval time.Duration, gpus GPUSource) error {
+	found := make(chan domain.HostGPUs, 1)
+	go func() { found <- sampleGPUs(ctx, gpus) }()
 	host, _, err := Sample(ctx, interval, nil)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(w).Encode(host)
+	return json.NewEncoder(w).Encode(Report{Host: host, GPUs: <-found})
 }
 
-// ReadReport reads what [Report] wrote.
-func ReadReport(text []byte) (Host, error) {
-	var host Host
-	if err := json.Unmarshal(text, &host); err != nil {
-		return Host{}, fmt.Errorf("the agent's report %q: %w", text, err)
+// ReadReport reads what [WriteReport] wrote.
+func ReadReport(text []byte) (Report, error) {
+	var report Report
+	if err := json.Unmarshal(text, &report); err != nil {
+		return Report{}, fmt.Errorf("the agent's report %.100q can't be read: %w", text, err)
 	}
-	return host, nil
+	return report, nil
 }

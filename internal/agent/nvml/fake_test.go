@@ -1,0 +1,105 @@
+package nvml
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := fakenvml.Remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// patient are settings under which no call that comes back at all is given up.
+func patient(t testing.TB, without ...string) Settings {
+	return Settings{Library: filepath.Join(fakenvml.Build(t, without...), fakenvml.Library), Answer: time.Minute, Start: time.Minute}
+}
+
+// hasty are settings under which calls are given up soon, one that would have come back among them at times.
+func hasty(t testing.TB) Settings {
+	settings := patient(t)
+	settings.Answer = 200 * time.Millisecond
+	return settings
+}
+
+// openFake opens the fake library, with devices.
+func openFake(t testing.TB, settings Settings, devices ...fakenvml.Device) (*Reader, *fakenvml.Control) {
+	t.Helper()
+	control := fakenvml.New(t)
+	control.Set(devices...)
+	t.Setenv(fakenvml.Variable, control.Path())
+	reader, err := Open(t.Context(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.pause = 10 * time.Millisecond
+	t.Cleanup(func() {
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return reader, control
+}
+
+func read(t testing.TB, r *Reader) []domain.GPU {
+	t.Helper()
+	gpus, err := r.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gpus
+}
+
+// eventually waits for what no event tells of, for a minute at most.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.After(time.Minute); !holds(); {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatalf("waited for %s in vain", what)
+		}
+	}
+}
+
+// aloneVariable marks the process that alone starts.
+const aloneVariable = "NVML_TEST_ALONE"
+
+// alone runs a test in a process of its own, which can load another library than this one. It returns true in that process, for the test
+// to go on.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(aloneVariable) != "" {
+		return true
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, "-test.run=^"+t.Name()+"$", "-test.v")
+	command.Env = append(os.Environ(), aloneVariable+"=1")
+	output, err := command.CombinedOutput()
+	switch {
+	case err != nil:
+		t.Errorf("%v\n%s", err, output)
+	case bytes.Contains(output, []byte("--- SKIP")):
+		t.Skipf("%s", output)
+	default:
+		t.Logf("%s", output)
+	}
+	return false
+}

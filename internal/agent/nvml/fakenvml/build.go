@@ -1,0 +1,88 @@
+// Package fakenvml is a libnvidia-ml.so.1 without GPUs, for tests: a real library with NVIDIA's interface, that answers what a test says,
+// and changes when the test says something else.
+package fakenvml
+
+import (
+	"bytes"
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Library is the name of the library's file, for which dynamic linkers look.
+const Library = "libnvidia-ml.so.1"
+
+// source includes nvml.h, so that the compiler compares each function with NVIDIA's declaration of it.
+//
+//go:embed library/nvml.c
+var source []byte
+
+var (
+	buildMutex sync.Mutex
+	buildDir   string
+	built      = map[string]string{} // folders, by what the library lacks
+)
+
+// Build returns the folder of a [Library] that lacks some functions, which go by the names of their symbols. It is built with gcc, once a
+// test process; [Remove] deletes it.
+func Build(t testing.TB, without ...string) string {
+	t.Helper()
+	buildMutex.Lock()
+	defer buildMutex.Unlock()
+	key := strings.Join(without, ",")
+	if dir, done := built[key]; done {
+		return dir
+	}
+	if buildDir == "" {
+		// Not the test's own folder: what is built serves all tests of the process.
+		dir, err := os.MkdirTemp("", "trainyard-fakenvml-") //nolint:usetesting // see above
+		if err != nil {
+			t.Fatal(err)
+		}
+		buildDir = dir
+	}
+	dir, err := os.MkdirTemp(buildDir, "") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shared := range []string{buildDir, dir} {
+		if err := os.Chmod(shared, 0o755); err != nil { //nolint:gosec // containers load the library as other users, too
+			t.Fatal(err)
+		}
+	}
+	header := strings.TrimSpace(run(t, nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml"))
+	args := []string{
+		"-x", "c", "-", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-deprecated-declarations", "-pthread",
+		"-I", filepath.Join(header, "pkg", "nvml"), "-Wl,-soname," + Library, "-o", filepath.Join(dir, Library),
+	}
+	for _, function := range without {
+		args = append(args, "-D"+function+"=without_"+function)
+	}
+	run(t, source, "gcc", args...)
+	built[key] = dir
+	return dir
+}
+
+// Remove deletes what [Build] has built, at the end of a package's tests.
+func Remove() error {
+	buildMutex.Lock()
+	defer buildMutex.Unlock()
+	clear(built)
+	return os.RemoveAll(buildDir)
+}
+
+// run returns what a program prints that reads an input.
+func run(t testing.TB, input []byte, program string, args ...string) string {
+	t.Helper()
+	var out, complaint bytes.Buffer
+	command := exec.Command(program, args...)
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &out, &complaint
+	if err := command.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, &complaint)
+	}
+	return out.String()
+}

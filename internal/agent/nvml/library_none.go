@@ -1,0 +1,10 @@
+//go:build !linux || !cgo
+
+package nvml
+
+import "errors"
+
+// load fails: NVML is a library in C.
+func load(string) (library, error) {
+	return nil, errors.New("this program was built without cgo, and can't speak to NVIDIA's driver: build it for Linux with CGO_ENABLED=1")
+}

@@ -1,0 +1,215 @@
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// look is one look at a device.
+type look struct {
+	ctx    context.Context
+	reader *Reader
+	slot   *slot
+
+	known identity
+	gpu   domain.GPU
+	// notes are what could not be read, and why.
+	notes []string
+	// ended is why nothing more is asked.
+	ended error
+	// rowsFailed tells that rows of its memory are broken and could not be replaced by spare ones.
+	rowsFailed bool
+}
+
+// take fills in the GPU as far as it is known.
+func (l *look) take() {
+	if handle := l.attach(); handle != nil {
+		l.identify(handle)
+		l.measure(handle)
+		l.slot.remember(l.known)
+	}
+	l.gpu.Device, l.gpu.Index, l.gpu.PCIBusID = l.known.Device, l.slot.index, l.known.pciBusID
+	seen := l.reader.xidsOf(l.known.UUID)
+	if !seen.at.IsZero() {
+		l.gpu.XID, l.gpu.XIDAt = &seen.last, &seen.at
+	}
+	l.gpu.Trouble = trouble(l.ended, seen.fatal, l.rowsFailed)
+	l.gpu.Unknown = strings.Join(l.notes, "; ")
+}
+
+// attach returns the device's handle, and finds out its UUID. It returns nil where it can't; then the device is who it was.
+func (l *look) attach() device {
+	l.known = l.slot.recall()
+	limit := l.reader.settings.Answer
+	if l.known.handle == nil {
+		limit = l.reader.settings.Start
+	}
+	handle, err := through(l.ctx, &l.slot.lane, "nvmlDeviceGetHandleByIndex", limit, func() (device, error) {
+		return l.reader.library.deviceGetHandleByIndex(l.slot.index)
+	})
+	if errors.Is(err, unknownError) {
+		err = gpuIsLost // some drivers say it so of a device that was lost before they looked
+	}
+	if err != nil {
+		l.end(err)
+		return nil
+	}
+	uuid, err := try(l, "nvmlDeviceGetUUID", handle.getUUID)
+	if err != nil {
+		l.end(err)
+		return nil
+	}
+	l.known = l.slot.meet(handle, uuid)
+	return handle
+}
+
+// identify reads what stays the same, where it is not known yet.
+func (l *look) identify(d device) {
+	if l.known.complete {
+		return
+	}
+	if name, ok := ask(l, "nvmlDeviceGetName", d.getName); ok {
+		l.known.Model = name
+	}
+	if id, ok := ask(l, "nvmlDeviceGetPciInfo", d.getPCIBusID); ok {
+		l.known.pciBusID = id
+	}
+	l.known.NUMANode = l.numaNode(d)
+	l.known.remotes = l.remotes(d)
+	l.known.complete = l.ended == nil && len(l.notes) == 0
+}
+
+// measure reads what changes.
+func (l *look) measure(d device) {
+	if m, ok := l.memory(d); ok {
+		l.known.MemoryMiB = int64(m.total >> 20)
+		l.gpu.MemoryUsedMiB, l.gpu.MemoryFreeMiB = new(int64(m.used>>20)), new(int64(m.free>>20))
+	}
+	if u, ok := ask(l, "nvmlDeviceGetUtilizationRates", d.getUtilizationRates); ok {
+		l.gpu.Utilisation, l.gpu.MemoryUtilisation = new(float64(u.gpu)), new(float64(u.memory))
+	}
+	if celsius, ok := ask(l, "nvmlDeviceGetTemperature", d.getTemperature); ok {
+		l.gpu.TemperatureC = new(int64(celsius))
+	}
+	if milliwatts, ok := ask(l, "nvmlDeviceGetPowerUsage", d.getPowerUsage); ok {
+		l.gpu.PowerW = new(float64(milliwatts) / 1000)
+	}
+	if milliwatts, ok := ask(l, "nvmlDeviceGetEnforcedPowerLimit", d.getEnforcedPowerLimit); ok {
+		l.gpu.PowerLimitW = new(float64(milliwatts) / 1000)
+	}
+	if on, _ := ask(l, "nvmlDeviceGetEccMode", d.getECCMode); on {
+		if n, ok := ask(l, "nvmlDeviceGetTotalEccErrors", d.getTotalECCErrors); ok {
+			l.gpu.ECCErrors = new(int64(n))
+		}
+	}
+	if on, ok := ask(l, "nvmlDeviceGetMigMode", d.getMIGMode); ok {
+		l.gpu.MIG = new(on)
+	}
+	l.rowsFailed, _ = ask(l, "nvmlDeviceGetRemappedRows", d.getRemappedRows)
+	l.gpu.Processes = l.processes(d)
+}
+
+// memory asks in the second version where there is one, which does not count what the driver has reserved as used.
+func (l *look) memory(d device) (memory, bool) {
+	if m, err := try(l, "nvmlDeviceGetMemoryInfo_v2", d.getMemoryInfoV2); err == nil {
+		return m, true
+	}
+	return ask(l, "nvmlDeviceGetMemoryInfo", d.getMemoryInfo)
+}
+
+// ask makes a call and tells whether it brought a value. Where it failed, but not because the device has no such thing, a note says so.
+func ask[T any](l *look, function string, f func() (T, error)) (T, bool) {
+	value, err := try(l, function, f)
+	if err != nil {
+		l.note(function, err)
+	}
+	return value, err == nil
+}
+
+// try makes a call, unless the look has ended or the library lacks the function.
+func try[T any](l *look, function string, f func() (T, error)) (T, error) {
+	var none T
+	switch {
+	case l.ended != nil:
+		return none, l.ended
+	case !l.reader.library.has(function):
+		return none, errLacking
+	}
+	value, err := through(l.ctx, &l.slot.lane, function, l.reader.settings.Answer, f)
+	if err != nil {
+		if isFinal(err) {
+			l.end(err)
+		}
+		return none, err
+	}
+	return value, nil
+}
+
+// errLacking means that the library lacks a function, as that of an older driver does.
+var errLacking = errors.New("the driver's library lacks it")
+
+// note keeps why something could not be read, if that is worth knowing.
+func (l *look) note(function string, err error) {
+	if l.ended == nil && !errors.Is(err, notSupported) {
+		l.notes = append(l.notes, fmt.Sprintf("%s: %v", function, err))
+	}
+}
+
+// isAnswer tells an error with which a call came back from the reasons why it is waited for no longer.
+func isAnswer(err error) bool {
+	_, answered := errors.AsType[result](err)
+	return answered
+}
+
+// isLate tells whether a call did not come back.
+func isLate(err error) bool {
+	_, late := errors.AsType[*noAnswerError](err)
+	return late
+}
+
+// isFinal tells whether after this error nothing more is to be had from a device.
+func isFinal(err error) bool {
+	return !isAnswer(err) || errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
+}
+
+// end ends the look.
+func (l *look) end(err error) {
+	if l.ended != nil {
+		return
+	}
+	l.ended = err
+	if isLate(err) {
+		l.notes = append(l.notes, err.Error())
+	}
+}
+
+// fallenOff is the XID of a GPU that is lost.
+const fallenOff = 79
+
+// trouble says why a device can't be used: what ended a look at it, its last XID that condemns it (0 where there was none), and whether
+// rows of its memory are broken.
+func trouble(ended error, fatalXID int, rowsFailed bool) string {
+	var reasons []string
+	if fatalXID != 0 {
+		reasons = append(reasons, fmt.Sprintf("%s (XID %d)", domain.XIDText(fatalXID), fatalXID))
+	}
+	switch {
+	case ended == nil:
+	case isLate(ended):
+		reasons = append(reasons, "the driver does not answer")
+	case errors.Is(ended, resetRequired):
+		reasons = append(reasons, "it needs a reset (nvidia-smi --gpu-reset)")
+	case !errors.Is(ended, gpuIsLost):
+		reasons = append(reasons, "the driver refuses it: "+ended.Error())
+	case fatalXID != fallenOff:
+		reasons = append(reasons, domain.XIDText(fallenOff))
+	}
+	if rowsFailed {
+		reasons = append(reasons, "rows of its memory could not be remapped: have it replaced")
+	}
+	return strings.Join(reasons, "; ")
+}

@@ -1,0 +1,127 @@
+package nvml
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+)
+
+// fails opens NVML, and expects an error with a text.
+func fails(t *testing.T, settings Settings, text string) error {
+	t.Helper()
+	_, err := Open(t.Context(), settings)
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v, want %q", err, text)
+	}
+	return err
+}
+
+func TestOpenWithoutDriver(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		text string
+	}{
+		"no driver":         {fakenvml.DriverNotLoaded, "modprobe nvidia"},
+		"driver updated":    {fakenvml.VersionsMismatch, "the driver was updated, and the one that runs is of another version than its library: restart the host"},
+		"no permission":     {fakenvml.NoPermission, "no permission; run this program as a user who may open /dev/nvidiactl"},
+		"devices withdrawn": {fakenvml.Unknown, "a container may have lost the devices"},
+		"something else":    {20, "out of memory; nvidia-smi tells more"},
+		"something new":     {77, "NVML error 77"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			control := fakenvml.New(t)
+			control.Break(fakenvml.Faults{"nvmlInit": test.code})
+			t.Setenv(fakenvml.Variable, control.Path())
+			if err := fails(t, patient(t), test.text); errors.Is(err, ErrNoDriver) != (test.code == fakenvml.DriverNotLoaded) {
+				t.Errorf("%v is ErrNoDriver, or is not", err)
+			}
+			// It is no error for good.
+			control.Break(nil)
+			r, err := Open(t.Context(), patient(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestOpenWithoutLibrary(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	text := filepath.Join(t.TempDir(), "text.so")
+	if err := os.WriteFile(text, []byte("not a library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fails(t, Settings{Library: "/nowhere/libnvidia-ml.so.1"}, "/nowhere/libnvidia-ml.so.1"); !errors.Is(err, ErrNoLibrary) {
+		t.Errorf("%v is not ErrNoLibrary", err)
+	}
+	if err := fails(t, Settings{Library: text}, "NVIDIA's library can't be loaded: "+text); errors.Is(err, ErrNoLibrary) {
+		t.Errorf("%v is ErrNoLibrary", err)
+	}
+	for _, function := range []string{"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"} {
+		_ = fails(t, patient(t, function), " lacks "+strings.TrimSuffix(function, "_v2")+": it is none of NVIDIA's")
+	}
+	// None of them was bound to this process.
+	devices := fakenvml.V100s("host", 1)
+	r, _ := openFake(t, patient(t), devices...)
+	if diff := cmp.Diff(idle(devices), read(t, r)); diff != "" {
+		t.Errorf("with a good library (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenAnotherLibrary(t *testing.T) {
+	openFake(t, patient(t))
+	_, err := Open(t.Context(), patient(t, "nvmlDeviceGetPowerUsage"))
+	if err == nil || !strings.Contains(err.Error(), "start another one for that") {
+		t.Errorf("a second library: %v", err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	r, _ := openFake(t, patient(t))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Read(t.Context()); !errors.Is(err, errClosed) {
+		t.Errorf("reading: %v", err)
+	}
+	if err := r.Watch(t.Context(), nil); !errors.Is(err, errClosed) {
+		t.Errorf("watching: %v", err)
+	}
+}
+
+// TestSource reads by the library that the dynamic linker finds, with the process table that it is told of.
+func TestSource(t *testing.T) {
+	if os.Getenv(aloneVariable) == "" {
+		t.Setenv("LD_LIBRARY_PATH", fakenvml.Build(t))
+	}
+	if !alone(t) {
+		return
+	}
+	devices := fakenvml.V100s("host", 1)
+	devices[0].Processes = []fakenvml.Process{{PID: 7, MiB: 1}}
+	control := fakenvml.New(t)
+	control.Set(devices...)
+	t.Setenv(fakenvml.Variable, control.Path())
+	proc := t.TempDir()
+	if err := os.Mkdir(filepath.Join(proc, "7"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(proc, "7", "comm"), []byte("host's\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gpus, err := Source(Settings{Proc: proc})(t.Context())
+	if err != nil || len(gpus) != 1 || gpus[0].Processes[0].Command != "host's" {
+		t.Errorf("%+v, %v", gpus, err)
+	}
+}

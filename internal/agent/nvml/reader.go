@@ -1,0 +1,134 @@
+// Package nvml reads the GPUs of this host from NVIDIA's driver, through its library NVML. It is the only package that knows NVML.
+//
+// What is asked of a driver may take forever when a GPU fails: so each call has a limit, and a GPU that does not answer is not asked
+// again before it does.
+//
+// A program that uses it is linked dynamically against the C library: one that is linked statically crashes when it loads NVML.
+package nvml
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Reader reads the GPUs of this host. All its methods may be called at the same time.
+type Reader struct {
+	settings Settings
+	library  library
+	// events is where event sets are made, waited for and freed.
+	events   lane
+	watching sync.Mutex
+	// pause is how long Watch leaves a device or a driver alone that refuses what it asks for.
+	pause time.Duration
+
+	// use is locked for reading as long as NVML is used.
+	use    sync.RWMutex
+	closed bool
+
+	mu    sync.Mutex
+	slots []*slot
+	xids  map[string]xids // by UUID
+}
+
+// errClosed means that a Reader is used after its end.
+var errClosed = errors.New("this reader of GPUs is closed: open another one")
+
+// enter begins a use of NVML; where it succeeds, r.use.RUnlock ends it.
+func (r *Reader) enter() error {
+	r.use.RLock()
+	if r.closed {
+		r.use.RUnlock()
+		return errClosed
+	}
+	return nil
+}
+
+// Close ends the use of NVML, after those of Read and Watch that are under way: end them by their contexts. As long as a device does not
+// come back from a call it fails, and the Reader stays open.
+func (r *Reader) Close() error {
+	r.use.Lock()
+	defer r.use.Unlock()
+	if r.closed {
+		return nil
+	}
+	lanes := []*lane{&r.events}
+	for _, s := range r.slots {
+		lanes = append(lanes, &s.lane)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.settings.Answer)
+	defer cancel()
+	for _, l := range lanes {
+		if current := l.current.Load(); current != nil && current.wait(ctx) != nil {
+			return fmt.Errorf("NVML can't be closed: %s does not come back; end this process instead", current.function)
+		}
+	}
+	r.closed = true
+	_, err := through(context.Background(), &libraryLane, "nvmlShutdown", r.settings.Start, func() (struct{}, error) {
+		return struct{}{}, r.library.shutdown()
+	})
+	if err != nil {
+		return fmt.Errorf("closing NVML: %w; end this process instead", err)
+	}
+	return nil
+}
+
+// Read returns the GPUs of this host in the order of their indexes. One that is lost, or does not answer, is among them with Trouble,
+// as it was known before. Where one was never known, the error says so, beside those that are; where nothing is known, there is the
+// error alone.
+func (r *Reader) Read(ctx context.Context) ([]domain.GPU, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer r.use.RUnlock()
+	slots, err := r.found(ctx)
+	if err != nil {
+		return nil, err
+	}
+	looks := make([]look, len(slots))
+	var all sync.WaitGroup
+	for i, s := range slots {
+		all.Go(func() {
+			looks[i] = look{ctx: ctx, reader: r, slot: s}
+			looks[i].take()
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	link(looks)
+	gpus := make([]domain.GPU, 0, len(looks))
+	var unknown []string
+	for _, l := range looks {
+		if l.gpu.UUID == "" {
+			unknown = append(unknown, fmt.Sprintf("GPU %d: %s", l.slot.index, cmp.Or(l.gpu.Unknown, l.gpu.Trouble)))
+			continue
+		}
+		gpus = append(gpus, l.gpu)
+	}
+	if len(unknown) > 0 {
+		return gpus, fmt.Errorf("not all GPUs of this host are known: %s; see nvidia-smi and dmesg there", strings.Join(unknown, "; "))
+	}
+	return gpus, nil
+}
+
+// found returns the slots of the devices that NVML has now.
+func (r *Reader) found(ctx context.Context) ([]*slot, error) {
+	count, err := through(ctx, &libraryLane, "nvmlDeviceGetCount", r.settings.Answer, r.library.deviceGetCount)
+	if err != nil {
+		return nil, fmt.Errorf("counting the GPUs of this host: %w; see nvidia-smi and dmesg there", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.slots) < count {
+		r.slots = append(r.slots, &slot{index: len(r.slots)})
+	}
+	return r.slots[:count:count], nil
+}

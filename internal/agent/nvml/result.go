@@ -1,0 +1,46 @@
+package nvml
+
+import "fmt"
+
+// result is why a function of NVML failed, by the number that it returns.
+type result int
+
+// The results that mean something here; see nvmlReturn_t in nvml.h.
+const (
+	invalidArgument  result = 2
+	notSupported     result = 3
+	noPermission     result = 4
+	driverNotLoaded  result = 9
+	timedOut         result = 10
+	gpuIsLost        result = 15
+	resetRequired    result = 16
+	blockedBySystem  result = 17
+	versionsMismatch result = 18
+	unknownError     result = 999
+)
+
+// resultTexts are the results that may be shown.
+var resultTexts = map[result]string{
+	1:                "NVML is not initialised",
+	invalidArgument:  "invalid argument",
+	notSupported:     "not supported",
+	noPermission:     "no permission",
+	8:                "the external power cables are not attached",
+	driverNotLoaded:  "the driver is not loaded",
+	timedOut:         "timeout",
+	11:               "interrupts of the GPU do not arrive",
+	14:               "the GPU's infoROM is corrupted",
+	gpuIsLost:        "the GPU is lost",
+	resetRequired:    "the GPU needs a reset",
+	blockedBySystem:  "the operating system blocks the device",
+	versionsMismatch: "the library is not of the driver's version",
+	20:               "out of memory",
+	unknownError:     "unknown error",
+}
+
+func (r result) Error() string {
+	if text, known := resultTexts[r]; known {
+		return text
+	}
+	return fmt.Sprintf("NVML error %d", int(r))
+}

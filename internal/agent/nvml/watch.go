@@ -1,0 +1,180 @@
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// xids are the XID errors of a GPU since somebody watches.
+type xids struct {
+	last int
+	at   time.Time
+	// fatal is the last one that condemns the GPU; 0 where there was none.
+	fatal int
+}
+
+// xidsOf returns those of the GPU with a UUID.
+func (r *Reader) xidsOf(uuid string) xids {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.xids[uuid]
+}
+
+// Watch tells of each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done; then it returns nil. GPUs
+// that have no events are left out, and those that do not answer are tried again. There can be one watch at a time.
+//
+// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, as long as the Reader is open.
+// Only another Reader acquits it: to be reset, a GPU has to be held open by nobody, and this Reader does.
+func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at time.Time)) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	defer r.use.RUnlock()
+	if !r.watching.TryLock() {
+		return errors.New("the GPUs are watched already: end that watch first")
+	}
+	defer r.watching.Unlock()
+	for _, function := range []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"} {
+		if !r.library.has(function) {
+			return fmt.Errorf("the errors of GPUs can't be watched: the driver's library lacks %s; update the driver", function)
+		}
+	}
+	ears := ears{reader: r, deaf: map[int]bool{}, tell: tell}
+	for ctx.Err() == nil {
+		next := time.Now().Add(r.pause)
+		if err := ears.listen(ctx); isAnswer(err) {
+			return fmt.Errorf("watching the errors of GPUs: %w", err)
+		}
+		rest(ctx, time.Until(next))
+	}
+	return nil
+}
+
+// rest waits for a time, or until ctx is done.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// ears listen for the XID errors of all devices.
+type ears struct {
+	reader *Reader
+	tell   func(uuid string, xid int, at time.Time)
+	// deaf are the devices, by index, that have no events, or break the set that they are added to.
+	deaf map[int]bool
+}
+
+// hearing is one event set, with the devices whose events it records, by index.
+type hearing struct {
+	set        eventSet
+	registered map[int]bool
+	// held tells that a call which uses the set has not come back.
+	held bool
+}
+
+// listen makes an event set and tells of what arrives in it, until the set is broken or ctx is done.
+func (e *ears) listen(ctx context.Context) error {
+	r := e.reader
+	set, err := through(ctx, &r.events, "nvmlEventSetCreate", r.settings.Answer, r.library.eventSetCreate)
+	if err != nil {
+		return err
+	}
+	h := hearing{set: set, registered: map[int]bool{}}
+	defer e.free(ctx, &h)
+	var next time.Time // when devices that are not registered are tried again
+	for ctx.Err() == nil {
+		if now := time.Now(); !now.Before(next) {
+			next = now.Add(r.pause)
+			if broken, err := e.register(ctx, &h); broken || isAnswer(err) {
+				return err
+			}
+		}
+		if len(h.registered) == 0 {
+			rest(ctx, time.Until(next))
+			continue
+		}
+		// It ends by itself, and without a limit nothing is lost that comes late.
+		heard, err := through(ctx, &r.events, "nvmlEventSetWait", math.MaxInt64, func() (event, error) {
+			return set.wait(r.settings.Answer / 4)
+		})
+		switch {
+		case err == nil:
+			e.hear(heard)
+		case !errors.Is(err, timedOut):
+			return nil // the set is broken, as happens when a GPU is lost
+		}
+	}
+	return nil
+}
+
+// register has the events of all devices that have any recorded. It tells whether that broke the set; its error is one of the library.
+func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error) {
+	slots, err := e.reader.found(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range slots {
+		if h.registered[s.index] || e.deaf[s.index] {
+			continue
+		}
+		l := look{ctx: ctx, reader: e.reader, slot: s}
+		handle := l.attach()
+		if handle == nil {
+			continue
+		}
+		_, err := try(&l, "nvmlDeviceRegisterEvents", func() (struct{}, error) { return struct{}{}, handle.registerEvents(h.set) })
+		switch {
+		case err == nil:
+			h.registered[s.index] = true
+		case errors.Is(err, notSupported):
+			e.deaf[s.index] = true
+		case errors.Is(err, unknownError):
+			e.deaf[s.index] = true
+			return true, nil // nvml.h says that the set is in an undefined state then
+		case !isAnswer(err):
+			h.held = true
+		}
+	}
+	return false, nil
+}
+
+// hear keeps an error and tells of it.
+func (e *ears) hear(heard event) {
+	r, at := e.reader, time.Now()
+	r.mu.Lock()
+	uuid := ""
+	for _, s := range r.slots {
+		if known := s.recall(); known.handle == heard.device {
+			uuid = known.UUID
+		}
+	}
+	seen := r.xids[uuid]
+	seen.last, seen.at = heard.xid, at
+	if domain.FatalXID(heard.xid) {
+		seen.fatal = heard.xid
+	}
+	r.xids[uuid] = seen
+	r.mu.Unlock()
+	e.tell(uuid, heard.xid, at)
+}
+
+// free gives a set back, unless a call still uses it.
+func (e *ears) free(ctx context.Context, h *hearing) {
+	if h.held {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.reader.settings.Answer)
+	defer cancel()
+	_, _ = through(ctx, &e.reader.events, "nvmlEventSetFree", e.reader.settings.Answer, func() (struct{}, error) {
+		return struct{}{}, h.set.free()
+	})
+}

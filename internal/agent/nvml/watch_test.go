@@ -1,0 +1,195 @@
+package nvml
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+)
+
+// told is an error that a watch told of.
+type told struct {
+	UUID string
+	XID  int
+}
+
+// watcher is a watch under way.
+type watcher struct {
+	mu   sync.Mutex
+	told []told
+	end  context.CancelFunc
+	done chan error
+}
+
+func watch(t *testing.T, r *Reader) *watcher {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &watcher{end: cancel, done: make(chan error, 1)}
+	go func() {
+		w.done <- r.Watch(ctx, func(uuid string, xid int, at time.Time) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.told = append(w.told, told{uuid, xid})
+			if at.IsZero() {
+				t.Error("an error without its time")
+			}
+		})
+	}()
+	t.Cleanup(cancel)
+	return w
+}
+
+// wait returns what the watch returns when it ends.
+func (w *watcher) wait() error {
+	return <-w.done
+}
+
+// ends ends the watch.
+func (w *watcher) ends() error {
+	w.end()
+	return w.wait()
+}
+
+// hears waits until the watch has told of these errors, and no others.
+func (w *watcher) hears(t *testing.T, want ...told) {
+	t.Helper()
+	eventually(t, "errors of GPUs", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.told) >= len(want)
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if diff := cmp.Diff(want, w.told); diff != "" {
+		t.Errorf("errors told (-want +got):\n%s", diff)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	devices := fakenvml.V100s("host", 8)
+	r, control := openFake(t, patient(t), devices...)
+	r.settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
+	w := watch(t, r)
+
+	devices[1].XIDs = []int{31}
+	control.Set(devices...)
+	want := []told{{devices[1].UUID, 31}}
+	w.hears(t, want...)
+	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 31 || gpu.XIDAt.IsZero() || gpu.Trouble != "" {
+		t.Errorf("after a fault of a program: %+v", gpu)
+	}
+
+	// What a GPU reports after the error that condemned it does not acquit it.
+	devices[1].XIDs = append(devices[1].XIDs, 48, 45)
+	control.Set(devices...)
+	want = append(want, told{devices[1].UUID, 48}, told{devices[1].UUID, 45})
+	w.hears(t, want...)
+	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 45 || gpu.Trouble != "double-bit ECC error (XID 48)" {
+		t.Errorf("after an error that condemns it: %+v", gpu)
+	}
+
+	// A device that is lost tells so as well.
+	devices[6].XIDs, devices[6].Lost = []int{79}, true
+	control.Set(devices...)
+	want = append(want, told{devices[6].UUID, 79})
+	w.hears(t, want...)
+	gpus := read(t, r)
+	if gpu := gpus[6]; gpu.Trouble != "fallen off the bus (XID 79)" || gpu.TemperatureC != nil || gpu.UUID != devices[6].UUID {
+		t.Errorf("after its loss: %+v", gpu)
+	}
+	if gpus[0].XID != nil || gpus[0].Trouble != "" {
+		t.Errorf("another device: %+v", gpus[0])
+	}
+	if err := r.Watch(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "watched already") {
+		t.Errorf("a second watch: %v", err)
+	}
+	if err := w.ends(); err != nil {
+		t.Error(err)
+	}
+	w.hears(t, want...)
+}
+
+// TestWatchGoesOn has event sets break, and devices take no part in them.
+func TestWatchGoesOn(t *testing.T) {
+	devices := fakenvml.V100s("host", 6)
+	devices[1].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.NotSupported}
+	devices[2].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.Unknown} // breaks the set
+	devices[3].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.Hang}
+	devices[4].Lost = true
+	for i := range devices {
+		devices[i].XIDs = []int{13}
+	}
+	r, control := openFake(t, hasty(t), devices...)
+	w := watch(t, r)
+	want := []told{{devices[0].UUID, 13}, {devices[5].UUID, 13}}
+	w.hears(t, want...)
+
+	devices[3].Faults, devices[4].Lost = nil, false
+	control.Set(devices...)
+	eventually(t, "the devices that are back", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.told) >= 4
+	})
+
+	control.Break(fakenvml.Faults{"nvmlEventSetWait": fakenvml.IsLost})
+	eventually(t, "the set to be given up", func() bool {
+		current := r.events.current.Load()
+		return current == nil || current.function != "nvmlEventSetWait"
+	})
+	devices[5].XIDs = append(devices[5].XIDs, 94)
+	control.Set(devices...)
+	control.Break(nil)
+	eventually(t, "an error in another set", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.told[len(w.told)-1] == told{devices[5].UUID, 94}
+	})
+	if err := w.ends(); err != nil {
+		t.Error(err)
+	}
+	if got := len(w.told); got != 5 {
+		t.Errorf("told of %d errors, want each once: %v", got, w.told)
+	}
+}
+
+func TestWatchFails(t *testing.T) {
+	r, control := openFake(t, patient(t), fakenvml.V100s("host", 1)...)
+	control.Break(fakenvml.Faults{"nvmlEventSetCreate": 20})
+	if err := watch(t, r).wait(); err == nil || err.Error() != "watching the errors of GPUs: out of memory" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWatchHangs has a wait hang: the watch ends all the same, what comes late is not lost, and NVML stays open meanwhile.
+func TestWatchHangs(t *testing.T) {
+	devices := fakenvml.V100s("host", 1)
+	r, control := openFake(t, hasty(t), devices...)
+	control.Break(fakenvml.Faults{"nvmlEventSetWait": fakenvml.Hang})
+	w := watch(t, r)
+	waits := func() bool {
+		current := r.events.current.Load()
+		return current != nil && current.function == "nvmlEventSetWait"
+	}
+	eventually(t, "a wait", waits)
+	devices[0].XIDs = []int{13}
+	control.Set(devices...)
+	control.Break(nil)
+	w.hears(t, told{devices[0].UUID, 13})
+
+	control.Break(fakenvml.Faults{"nvmlEventSetWait": fakenvml.Hang})
+	eventually(t, "another wait", waits)
+	if err := w.ends(); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "nvmlEventSetWait does not come back") {
+		t.Errorf("closing meanwhile: %v", err)
+	}
+	control.Break(nil)
+	eventually(t, "the wait to end", func() bool { return !waits() })
+}

@@ -1,0 +1,269 @@
+package domain
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Sharing says how many members may use a device of a pool at a time.
+type Sharing string
+
+// The ways to share a device.
+const (
+	// Exclusive gives a device to one member.
+	Exclusive Sharing = "exclusive"
+	// Slots divides a device's memory into parts of one size, of which members take one or more.
+	Slots Sharing = "slots"
+)
+
+// Sharings lists the ways in which a pool may share its devices.
+var Sharings = []Sharing{Exclusive, Slots}
+
+// ForeignProcess says what to do about a device that a process uses which is no member's.
+type ForeignProcess string
+
+// The rules about devices in use by others.
+const (
+	ForeignIgnore ForeignProcess = "ignore"
+	// ForeignWarn gives the device to a member with a warning, and ForeignAvoid does not while it is busy.
+	ForeignWarn  ForeignProcess = "warn"
+	ForeignAvoid ForeignProcess = "avoid"
+)
+
+// ForeignProcesses lists the rules that a pool may have.
+var ForeignProcesses = []ForeignProcess{ForeignIgnore, ForeignWarn, ForeignAvoid}
+
+// DefaultReservePercent is how much of a device's memory is left to the driver and to what CUDA itself needs where devices are
+// shared, in percent.
+const DefaultReservePercent = 3.0
+
+// GPUPool is the specification of a GPU pool: the devices that the members of a cluster may use, and how they are shared.
+type GPUPool struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	// Devices are the UUIDs of exact devices by host; nil where Select chooses them.
+	Devices map[string][]string `json:"devices,omitempty"`
+	Select  *DeviceSelector     `json:"select,omitempty"`
+	// Sharing is Exclusive where it is empty.
+	Sharing Sharing `json:"sharing,omitempty"`
+	// MemoryMiBPerSlot is the size of a slot, and ReservePercent what is left of the memory of each device before it is
+	// divided; DefaultReservePercent where it is nil.
+	MemoryMiBPerSlot int64    `json:"memory_mib_per_slot,omitempty"`
+	ReservePercent   *float64 `json:"reserve_percent,omitempty"`
+	// Strategy is how members are distributed over the devices of a host: Spread, which is meant by "", or Pack.
+	Strategy Strategy `json:"strategy,omitempty"`
+	// OnForeignProcess is ForeignAvoid where it is empty.
+	OnForeignProcess ForeignProcess `json:"on_foreign_process,omitempty"`
+}
+
+// DeviceSelector chooses devices by what they are; what is left out does not matter.
+type DeviceSelector struct {
+	// Model is a pattern of the whole name, in which * stands for any characters and ? for one: "Tesla V100*".
+	Model string `json:"model,omitempty"`
+	// MemoryMiB is the least memory of a device.
+	MemoryMiB int64 `json:"memory_mib,omitempty"`
+	// Hosts are the names of the only hosts that will do, and Labels what a host's labels must hold.
+	Hosts  []string          `json:"hosts,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// MaxPerHost bounds the number of devices of each host; 0 sets no bound.
+	MaxPerHost int `json:"max_per_host,omitempty"`
+}
+
+// GPUPoolDocument is what is stored with the cluster about a pool: the specification, and the devices found for it.
+type GPUPoolDocument struct {
+	Version  int     `json:"version"`
+	Revision int     `json:"revision"`
+	Spec     GPUPool `json:"spec"`
+	// Devices are the pool's devices by host, in the order in which they are numbered there.
+	Devices map[string][]Device `json:"devices"`
+}
+
+// GPURequest is what one member of a role asks of a pool.
+type GPURequest struct {
+	Pool string `json:"pool"`
+	// Count is the number of devices; 1 where it is 0.
+	Count int `json:"count,omitempty"`
+	// MemoryMiB is the memory on each of them, for pools with slots: as many slots as hold it, one where it is 0.
+	MemoryMiB int64 `json:"memory_mib,omitempty"`
+}
+
+// Devices is the number of devices that are asked for.
+func (r GPURequest) Devices() int { return max(r.Count, 1) }
+
+// SharingRule is how the pool's devices are shared, with the default filled in.
+func (p GPUPool) SharingRule() Sharing { return cmp.Or(p.Sharing, Exclusive) }
+
+// ForeignRule is what happens to devices in use by others, with the default filled in.
+func (p GPUPool) ForeignRule() ForeignProcess { return cmp.Or(p.OnForeignProcess, ForeignAvoid) }
+
+// Reserve is the share of a device's memory that no slot is made of, from 0 to below 1.
+func (p GPUPool) Reserve() float64 {
+	if p.ReservePercent != nil {
+		return *p.ReservePercent / 100
+	}
+	return DefaultReservePercent / 100
+}
+
+// SlotsOf returns how many members, or parts of members, a device has room for: 1 where it is exclusive, else the slots that its
+// memory holds beside the reserve. An A40 of 46,068 MiB has 37 slots of 1,199 MiB with a reserve of 3 %.
+func (p GPUPool) SlotsOf(d Device) int {
+	if p.SharingRule() == Exclusive {
+		return 1
+	}
+	if p.MemoryMiBPerSlot <= 0 {
+		return 0
+	}
+	const tolerance = 1e-6 // absorbs the rounding of the share: 93 % of 40,000 MiB are 37,200
+	return int(math.Floor(float64(d.MemoryMiB)*(1-p.Reserve())+tolerance)) / int(p.MemoryMiBPerSlot)
+}
+
+// SlotsFor returns how many slots a request takes of each of its devices.
+func (p GPUPool) SlotsFor(r GPURequest) int {
+	if p.SharingRule() == Exclusive || r.MemoryMiB <= 0 || p.MemoryMiBPerSlot <= 0 {
+		return 1
+	}
+	return int((r.MemoryMiB + p.MemoryMiBPerSlot - 1) / p.MemoryMiBPerSlot)
+}
+
+// Slots returns the number of slots of all devices, which are one each where they are exclusive.
+func (d GPUPoolDocument) Slots() int {
+	slots := 0
+	for _, devices := range d.Devices {
+		for _, device := range devices {
+			slots += d.Spec.SlotsOf(device)
+		}
+	}
+	return slots
+}
+
+// Has tells whether a device is in the pool.
+func (d GPUPoolDocument) Has(uuid string) bool {
+	for _, devices := range d.Devices {
+		if slices.ContainsFunc(devices, func(device Device) bool { return device.UUID == uuid }) {
+			return true
+		}
+	}
+	return false
+}
+
+// UUIDs returns the pool's devices by host.
+func (d GPUPoolDocument) UUIDs() map[string][]string {
+	uuids := make(map[string][]string, len(d.Devices))
+	for host, devices := range d.Devices {
+		for _, device := range devices {
+			uuids[host] = append(uuids[host], device.UUID)
+		}
+	}
+	return uuids
+}
+
+// Matches tells whether the selector would have a device of a host.
+func (s DeviceSelector) Matches(host string, labels map[string]string, d Device) bool {
+	if len(s.Hosts) > 0 && !slices.Contains(s.Hosts, host) || d.MemoryMiB < s.MemoryMiB {
+		return false
+	}
+	for key, value := range s.Labels {
+		if has, found := labels[key]; !found || has != value {
+			return false
+		}
+	}
+	if s.Model == "" {
+		return true
+	}
+	matched, err := path.Match(s.pattern(), strings.ReplaceAll(d.Model, "/", "\x00"))
+	return err == nil && matched
+}
+
+// pattern is the model's as path.Match reads it: names of GPUs have slashes in them, which stand for themselves there.
+func (s DeviceSelector) pattern() string { return strings.ReplaceAll(s.Model, "/", "\x00") }
+
+// HostNames returns the names of the hosts of which devices are named, sorted.
+func (p GPUPool) HostNames() []string { return slices.Sorted(maps.Keys(p.Devices)) }
+
+// Equal tells whether two specifications are stored as the same document.
+func (p GPUPool) Equal(other GPUPool) bool { return reflect.DeepEqual(p, other) }
+
+// Validate returns what is wrong with the specification, whatever GPUs there are.
+func (p GPUPool) Validate() Problems {
+	var ps Problems
+	CheckName(&ps, Path{"name"}, "GPU pool", p.Name)
+	switch {
+	case p.Devices == nil && p.Select == nil:
+		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists those that there are")
+	case p.Devices != nil && p.Select != nil:
+		ps.Add(Path{"select"}, "Devices given twice", "devices are named by devices, or chosen by select, but not both")
+	}
+	p.validateDevices(&ps)
+	if p.Select != nil {
+		p.Select.validate(&ps)
+	}
+	p.validateSharing(&ps)
+	if p.Strategy != "" && p.Strategy != Spread && p.Strategy != Pack {
+		ps.Add(Path{"strategy"}, "Unknown strategy", "%q is not a way to distribute members over devices; there are %q", p.Strategy, []Strategy{Spread, Pack})
+	}
+	if p.OnForeignProcess != "" && !slices.Contains(ForeignProcesses, p.OnForeignProcess) {
+		ps.Add(Path{"on_foreign_process"}, "Unknown rule", "%q is not a rule about devices in use by others; there are %q", p.OnForeignProcess, ForeignProcesses)
+	}
+	return ps
+}
+
+func (p GPUPool) validateDevices(ps *Problems) {
+	at := map[string]Path{}
+	if p.Devices != nil && len(p.Devices) == 0 {
+		ps.Add(Path{"devices"}, "No devices", "devices names no host; name at least one device, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }")
+	}
+	for _, host := range p.HostNames() {
+		here := Path{"devices", Key(host)}
+		if len(p.Devices[host]) == 0 {
+			ps.Add(here, "No devices", "no device of host %q is named; name at least one, or leave the host out", host)
+		}
+		for i, uuid := range p.Devices[host] {
+			CheckUUID(ps, here.At(i), uuid)
+			if first, twice := at[uuid]; twice {
+				ps.Add(here.At(i), "Device named twice", "%q is at %s, too", uuid, first)
+				continue
+			}
+			at[uuid] = here.At(i)
+		}
+	}
+}
+
+func (s DeviceSelector) validate(ps *Problems) {
+	at := Path{"select"}
+	if _, err := path.Match(s.pattern(), ""); err != nil {
+		ps.Add(at.At("model"), "Invalid pattern", "%q is not a pattern: * stands for any characters, ? for one, [a-c] for one of some; \\ before one of them means itself", s.Model)
+	}
+	if s.MemoryMiB < 0 {
+		ps.Add(at.At("memory_mib"), "Invalid memory", "%d MiB is not an amount of memory; 0 or more is allowed", s.MemoryMiB)
+	}
+	if s.MaxPerHost < 0 {
+		ps.Add(at.At("max_per_host"), "Invalid number", "%d is not a number of devices; 1 or more is allowed", s.MaxPerHost)
+	}
+}
+
+func (p GPUPool) validateSharing(ps *Problems) {
+	switch p.SharingRule() {
+	case Exclusive:
+		if p.MemoryMiBPerSlot != 0 {
+			ps.Add(Path{"memory_mib_per_slot"}, "No slots", "the pool's devices are exclusive, and have no slots; set sharing = %q to share them", Slots)
+		}
+		if p.ReservePercent != nil {
+			ps.Add(Path{"reserve_percent"}, "No slots", "the pool's devices are exclusive, and nothing is reserved on them; set sharing = %q to share them", Slots)
+		}
+	case Slots:
+		if p.MemoryMiBPerSlot <= 0 {
+			ps.Add(Path{"memory_mib_per_slot"}, "Missing slot size", "a pool with slots needs their size, which is %d: the MiB of memory that a member uses at its peak, 1 or more", p.MemoryMiBPerSlot)
+		}
+		if r := p.ReservePercent; r != nil && (*r < 0 || *r >= 100 || math.IsNaN(*r)) {
+			ps.Add(Path{"reserve_percent"}, "Invalid reserve", "%s percent can't be reserved; 0 to below 100 is allowed", strconv.FormatFloat(*r, 'g', -1, 64))
+		}
+	default:
+		ps.Add(Path{"sharing"}, "Unknown sharing", "%q is not a way to share devices; there are %q", p.Sharing, Sharings)
+	}
+}

@@ -1,0 +1,51 @@
+package domain
+
+import "slices"
+
+// applicationXIDs are the faults of a program after which the GPU goes on with the next one. They are those that NVIDIA's
+// Kubernetes device plugin ignores (https://github.com/NVIDIA/k8s-device-plugin/blob/main/internal/rm/health.go).
+var applicationXIDs = []int{13, 31, 43, 45, 68, 109}
+
+// xidTexts are the XIDs that a cluster gets to see, in the words of
+// https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, shortened.
+var xidTexts = map[int]string{
+	13:  "exception of the graphics engine",
+	31:  "page fault of a program",
+	32:  "corrupted push buffer",
+	38:  "error of the driver's firmware",
+	43:  "a program's work was stopped",
+	45:  "a program's work was cleaned up",
+	48:  "double-bit ECC error",
+	61:  "warning of the microcontroller",
+	62:  "halt of the microcontroller",
+	63:  "page retirement or row remapping",
+	64:  "failed page retirement or row remapping",
+	68:  "exception of the video processor",
+	69:  "error of a graphics engine class",
+	74:  "NVLink error",
+	79:  "fallen off the bus",
+	92:  "high rate of single-bit ECC errors",
+	94:  "contained ECC error",
+	95:  "uncontained ECC error",
+	109: "context switch timeout",
+	119: "timeout of the GSP",
+	120: "error of the GSP",
+	121: "error of the link to the CPU",
+	140: "unrecovered ECC error",
+	143: "failed initialisation",
+	154: "it needs a recovery",
+}
+
+// FatalXID tells whether an error that NVIDIA's driver reports by this number condemns the GPU. All do but faults of the program that
+// used it.
+func FatalXID(xid int) bool {
+	return !slices.Contains(applicationXIDs, xid)
+}
+
+// XIDText returns in a few words what an XID means, and "driver error" for one that is not known here.
+func XIDText(xid int) string {
+	if text, known := xidTexts[xid]; known {
+		return text
+	}
+	return "driver error"
+}
