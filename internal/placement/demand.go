@@ -16,9 +16,12 @@ type demand struct {
 	members []domain.Member
 	// ports are those of its host that each member publishes.
 	ports []string
+	// gpus are what each member asks of a GPU pool; nil for nothing.
+	gpus *claim
 	// grown tells that a member requests more than it did when it was placed.
 	grown bool
-	// allowed are the indexes of the sites that the role's placement allows, in order.
+	// allowed are the indexes of the sites that the role's placement allows and that have the devices it asks for, whoever holds
+	// them, in order.
 	allowed []int
 
 	// choices is how many sites are left to the role's last member while no other role is placed.
@@ -28,13 +31,13 @@ type demand struct {
 }
 
 // demandsOf returns the demands of the roles that have members, the hardest to place first.
-func demandsOf(in Input, sites []site) []*demand {
+func demandsOf(in Input, sites []site, gpus *fleet) []*demand {
 	byRole := map[string]*demand{}
 	var demands []*demand
 	for _, m := range in.Members {
 		d := byRole[m.Role]
 		if d == nil {
-			d = newDemand(in, m.Role, sites)
+			d = newDemand(in, m.Role, sites, gpus)
 			byRole[m.Role] = d
 			demands = append(demands, d)
 		}
@@ -52,17 +55,17 @@ func demandsOf(in Input, sites []site) []*demand {
 	return demands
 }
 
-func newDemand(in Input, role string, sites []site) *demand {
+func newDemand(in Input, role string, sites []site, gpus *fleet) *demand {
 	spec := in.Group.Roles[role]
-	d := &demand{role: role, spec: spec, strategy: cmp.Or(spec.Placement.Strategy, domain.Spread), ports: published(in, in.Group, role)}
+	d := &demand{role: role, spec: spec, strategy: cmp.Or(spec.Placement.Strategy, domain.Spread), ports: published(in, in.Group, role), gpus: gpus.claim(spec.GPUs)}
 	before := in.Groups[in.Group.Name].Spec.Roles[role].Resources
 	d.grown = spec.Resources.CPUs > before.CPUs || spec.Resources.MemoryMiB > before.MemoryMiB
 	for i := range sites {
-		if !sites[i].allows(spec.Placement) {
+		if !sites[i].allows(spec.Placement) || !gpus.suits(d.gpus, i) {
 			continue
 		}
 		d.allowed = append(d.allowed, i)
-		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked && sites[i].fits(spec.Resources) {
+		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked && sites[i].fits(spec.Resources) && gpus.has(d.gpus, i, true) {
 			d.choices++
 		}
 	}
@@ -73,7 +76,16 @@ func newDemand(in Input, role string, sites []site) *demand {
 	if capacity.MemoryMiB > 0 {
 		d.share = max(d.share, float64(spec.Resources.MemoryMiB)/float64(capacity.MemoryMiB))
 	}
+	if d.gpus != nil && len(d.allowed) > 0 {
+		d.share = max(d.share, float64(d.gpus.count*d.gpus.slots)/float64(d.gpus.pool.most()))
+	}
 	return d
+}
+
+// allows tells whether the role's members may be on a site, as far as that does not depend on who is there.
+func (d *demand) allows(at int) bool {
+	_, found := slices.BinarySearch(d.allowed, at)
+	return found
 }
 
 // portsPath leads to where the ports are declared that the members publish.

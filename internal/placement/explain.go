@@ -26,6 +26,8 @@ func explain(cluster string, d *demand, l *layout) domain.Problems {
 		}
 	}
 	switch placement := d.spec.Placement; {
+	case len(d.allowed) == 0 && slices.ContainsFunc(l.sites, func(s site) bool { return s.allows(placement) }):
+		ps = explainBeyond(d, l)
 	case len(d.allowed) == 0:
 		ps.Add(d.path("placement", "labels"), "No host with these labels",
 			"role %q asks for hosts labelled %s, and cluster %q has none%s: %s; change the role's labels or label a host",
@@ -74,7 +76,7 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 	}
 
 	counts := l.count(d)
-	withoutCPUs, withoutMemory := 0, 0
+	withoutCPUs, withoutMemory, withoutGPUs := 0, 0, 0
 	for i, at := range d.allowed {
 		if l.sites[at].closed == "" && !l.spent(d, at) {
 			cpus, memory := sites[i].lacks(request)
@@ -84,10 +86,16 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 			if memory {
 				withoutMemory++
 			}
+			if !l.fleet.has(d.gpus, at, true) {
+				withoutGPUs++
+			}
 		}
 		// What the role's own members use is shown as free: it is what they have to fit into.
 		sites[i].used.CPUs -= float64(counts[at]) * request.CPUs
 		sites[i].used.MemoryMiB -= int64(counts[at]) * request.MemoryMiB
+	}
+	if withoutGPUs > 0 && withoutGPUs >= max(withoutCPUs, withoutMemory) {
+		return explainGPUs(cluster, d, l)
 	}
 	resource, summary := "cpus", "Not enough CPUs"
 	if withoutMemory > withoutCPUs {
@@ -108,6 +116,9 @@ func hostsOf(cluster string, d *demand) string {
 	hosts := fmt.Sprintf("cluster %q has %s", cluster, count(len(d.allowed), "host"))
 	if len(d.spec.Placement.Labels) > 0 {
 		hosts += " labelled " + formatLabels(d.spec.Placement.Labels)
+	}
+	if d.gpus != nil {
+		hosts += " with GPUs for them"
 	}
 	return hosts + among(d.spec.Placement.Hosts)
 }
@@ -179,17 +190,26 @@ func formatLabels(labels map[string]string) string {
 	return "{ " + strings.Join(pairs, ", ") + " }"
 }
 
-// list writes what is said of the first five items, and counts the rest.
+// list writes what is said of the first items, and counts the rest.
 func list[T any](items []T, say func(*T) string) string {
+	return listBy("; ", items, say)
+}
+
+// shorten joins the first texts, and counts the rest.
+func shorten(texts []string, separator string) string {
+	return listBy(separator, texts, func(s *string) string { return *s })
+}
+
+func listBy[T any](separator string, items []T, say func(*T) string) string {
 	const shown = 5
 	var said []string
 	for i := range items[:min(len(items), shown)] {
 		said = append(said, say(&items[i]))
 	}
 	if len(items) > shown {
-		return fmt.Sprintf("%s; and %d more", strings.Join(said, "; "), len(items)-shown)
+		said = append(said, fmt.Sprintf("and %d more", len(items)-shown))
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(said, separator)
 }
 
 func count(n int, noun string) string {

@@ -11,17 +11,32 @@ import (
 // layout is a distribution of members over sites, while it grows.
 type layout struct {
 	sites []site
-	// siteOf is the index of each placed member's site, by the member's name.
-	siteOf map[string]int
+	fleet *fleet
+	// spots are where members are put, by the member's name.
+	spots map[string]spot
 	// counts are the numbers of a role's members, by role and site.
 	counts map[string][]int
 	byName map[string]int
 }
 
-func newLayout(sites []site) *layout {
+// spot is where a member of a demand is put.
+type spot struct {
+	demand *demand
+	site   int
+	// gpus are its devices.
+	gpus []int
+	// entered tells that it has to fit in beside what others have reserved.
+	entered bool
+}
+
+// held is what the member has of its devices.
+func (s spot) held() held { return held{s.demand.gpus, s.gpus} }
+
+func newLayout(sites []site, gpus *fleet) *layout {
 	l := &layout{
 		sites:  slices.Clone(sites),
-		siteOf: map[string]int{},
+		fleet:  gpus.clone(),
+		spots:  map[string]spot{},
 		counts: map[string][]int{},
 		byName: make(map[string]int, len(sites)),
 	}
@@ -32,18 +47,39 @@ func newLayout(sites []site) *layout {
 	return l
 }
 
-// keep leaves the role's members on their current hosts where that is still allowed.
+// keep leaves the role's members on their current hosts, with those of their devices that they can keep, where that is still
+// allowed. What they lack of their devices is for [layout.complete], once all members have kept what they can.
 func (l *layout) keep(d *demand, current map[string]domain.Assignment) {
 	for _, m := range d.members {
-		at, found := l.byName[current[m.Name].Host]
-		if !found || !l.sites[at].allows(d.spec.Placement) || l.spent(d, at) {
+		if s, found := l.stay(d, current[m.Name]); found {
+			l.put(m, s)
+		}
+	}
+}
+
+// stay returns the spot of a member where it is now, with those of its devices that it can keep; false where it can't stay there.
+func (l *layout) stay(d *demand, current domain.Assignment) (s spot, found bool) {
+	at, found := l.byName[current.Host]
+	if !found || !d.allows(at) || l.spent(d, at) {
+		return spot{}, false
+	}
+	if (d.grown || !l.sites[at].keeps(d.spec.Resources)) && !l.sites[at].fits(d.spec.Resources) {
+		return spot{}, false
+	}
+	return spot{d, at, l.fleet.keepable(d.gpus, at, current.GPUs), d.grown}, true
+}
+
+// complete gives those of the role's members that stay the devices that they lack, and lets go those whose hosts do not have them.
+func (l *layout) complete(d *demand) {
+	for _, m := range d.members {
+		s, placed := l.spots[m.Name]
+		if !placed || d.gpus == nil || len(s.gpus) == d.gpus.count {
 			continue
 		}
-		if !d.grown && l.sites[at].keeps(d.spec.Resources) || l.sites[at].fits(d.spec.Resources) {
-			l.put(d, m, at)
-			if d.grown {
-				l.sites[at].enter(d.spec.Resources)
-			}
+		l.drop(m)
+		if gpus, found := l.fleet.choose(d.gpus, s.site, s.gpus); found {
+			s.gpus = gpus
+			l.put(m, s)
 		}
 	}
 }
@@ -61,33 +97,41 @@ func (l *layout) fillAll(demands []*demand) bool {
 // fill places the members of the role that have no host yet, and tells whether all have one now.
 func (l *layout) fill(d *demand) bool {
 	for _, m := range d.members {
-		if _, placed := l.siteOf[m.Name]; placed {
+		if _, placed := l.spots[m.Name]; placed {
 			continue
 		}
-		at, found := l.best(d)
+		at, found := l.best(d, false)
+		if !found {
+			at, found = l.best(d, true)
+		}
 		if !found {
 			return false
 		}
-		l.put(d, m, at)
-		l.sites[at].enter(d.spec.Resources)
+		gpus, _ := l.fleet.choose(d.gpus, at, nil)
+		l.put(m, spot{d, at, gpus, true})
 	}
 	return true
 }
 
-// best returns the site that the role's strategy prefers among those with room for one more member. Sites are
-// sorted by name, so the name decides between equals.
-func (l *layout) best(d *demand) (best int, found bool) {
-	prefer := l.preferEmpty
-	if d.strategy == domain.Pack {
-		prefer = l.preferFull
-	}
-	counts := l.count(d)
+// best returns the site that the role's strategy prefers among those with room for one more member, be it with devices that are given
+// with a warning. Sites are sorted by name, so the name decides between equals.
+func (l *layout) best(d *demand, worry bool) (best int, found bool) {
+	prefer := l.preference(d)
 	for _, at := range d.allowed {
-		if l.hasRoom(d, at) && (!found || prefer(counts, at, best) < 0) {
+		if l.hasRoom(d, at, worry) && (!found || prefer(at, best) < 0) {
 			best, found = at, true
 		}
 	}
 	return best, found
+}
+
+// preference returns the order of sites that the role's strategy wants for its next member.
+func (l *layout) preference(d *demand) func(a, b int) int {
+	if d.strategy == domain.Pack {
+		return l.preferFull
+	}
+	counts := l.count(d)
+	return func(a, b int) int { return l.preferEmpty(counts, a, b) }
 }
 
 // preferEmpty orders sites by the role's members, then by all members, then by free CPUs.
@@ -101,13 +145,13 @@ func (l *layout) preferEmpty(counts []int, a, b int) int {
 }
 
 // preferFull orders sites by their members, the most first.
-func (l *layout) preferFull(_ []int, a, b int) int {
+func (l *layout) preferFull(a, b int) int {
 	return cmp.Compare(l.sites[b].members, l.sites[a].members)
 }
 
-// hasRoom tells whether one more member of the role can be put on a site.
-func (l *layout) hasRoom(d *demand, at int) bool {
-	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources)
+// hasRoom tells whether one more member of the role can be put on a site, be it with devices that are given with a warning.
+func (l *layout) hasRoom(d *demand, at int, worry bool) bool {
+	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources) && l.fleet.has(d.gpus, at, worry)
 }
 
 // spent tells whether the role may have no further member on a site, whatever the capacity.
@@ -116,11 +160,32 @@ func (l *layout) spent(d *demand, at int) bool {
 	return blocked || d.strategy == domain.OnePerHost && l.count(d)[at] > 0
 }
 
-func (l *layout) put(d *demand, m domain.Member, at int) {
-	l.siteOf[m.Name] = at
-	l.count(d)[at]++
-	l.sites[at].add(d.spec.Resources)
-	l.sites[at].publish(d.ports, m.Name)
+// put gives a member a spot, and drop takes it back.
+func (l *layout) put(m domain.Member, s spot) {
+	d, at := s.demand, &l.sites[s.site]
+	l.spots[m.Name] = s
+	l.count(d)[s.site]++
+	at.add(d.spec.Resources)
+	at.publish(d.ports, m.Name)
+	if s.entered {
+		at.enter(d.spec.Resources)
+	}
+	l.fleet.hold(s.held())
+	l.fleet.settle(m.Name)
+}
+
+func (l *layout) drop(m domain.Member) {
+	s := l.spots[m.Name]
+	d, at := s.demand, &l.sites[s.site]
+	delete(l.spots, m.Name)
+	l.count(d)[s.site]--
+	at.remove(d.spec.Resources)
+	at.withdraw(d.ports)
+	if s.entered {
+		at.leave(d.spec.Resources)
+	}
+	l.fleet.release(s.held())
+	l.fleet.expect(m.Name)
 }
 
 // allowed returns copies of the sites that the role's placement allows.

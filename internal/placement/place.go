@@ -1,4 +1,4 @@
-// Package placement decides on which host, and on which port, each member of a group runs, or says with
+// Package placement decides on which host, on which port, and with which GPUs each member of a group runs, or says with
 // numbers why that can't be.
 //
 // It is a pure function of its input: the same input gives the same result.
@@ -7,10 +7,11 @@
 // roles with the fewest hosts to choose from, then those that request the largest share of a host. Within a
 // role, members are placed by index. This is first-fit decreasing with the role's strategy as the choice among
 // the hosts that fit. If new or grown members find no room beside those that stay, placement starts over in
-// the same order, and a member stays only if its host has room left when its turn comes.
+// the same order, and a member stays only if its host has room left when its turn comes. Where GPUs are asked for and
+// that leads nowhere either, a bounded search takes back what was in the way.
 //
 // What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
-// members that stay as they are have their place already.
+// members that stay as they are have their place already. So it is with devices that others use.
 package placement
 
 import (
@@ -41,12 +42,16 @@ type Input struct {
 	Reserved map[string]domain.Resources
 	// Room is the number of members, of all groups, for which the cluster's network has addresses; 0 sets no bound.
 	Room int
+	// Pools are the documents of the cluster's GPU pools by name.
+	Pools map[string]domain.GPUPoolDocument
+	// Devices is what there is to say of the devices of pools, by UUID; those about which there is nothing are left out.
+	Devices map[string]DeviceState
 	// Groups are the documents of the cluster's groups by name. What the members of other groups request and the ports
 	// assigned to them are taken; that of the group itself tells what its members requested so far.
 	Groups map[string]domain.GroupDocument
 }
 
-// Place returns the host and port of every member by its name, or the problems that are in the way.
+// Place returns the host, port and GPUs of every member by its name, beside warnings, or the problems that are in the way.
 func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	if len(in.Hosts) == 0 {
 		var ps domain.Problems
@@ -58,9 +63,10 @@ func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 		return nil, ps
 	}
 	sites := survey(in, others)
-	demands := demandsOf(in, sites)
+	gpus := newFleet(in, sites, others)
+	demands := demandsOf(in, sites, gpus)
 
-	l, ps := arrange(in, sites, demands)
+	l, ps := arrange(in, sites, gpus, demands)
 	if len(ps) > 0 {
 		return nil, ps
 	}
@@ -69,10 +75,10 @@ func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 		return nil, ps
 	}
 	assignments := make(map[string]domain.Assignment, len(in.Members))
-	for member, at := range l.siteOf {
-		assignments[member] = domain.Assignment{Host: l.sites[at].name, Port: ports[member]}
+	for member, s := range l.spots {
+		assignments[member] = domain.Assignment{Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus)}
 	}
-	return assignments, nil
+	return assignments, warn(in, demands, l)
 }
 
 // checkInput returns what keeps members from being placed, wherever it were.
@@ -87,6 +93,7 @@ func checkInput(in Input, others []neighbour) domain.Problems {
 			}
 		}
 	}
+	ps = append(ps, checkPools(in)...)
 	isNew := func(m domain.Member) bool { _, placed := in.Current[m.Name]; return !placed }
 	if in.Room > 0 && len(in.Members)+len(others) > in.Room && slices.ContainsFunc(in.Members, isNew) {
 		ps.Add(domain.Path{"roles"}, "Not enough addresses",
@@ -97,22 +104,31 @@ func checkInput(in Input, others []neighbour) domain.Problems {
 }
 
 // arrange gives every member a host.
-func arrange(in Input, sites []site, demands []*demand) (*layout, domain.Problems) {
-	l := newLayout(sites)
+func arrange(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, domain.Problems) {
+	l := newLayout(sites, gpus)
 	// The easiest roles are kept first: the member that grew is mostly the largest, and it is the one to move.
 	for _, d := range slices.Backward(demands) {
 		l.keep(d, in.Current)
+	}
+	for _, d := range slices.Backward(demands) {
+		l.complete(d)
 	}
 	if l.fillAll(demands) {
 		return l, nil
 	}
 
 	var ps domain.Problems
-	l = newLayout(sites)
+	l = newLayout(sites, gpus)
 	for _, d := range demands {
 		l.keep(d, in.Current)
+		l.complete(d)
 		if !l.fill(d) {
 			ps = append(ps, explain(in.Group.Cluster, d, l)...)
+		}
+	}
+	if len(ps) > 0 {
+		if found := search(in, sites, gpus, demands); found != nil {
+			return found, nil
 		}
 	}
 	return l, ps

@@ -386,10 +386,20 @@ func BenchmarkPlace(b *testing.B) {
 	worker.Resources.CPUs = 3
 	full.Group.Roles["worker"] = worker
 
+	gpus := manyGPUs()
+	if first, ps = Place(gpus); ps.Err() != nil {
+		b.Fatal(ps.Err())
+	}
+	keptGPUs := gpus
+	keptGPUs.Current = first
+	keptGPUs.Groups = map[string]domain.GroupDocument{"m": {Spec: gpus.Group, Assignments: first}}
+	fullGPUs := manyGPUs()
+	fullGPUs.Devices = map[string]DeviceState{fullGPUs.Pools["p"].Devices["host-42"][0].UUID: {Lost: "fallen off the bus (XID 79)"}}
+
 	for _, bc := range []struct {
 		name string
 		in   Input
-	}{{"fresh", fresh}, {"kept", kept}, {"does not fit", full}} {
+	}{{"fresh", fresh}, {"kept", kept}, {"does not fit", full}, {"GPUs", gpus}, {"GPUs kept", keptGPUs}, {"GPUs do not fit", fullGPUs}, {"GPUs are searched for", splitGPUs()}} {
 		b.Run(bc.name, func(b *testing.B) {
 			for b.Loop() {
 				_, _ = Place(bc.in)

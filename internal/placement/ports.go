@@ -105,7 +105,7 @@ func (a *portAssigner) survey(others []neighbour) {
 }
 
 func (a *portAssigner) address(m domain.Member) string {
-	return a.layout.sites[a.layout.siteOf[m.Name]].host.Address
+	return a.layout.sites[a.layout.spots[m.Name].site].host.Address
 }
 
 // private gives all members of a role the same port: nobody shares it with them.

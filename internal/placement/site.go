@@ -66,6 +66,18 @@ func (s *site) enter(r domain.Resources) {
 	s.entered.MemoryMiB += r.MemoryMiB
 }
 
+// remove takes back what add did, and leave what enter did.
+func (s *site) remove(r domain.Resources) {
+	s.used.CPUs -= r.CPUs
+	s.used.MemoryMiB -= r.MemoryMiB
+	s.members--
+}
+
+func (s *site) leave(r domain.Resources) {
+	s.entered.CPUs -= r.CPUs
+	s.entered.MemoryMiB -= r.MemoryMiB
+}
+
 // free is what is left of the host's capacity; it is negative where the capacity was lowered below its use.
 func (s *site) free() domain.Resources {
 	return domain.Resources{
@@ -90,7 +102,7 @@ func (s *site) fits(r domain.Resources) bool {
 // beside it, and is in its way only where new members of the group take what was left.
 func (s *site) keeps(r domain.Resources) bool {
 	own := *s
-	if s.entered.CPUs == 0 {
+	if s.entered.CPUs < cpuTolerance {
 		own.reserved.CPUs = 0
 	}
 	if s.entered.MemoryMiB == 0 {
@@ -103,6 +115,13 @@ func (s *site) keeps(r domain.Resources) bool {
 func (s *site) publish(ports []string, member string) {
 	for _, port := range ports {
 		s.published[port] = member
+	}
+}
+
+// withdraw takes back what publish did.
+func (s *site) withdraw(ports []string) {
+	for _, port := range ports {
+		delete(s.published, port)
 	}
 }
 
@@ -131,9 +150,11 @@ func (s *site) allows(p domain.Placement) bool {
 
 // neighbour is a placed member of another group.
 type neighbour struct {
-	group, member string
-	assignment    domain.Assignment
-	requests      domain.Resources
+	group, role, member string
+	assignment          domain.Assignment
+	requests            domain.Resources
+	// gpus are what its role asks of a GPU pool; nil for nothing.
+	gpus *domain.GPURequest
 	// ports are those of its host that it publishes.
 	ports []string
 }
@@ -152,7 +173,8 @@ func neighbours(in Input) []neighbour {
 		}
 		for _, member := range slices.Sorted(maps.Keys(document.Assignments)) {
 			role := roleOf(group, member)
-			all = append(all, neighbour{group, member, document.Assignments[member], document.Spec.Roles[role].Resources, ports[role]})
+			spec := document.Spec.Roles[role]
+			all = append(all, neighbour{group, role, member, document.Assignments[member], spec.Resources, spec.GPUs, ports[role]})
 		}
 	}
 	return all

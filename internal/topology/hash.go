@@ -37,7 +37,8 @@ func (l *Layout) hashMembers() []seal {
 			Role          seal
 			Index, Port   int
 			Host, Address string
-		}{seals[m.Role], m.Index, m.Port, m.Host, m.Address})
+			GPUs          domain.DeviceSet `json:",omitempty"`
+		}{seals[m.Role], m.Index, m.Port, m.Host, m.Address, m.GPUs})
 	}
 	return hashes
 }
@@ -52,13 +53,15 @@ func (l *Layout) sealRoles() map[string]seal {
 			Template                        domain.Template
 			Resources                       domain.Resources
 			Limits                          domain.Resources `json:",omitzero"` // where there are none, the hash is as before there could be
+			GPUMemoryMiB                    int64            `json:",omitempty"`
+			HidesGPUs                       bool             `json:",omitempty"`
 			Restart                         domain.RestartRule
 			GracePeriod                     domain.Duration
 			Peers                           seal
 		}{
 			l.group.Cluster, l.group.Name, l.group.Framework, name,
 			l.group.EffectiveTemplate(name),
-			r.Resources, r.Limits,
+			r.Resources, r.Limits, gpuMemory(r), l.usesGPUs() && r.GPUs == nil,
 			restartRule(l.group, r),
 			r.Grace(),
 			peers,

@@ -102,7 +102,7 @@ func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 	if len(problems) > 0 {
 		return domain.MemberSpec{}, fmt.Errorf("member %s, of %d: %w", m.Name, len(l.members), problems.Err())
 	}
-	interchangeable := l.framework.role(m.Role).interchangeable
+	interchangeable := Interchangeable(l.group, m.Role)
 	var constraints domain.Placement
 	var update domain.Update
 	if interchangeable {
@@ -161,9 +161,13 @@ func restartRule(g domain.Group, r domain.Role) domain.RestartRule {
 // env returns the environment of a member: the framework's, the user's own over it, Trainyard's over both.
 func (l *Layout) env(m domain.Member, own map[string]string) map[string]string {
 	shared := l.shared()
-	env := map[string]string{"CUDA_VISIBLE_DEVICES": "-1"}
+	env := map[string]string{cudaDevices: noCUDADevices}
+	if l.usesGPUs() {
+		env[nvidiaDevices] = noNVIDIADevices
+	}
 	maps.Copy(env, shared.env(m))
 	maps.Copy(env, own)
+	maps.Copy(env, l.gpuEnv(m))
 	maps.Copy(env, map[string]string{
 		reservedPrefix + "CLUSTER":      l.group.Cluster,
 		reservedPrefix + "GROUP":        l.group.Name,

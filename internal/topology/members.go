@@ -32,10 +32,11 @@ func Expand(g domain.Group, counts map[string]int) []domain.Member {
 	return members
 }
 
-// Interchangeable tells whether the members of a role have no identity: nobody depends on where one of them is.
+// Interchangeable tells whether the members of a role have no identity: nobody depends on where one of them is, and none has
+// devices of its own.
 func Interchangeable(g domain.Group, role string) bool {
 	f, _ := lookup(g.Framework)
-	return f.role(role).interchangeable
+	return f.role(role).interchangeable && g.Roles[role].GPUs == nil
 }
 
 // StopOrder returns the names of the group's roles in waves: first those that complete by themselves, then those

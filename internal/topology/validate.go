@@ -87,6 +87,7 @@ func validateRole(ps *domain.Problems, g domain.Group, name string) {
 	validateCommand(ps, g, name)
 	validatePort(ps, at.At("port"), r)
 	validateResources(ps, at.At("resources"), name, r)
+	validateGPUs(ps, g, name, at)
 	oneOf(ps, at.At("placement", "strategy"), "placement strategy", r.Placement.Strategy, domain.Strategies)
 	oneOf(ps, at.At("restart", "condition"), "restart condition", r.Restart.Condition, domain.Conditions)
 	if attempts := r.Restart.MaxAttempts; attempts != nil && *attempts < 0 {

@@ -1,0 +1,75 @@
+package topology
+
+import (
+	"strconv"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// The variables by which a member is told its devices: the first is heeded by NVIDIA's container runtime, which lets a container have
+// those and no others, the second by CUDA. Both take UUIDs.
+const (
+	nvidiaDevices = "NVIDIA_VISIBLE_DEVICES"
+	cudaDevices   = "CUDA_VISIBLE_DEVICES"
+	// noNVIDIADevices takes away what images that bring CUDA ask for by default, which is all devices.
+	noNVIDIADevices = "void"
+	noCUDADevices   = "-1"
+	// gpuMemoryVariable is how much memory of each device a member has asked for, in MiB.
+	gpuMemoryVariable = reservedPrefix + "GPU_MEMORY_MIB"
+)
+
+// usesGPUs tells whether any role of the group asks for GPUs.
+func (l *Layout) usesGPUs() bool {
+	for _, r := range l.group.Roles {
+		if r.GPUs != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// gpuEnv returns what tells a member of the devices that it was assigned; nil where it has none.
+func (l *Layout) gpuEnv(m domain.Member) map[string]string {
+	r := l.group.Roles[m.Role]
+	if r.GPUs == nil {
+		return nil
+	}
+	env := map[string]string{nvidiaDevices: string(m.GPUs), cudaDevices: string(m.GPUs)}
+	if memory := gpuMemory(r); memory > 0 {
+		env[gpuMemoryVariable] = strconv.FormatInt(memory, 10)
+	}
+	return env
+}
+
+func gpuMemory(r domain.Role) int64 {
+	if r.GPUs == nil {
+		return 0
+	}
+	return r.GPUs.MemoryMiB
+}
+
+// validateGPUs checks what a role asks of a GPU pool, as far as it can be told without the pool.
+func validateGPUs(ps *domain.Problems, g domain.Group, role string, at domain.Path) {
+	request := g.Roles[role].GPUs
+	if request == nil {
+		return
+	}
+	here := at.At("gpus")
+	domain.CheckName(ps, here.At("pool"), "GPU pool", request.Pool)
+	if request.Count < 0 {
+		ps.Add(here.At("count"), "Invalid number of GPUs", "a member can't have %d GPUs; 1 or more are allowed", request.Count)
+	}
+	if request.MemoryMiB < 0 {
+		ps.Add(here.At("memory_mib"), "Invalid GPU memory", "role %q asks for %d MiB on each GPU; 1 or more are allowed", role, request.MemoryMiB)
+	}
+	for _, name := range []string{nvidiaDevices, cudaDevices} {
+		for _, level := range []struct {
+			at  domain.Path
+			env map[string]string
+		}{{at, g.Roles[role].Template.Env}, {nil, g.Template.Env}} {
+			if _, set := level.env[name]; set {
+				ps.Add(level.at.At("env", domain.Key(name)), "Variable of the GPUs", "%s is Trainyard's to set where a role has gpus: role %q gets its devices from pool %q. Leave it out", name, role, request.Pool)
+			}
+		}
+	}
+}
