@@ -41,6 +41,9 @@ type Engine interface {
 	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
 	// Usage samples what hosts and members use.
 	Usage(ctx context.Context) (Usage, error)
+	// GPUs returns the GPUs of the cluster's hosts by host, with the members that use them. A host of which they are not known
+	// says why.
+	GPUs(ctx context.Context) (map[string]domain.HostGPUs, error)
 }
 
 // Documents are the specifications and decisions stored with the cluster.
@@ -62,6 +65,13 @@ type Documents interface {
 	PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error)
 	// DeleteGroup removes the document of a group. Without one it does nothing.
 	DeleteGroup(ctx context.Context, group string) error
+
+	// GPUPools returns the documents of all GPU pools of the cluster by name, as Groups does those of groups.
+	GPUPools(ctx context.Context) (map[string]domain.GPUPoolDocument, error)
+	// PutGPUPool stores a pool's document as PutCluster does the cluster's.
+	PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error)
+	// DeleteGPUPool removes the document of a pool. Without one it does nothing.
+	DeleteGPUPool(ctx context.Context, pool string) error
 }
 
 // Members are what runs.
@@ -155,28 +165,4 @@ type Holder struct {
 	// Version is that of the holder's program, and StartTime tells the process from a later one with the same id, where that matters.
 	Version   string `json:"version,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`
-}
-
-// Usage is what hosts and members of a cluster use.
-type Usage struct {
-	Hosts   map[string]HostUsage
-	Members map[string]MemberUsage
-}
-
-// HostUsage is what is used of a host; what is not known is nil, and Reason says why.
-type HostUsage struct {
-	CPUs           *float64 // processors busy, 0 to the host's number of them
-	MemoryMiB      *float64 // memory in use
-	TotalCPUs      float64
-	TotalMemoryMiB int64
-	SampledAt      time.Time
-	Reason         string
-}
-
-// MemberUsage is what a member uses in all its processes; what is not known is nil, and Reason says why.
-type MemberUsage struct {
-	CPUs      *float64 // processors busy
-	MemoryMiB *float64 // resident memory
-	SampledAt time.Time
-	Reason    string
 }

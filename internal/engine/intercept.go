@@ -13,7 +13,7 @@ type Interceptor func(ctx context.Context, call string, do func() error) error
 
 // reads are the calls that change nothing.
 var reads = []string{
-	"Complete", "Survey", "Inventory", "Preflight", "Usage", "Cluster", "Group", "Groups", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
+	"Complete", "Survey", "Inventory", "Preflight", "Usage", "GPUs", "Cluster", "Group", "Groups", "GPUPools", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
 }
 
 // Changes tells whether the call of a name, as an [Interceptor] sees it, may change something.
@@ -110,6 +110,22 @@ func (i intercepted) PutGroup(ctx context.Context, doc domain.GroupDocument) (do
 
 func (i intercepted) DeleteGroup(ctx context.Context, group string) error {
 	return i.intercept(ctx, "DeleteGroup", func() error { return i.Engine.DeleteGroup(ctx, group) })
+}
+
+func (i intercepted) GPUPools(ctx context.Context) (map[string]domain.GPUPoolDocument, error) {
+	return through(ctx, i, "GPUPools", func() (map[string]domain.GPUPoolDocument, error) { return i.Engine.GPUPools(ctx) })
+}
+
+func (i intercepted) PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error) {
+	return through(ctx, i, "PutGPUPool", func() (domain.GPUPoolDocument, error) { return i.Engine.PutGPUPool(ctx, doc) })
+}
+
+func (i intercepted) DeleteGPUPool(ctx context.Context, pool string) error {
+	return i.intercept(ctx, "DeleteGPUPool", func() error { return i.Engine.DeleteGPUPool(ctx, pool) })
+}
+
+func (i intercepted) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
+	return through(ctx, i, "GPUs", func() (map[string]domain.HostGPUs, error) { return i.Engine.GPUs(ctx) })
 }
 
 func (i intercepted) Observe(ctx context.Context, group string) ([]domain.Observed, error) {

@@ -111,7 +111,7 @@ func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domai
 	if err != nil {
 		return Decision{}, nil, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
-	view, err := r.View(ctx, cluster.Spec)
+	view, err := r.View(ctx, cluster.Spec, spec)
 	if err != nil {
 		return Decision{}, nil, err
 	}
@@ -120,8 +120,8 @@ func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domai
 		earlier.Revision = view.Groups[spec.Name].Revision
 		view.Groups[spec.Name] = earlier
 	}
-	decision, problems := Decide(view, spec)
-	if err := problems.Err(); err != nil {
+	decision, problems, err := r.Decide(ctx, view, spec)
+	if err := errors.Join(err, problems.Err()); err != nil {
 		return Decision{}, nil, err
 	}
 	if observed, err = r.Engine.Observe(ctx, spec.Name); err != nil {

@@ -22,6 +22,10 @@ type View struct {
 	Inventory engine.Inventory
 	// Groups are the documents of the cluster's groups by name.
 	Groups map[string]domain.GroupDocument
+	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by UUID: known where
+	// devices have to be chosen.
+	Pools   map[string]domain.GPUPoolDocument
+	Devices map[string]placement.DeviceState
 }
 
 // Decision is what a group should be.
@@ -63,6 +67,8 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Closed:        view.Inventory.Closed,
 		Reserved:      view.Inventory.Reserved,
 		Room:          view.Inventory.Addresses,
+		Pools:         view.Pools,
+		Devices:       view.Devices,
 		Groups:        view.Groups,
 	})
 	problems = append(problems, unplaced...)

@@ -33,6 +33,9 @@ type fake struct {
 	// inventory is what there is to know of the hosts beside their number, and traits what is particular to the engine.
 	inventory engine.Inventory
 	traits    engine.Traits
+	// pools are the GPU pools, and gpus what is found on the hosts at the first, second, … look; the last is found again and again.
+	pools map[string]domain.GPUPoolDocument
+	gpus  []map[string]domain.HostGPUs
 	// absent is a command that is not found on the hosts.
 	absent string
 }
@@ -76,6 +79,7 @@ func newFake() *fake {
 			Name: "lab", Engine: "fake", Hosts: map[string]domain.Host{"a": host, "b": host},
 		}},
 		groups: map[string][]byte{}, staged: map[string]domain.MemberSpec{}, members: map[string]*actor{},
+		pools: map[string]domain.GPUPoolDocument{},
 		locks: map[string]engine.Holder{}, watchers: map[chan struct{}]bool{}, logs: map[string][]string{}, plays: map[string][]play{},
 	}
 }

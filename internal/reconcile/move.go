@@ -113,7 +113,7 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 	if err != nil {
 		return d, withoutCluster(previous.Spec, err)
 	}
-	view, err := r.View(ctx, cluster.Spec)
+	view, err := r.View(ctx, cluster.Spec, previous.Spec)
 	if err != nil {
 		return d, err
 	}
@@ -122,7 +122,10 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 		delete(previous.Assignments, member)
 	}
 	view.Groups[name] = previous
-	decision, problems := Decide(view, previous.Spec)
+	decision, problems, err := r.Decide(ctx, view, previous.Spec)
+	if err != nil {
+		return d, err
+	}
 	next := group.Document
 	if err := problems.Err(); err != nil {
 		troubles := map[string]bool{}

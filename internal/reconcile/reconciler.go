@@ -21,6 +21,8 @@ type Reconciler struct {
 	Controller bool
 	// Secrets are the contents of the secrets of the group that is applied.
 	Secrets domain.SecretValues
+	// Planned are the hosts and devices that a plan showed for members of the group that is applied: they get those and no others.
+	Planned map[string]domain.Assignment
 }
 
 // Group is a group as it was read.
@@ -85,21 +87,21 @@ func withoutCluster(group domain.Group, err error) error {
 	return fmt.Errorf("group %q is there, but its cluster %q could not be read: %w", group.Name, group.Cluster, err)
 }
 
-// View reads what a decision about a group of the cluster needs to know.
-func (r Reconciler) View(ctx context.Context, cluster domain.Cluster) (View, error) {
+// View reads what a decision about a group of the cluster needs to know: of GPU pools, where the group uses GPUs.
+func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group domain.Group) (View, error) {
 	inventory, err := r.Engine.Inventory(ctx, cluster)
 	if err != nil {
 		return View{}, err
 	}
-	groups, err := r.Engine.Groups(ctx)
+	view := View{Traits: r.Engine.Traits(), Inventory: inventory}
+	if view.Groups, err = r.Engine.Groups(ctx); err == nil && usesGPUs(group) {
+		view.Pools, err = r.Engine.GPUPools(ctx)
+	}
 	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)), func(host domain.Host) bool { return host.ID != "" })
 	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
-		groups, err = map[string]domain.GroupDocument{}, nil // it is to be formed in this very apply, and has no groups yet
+		view.Groups, err = map[string]domain.GroupDocument{}, nil // it is to be formed in this very apply, and has nothing yet
 	}
-	if err != nil {
-		return View{}, err
-	}
-	return View{Traits: r.Engine.Traits(), Inventory: inventory, Groups: groups}, nil
+	return view, err
 }
 
 // Preflight returns what would keep the members of a decision from being started, asked about one member of each role. Members

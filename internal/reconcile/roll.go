@@ -31,9 +31,16 @@ func (d Decision) rolling(observed []domain.Observed) map[string]bool {
 // update says how a change comes to the members of a role.
 func (d Decision) update(role string) domain.Update { return d.Document.Spec.Roles[role].Update }
 
-// turn returns the changes of the members whose turn it is, and their role; none where all have had theirs.
-func (d Decision) turn(observed []domain.Observed) (changes []Change, role string) {
+// turn returns the changes of the members whose turn it is, and their role; none where all have had theirs. Those whose failure is put up
+// with make room for others.
+func (d Decision) turn(observed []domain.Observed, failed map[string]bool) (changes []Change, role string) {
 	rolling := d.rolling(observed)
+	away := map[string]int{} // of each role, for having had their turn
+	for _, o := range observed {
+		if !rolling[o.Name] && o.State != domain.StateRunning && o.State != domain.StateCompleted && !failed[o.Name] {
+			away[o.Role]++
+		}
+	}
 	for _, change := range Diff(d, observed) {
 		if !rolling[change.Member] {
 			continue
@@ -42,16 +49,21 @@ func (d Decision) turn(observed []domain.Observed) (changes []Change, role strin
 		if role == "" {
 			role = of
 		}
-		if of == role && len(changes) < d.update(role).Parallelism {
+		if of == role && away[role]+len(changes) < d.update(role).Parallelism {
 			changes = append(changes, change)
 		}
 	}
 	return changes, role
 }
 
+// arriving tells whether a member was just started, and is in no trouble.
+func arriving(o domain.Observed) bool {
+	return o.State == domain.StatePending && o.Restarts == 0 && o.LastError == "" && o.HostTrouble == ""
+}
+
 // roll has the members get their specification that wait for their turn: the roles one after the other, and of each as many members at a
-// time as its update says, in the order of their indexes. The next ones follow when all others run. It goes on where an earlier
-// apply died.
+// time as its update says, in the order of their indexes. The next one follows when one of them runs, or the next ones after a pause, when
+// all do. It goes on where an earlier apply died.
 func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Observed) (_ Decision, err error) {
 	if len(d.rolling(observed)) == 0 {
 		return d, nil
@@ -72,7 +84,7 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 		if err != nil {
 			return d, err
 		}
-		changes, role := d.turn(observed)
+		changes, role := d.turn(observed, failed)
 		if len(changes) == 0 {
 			return d, nil
 		}
@@ -91,17 +103,22 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 }
 
 // inTurn regards members that wait for their turn as they are, though with another specification than they should have, and those
-// whose failure is put up with as if they ran.
+// whose failure is put up with as if they ran. So it does those that were just started, as long as others can follow.
 func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []domain.Observed {
 	rolling := d.rolling(observed)
 	hashes := make(map[string]string, len(d.Members))
 	for i, m := range d.Members {
 		hashes[m.Name] = d.Layout.Hash(i)
 	}
+	changes, role := d.turn(observed, failed)
+	others := len(changes) > 0 && d.update(role).Wait() == 0
 	seen := slices.Clone(observed)
 	for i := range seen {
 		if rolling[seen[i].Name] {
 			seen[i].Hash = hashes[seen[i].Name]
+		}
+		if others && seen[i].Role == role && arriving(seen[i]) {
+			seen[i].State = domain.StateRunning
 		}
 		if failed[seen[i].Name] && seen[i].State.Ended() {
 			seen[i].State = domain.StateRunning
@@ -134,6 +151,7 @@ func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error
 	if before == nil {
 		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has not run under another specification before", failure)
 	}
+	r.Planned = nil // that was for the change
 	decision, observed, err := r.allocate(ctx, before.Spec, before)
 	if err == nil {
 		_, err = r.bring(ctx, decision, observed)

@@ -73,6 +73,19 @@ func TestUpdateInTurns(t *testing.T) {
 			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)", "new: worker-4 (6 run)"},
 			commands: "new new new new new new",
 		},
+		"the next follows when one runs": {
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-0": {lasts, {waits, waits, waits, waits, waits, waits, waits, waits, runs}}},
+			turns: []string{
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 (5 run)", "new: worker-3 (5 run)", "new: worker-4 (6 run)",
+			},
+			commands: "new new new new new new",
+		},
+		"one that comes and fails holds up the others": {
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-0": {lasts, {waits, waits, exits(3)}}},
+			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 (5 run)"},
+			commands: "new new new new old old",
+			failure:  []string{"member mnist-worker-0", "exit code 3"},
+		},
 		"after a pause": {
 			update:   role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 3, Delay: duration(time.Millisecond)} }),
 			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 worker-2 (6 run)", "new: worker-3 worker-4 (6 run)"},

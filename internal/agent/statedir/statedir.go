@@ -35,20 +35,21 @@ type Dir struct {
 
 // The folders of a state directory.
 const (
-	Groups = "groups"
-	Staged = "staged"
-	Starts = "starts"
-	Specs  = "specs"
-	Stops  = "stops"
-	States = "states"
-	exits  = "exits"
-	logs   = "logs"
-	files  = "files"
-	work   = "work"
-	locks  = "locks"
+	Groups   = "groups"
+	GPUPools = "gpu-pools"
+	Staged   = "staged"
+	Starts   = "starts"
+	Specs    = "specs"
+	Stops    = "stops"
+	States   = "states"
+	exits    = "exits"
+	logs     = "logs"
+	files    = "files"
+	work     = "work"
+	locks    = "locks"
 )
 
-var folders = []string{Groups, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
+var folders = []string{Groups, GPUPools, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
 
 const documentSuffix = ".json"
 
@@ -72,7 +73,7 @@ func (d Dir) Path(elements ...string) string {
 	return filepath.Join(append([]string{d.Root, d.Cluster}, elements...)...)
 }
 
-// Document returns the path of a member's or group's document in a folder.
+// Document returns the path of the document of a member, a group or a pool in a folder.
 func (d Dir) Document(folder, name string) string { return d.Path(folder, name+documentSuffix) }
 
 // ClusterDocument returns the path of the cluster's document.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -67,6 +69,8 @@ func testDocuments(t *testing.T, h Harness) {
 		t.Errorf("of 10 writers on top of one revision %d won and %d got a conflict", wins, conflicts)
 	}
 
+	testPools(t, h, e)
+
 	must(t, e.DeleteGroup(ctx, h.group))
 	must(t, e.DeleteGroup(ctx, h.group))
 	if _, err := e.Group(ctx, h.group); !errors.Is(err, engine.ErrNotFound) {
@@ -75,6 +79,43 @@ func testDocuments(t *testing.T, h Harness) {
 	must(t, e.DeleteCluster(ctx))
 	if _, err := e.Cluster(ctx); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
+	}
+}
+
+// testPools shows that documents of GPU pools are kept beside those of groups, even of one name.
+func testPools(t *testing.T, h Harness, e engine.Engine) {
+	t.Helper()
+	ctx := t.Context()
+	pools, err := e.GPUPools(ctx)
+	must(t, err)
+	if len(pools) != 0 {
+		t.Errorf("before there are any, the pools are %+v", pools)
+	}
+	device := domain.Device{UUID: "GPU-1", Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}
+	doc, err := e.PutGPUPool(ctx, domain.GPUPoolDocument{
+		Spec:    domain.GPUPool{Cluster: h.lab, Name: h.group, Devices: map[string][]string{"gpu1": {"GPU-1"}}},
+		Devices: map[string][]domain.Device{"gpu1": {device}},
+	})
+	must(t, err)
+	pools, err = e.GPUPools(ctx)
+	must(t, err)
+	if diff := cmp.Diff(map[string]domain.GPUPoolDocument{h.group: doc}, pools); diff != "" || doc.Revision != 1 || doc.Version != domain.DocumentVersion {
+		t.Errorf("the pools, stored as %+v (-stored +read):\n%s", doc, diff)
+	}
+	if _, err := e.PutGPUPool(ctx, domain.GPUPoolDocument{Spec: doc.Spec}); !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("a write that expects nothing, over a pool: %v, not ErrConflict", err)
+	}
+	groups, err := e.Groups(ctx)
+	must(t, err)
+	if len(groups) != 1 {
+		t.Errorf("beside a pool, the groups are %+v", groups)
+	}
+	must(t, e.DeleteGPUPool(ctx, h.group))
+	must(t, e.DeleteGPUPool(ctx, h.group))
+	pools, err = e.GPUPools(ctx)
+	must(t, err)
+	if _, err := e.Group(ctx, h.group); err != nil || len(pools) != 0 {
+		t.Errorf("after the end of a pool the pools are %+v, and the group of its name: %v", pools, err)
 	}
 }
 

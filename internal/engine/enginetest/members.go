@@ -294,6 +294,9 @@ func testUsage(t *testing.T, h Harness) {
 	if m := usage.Members[h.memberName(0)]; m.MemoryMiB == nil || *m.MemoryMiB <= 0 || m.CPUs == nil || m.SampledAt.IsZero() {
 		t.Errorf("a member that runs uses %+v", m)
 	}
+	if m := usage.Members[h.memberName(0)]; m.Group != h.group || m.Role != "worker" || m.Host != h.Host || m.State != domain.StateRunning {
+		t.Errorf("what a member uses says of it: %+v", m)
+	}
 	if m := usage.Members[h.memberName(1)]; m.MemoryMiB != nil || m.CPUs != nil || m.Reason == "" {
 		t.Errorf("a member that ended uses %+v", m)
 	}

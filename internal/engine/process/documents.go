@@ -69,22 +69,38 @@ func (e *Engine) Group(_ context.Context, name string) (domain.GroupDocument, er
 
 // Groups returns the documents of all groups.
 func (e *Engine) Groups(ctx context.Context) (map[string]domain.GroupDocument, error) {
-	names, err := e.dir.List(statedir.Groups)
+	return all(e, statedir.Groups, func(name string) (domain.GroupDocument, error) { return e.Group(ctx, name) })
+}
+
+// GPUPools returns the documents of all GPU pools.
+func (e *Engine) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) {
+	return all(e, statedir.GPUPools, e.gpuPool)
+}
+
+func (e *Engine) gpuPool(name string) (domain.GPUPoolDocument, error) {
+	path := e.dir.Document(statedir.GPUPools, name)
+	doc, err := statedir.Read[domain.GPUPoolDocument](path)
+	return doc, checked(err, doc.Version, path)
+}
+
+// all returns the documents in a folder by name.
+func all[T any](e *Engine, folder string, read func(name string) (T, error)) (map[string]T, error) {
+	names, err := e.dir.List(folder)
 	if err != nil {
 		return nil, err
 	}
-	groups := make(map[string]domain.GroupDocument, len(names))
+	documents := make(map[string]T, len(names))
 	for name := range names {
-		doc, err := e.Group(ctx, name)
+		doc, err := read(name)
 		if errors.Is(err, engine.ErrNotFound) {
 			continue // deleted since it was listed
 		}
 		if err != nil {
 			return nil, err
 		}
-		groups[name] = doc
+		documents[name] = doc
 	}
-	return groups, nil
+	return documents, nil
 }
 
 // PutGroup stores a group's document.
@@ -104,6 +120,29 @@ func (e *Engine) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain
 // DeleteGroup removes the document of a group.
 func (e *Engine) DeleteGroup(_ context.Context, group string) error {
 	return statedir.Delete(e.dir.Document(statedir.Groups, group))
+}
+
+// PutGPUPool stores a pool's document.
+func (e *Engine) PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error) {
+	err := e.replace(ctx, func() error {
+		// A directory that an earlier version made has no folder for pools.
+		if err := e.dir.Create(); err != nil {
+			return err
+		}
+		stored, err := e.gpuPool(doc.Spec.Name)
+		if err := mayReplace(err, stored.Revision, doc.Revision); err != nil {
+			return err
+		}
+		doc.Version = domain.DocumentVersion
+		doc.Revision++
+		return statedir.Write(e.dir.Document(statedir.GPUPools, doc.Spec.Name), doc, statedir.Durable)
+	})
+	return doc, err
+}
+
+// DeleteGPUPool removes the document of a pool.
+func (e *Engine) DeleteGPUPool(_ context.Context, pool string) error {
+	return statedir.Delete(e.dir.Document(statedir.GPUPools, pool))
 }
 
 // replace runs a function while nobody else replaces a document of the cluster.

@@ -31,6 +31,8 @@ const Name = "process"
 type Engine struct {
 	dir     statedir.Dir
 	program Program
+	// gpus reads the GPUs of this machine.
+	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
 }
 
 // Program is what the supervisors and controllers of clusters are run from.
@@ -65,7 +67,9 @@ func Open(cluster string, settings engine.Settings, program Program) (*Engine, e
 	if err := problems.Err(); err != nil {
 		return nil, err // the name becomes part of a path
 	}
-	return &Engine{dir: statedir.Dir{Root: root, Cluster: cluster}, program: program}, nil
+	e := &Engine{dir: statedir.Dir{Root: root, Cluster: cluster}, program: program}
+	e.gpus = e.readGPUs
+	return e, nil
 }
 
 // Traits returns what is particular to this engine: members share the addresses of this machine.
@@ -73,8 +77,12 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{Name: Name, FilesDir: e.dir.FilesDir}
 }
 
-// Snapshot returns the engine itself: files are quick to read again.
-func (e *Engine) Snapshot() engine.Engine { return e }
+// Snapshot returns the engine with the GPUs read at most once. Files are quick to read again.
+func (e *Engine) Snapshot() engine.Engine {
+	snapshot := *e
+	snapshot.gpus = engine.Once(e.readGPUs)
+	return &snapshot
+}
 
 // Form returns the cluster as it is: there is nothing to be done to this machine.
 func (e *Engine) Form(_ context.Context, cluster domain.Cluster) (domain.Cluster, error) {

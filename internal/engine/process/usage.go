@@ -43,10 +43,10 @@ func (e *Engine) Usage(ctx context.Context) (engine.Usage, error) {
 	for i, o := range observed {
 		sample, known := sampled[instances[i]]
 		if !known {
-			usage.Members[o.Name] = engine.MemberUsage{SampledAt: host.SampledAt, Reason: "no process: the member is " + string(o.State)}
+			usage.Members[o.Name] = engine.MemberUsage{SampledAt: host.SampledAt, Reason: "no process: the member is " + string(o.State)}.Of(o)
 			continue
 		}
-		usage.Members[o.Name] = engine.MemberUsage{CPUs: &sample.CPUs, MemoryMiB: &sample.MemoryMiB, SampledAt: sample.SampledAt}
+		usage.Members[o.Name] = engine.MemberUsage{CPUs: &sample.CPUs, MemoryMiB: &sample.MemoryMiB, SampledAt: sample.SampledAt}.Of(o)
 	}
 	return usage, nil
 }

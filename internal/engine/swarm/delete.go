@@ -151,7 +151,7 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	documents := []string{kindCluster, kindGroup, kindLock}
+	documents := []string{kindCluster, kindGroup, kindGPUPool, kindLock}
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c swarm.Config) bool {
 		own := slotOf(c)
 		return (own.cluster != e.cluster.Name || slices.Contains(documents, own.kind)) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")

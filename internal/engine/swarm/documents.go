@@ -21,33 +21,41 @@ const maxDocument = 1_000_000
 
 // slot is where a document is stored. The data of a config object can't be changed, so that each revision is an object of its own, and
 // the highest one counts. Only one writer can create the object of a revision.
-type slot struct{ cluster, kind, group string }
+type slot struct{ cluster, kind, name string }
 
 // The kinds of config objects that are documents or locks, by [labelKind].
 const (
 	kindCluster = "cluster"
 	kindGroup   = "group"
+	kindGPUPool = "gpu-pool"
 	kindLock    = "lock"
 )
 
-func (e *Engine) clusterSlot() slot           { return slot{cluster: e.cluster.Name, kind: kindCluster} }
-func (e *Engine) groupSlot(group string) slot { return slot{e.cluster.Name, kindGroup, group} }
+// namedBy is the label that names what a document is about, by its kind.
+var namedBy = map[string]string{kindGroup: labelGroup, kindGPUPool: labelPool}
+
+func (e *Engine) clusterSlot() slot            { return slot{cluster: e.cluster.Name, kind: kindCluster} }
+func (e *Engine) groupSlot(group string) slot  { return slot{e.cluster.Name, kindGroup, group} }
+func (e *Engine) gpuPoolSlot(pool string) slot { return slot{e.cluster.Name, kindGPUPool, pool} }
 
 // String names the document in an error.
 func (s slot) String() string {
-	if s.kind == kindCluster {
+	switch s.kind {
+	case kindCluster:
 		return fmt.Sprintf("cluster %q", s.cluster)
+	case kindGPUPool:
+		return fmt.Sprintf("GPU pool %q of cluster %q", s.name, s.cluster)
 	}
-	return fmt.Sprintf("group %q of cluster %q", s.group, s.cluster)
+	return fmt.Sprintf("group %q of cluster %q", s.name, s.cluster)
 }
 
 // annotations are the name and labels of the object of a revision.
 func (s slot) annotations(revision int) swarm.Annotations {
 	parts := []string{s.cluster, s.kind}
 	labels := map[string]string{labelCluster: s.cluster, labelKind: s.kind, labelRevision: strconv.Itoa(revision)}
-	if s.group != "" {
-		parts = append(parts, s.group)
-		labels[labelGroup] = s.group
+	if s.name != "" {
+		parts = append(parts, s.name)
+		labels[namedBy[s.kind]] = s.name
 	}
 	return swarm.Annotations{Name: objectName(append(parts, strconv.Itoa(revision))...), Labels: labels}
 }
@@ -55,7 +63,8 @@ func (s slot) annotations(revision int) swarm.Annotations {
 // slotOf returns the slot of which an object is a revision.
 func slotOf(config swarm.Config) slot {
 	labels := config.Spec.Labels
-	return slot{labels[labelCluster], labels[labelKind], labels[labelGroup]}
+	kind := labels[labelKind]
+	return slot{labels[labelCluster], kind, labels[cmp.Or(namedBy[kind], labelGroup)]}
 }
 
 // revision is one revision of a document.
@@ -141,23 +150,33 @@ func (e *Engine) Group(ctx context.Context, name string) (doc domain.GroupDocume
 
 // Groups returns the documents of all groups.
 func (e *Engine) Groups(ctx context.Context) (map[string]domain.GroupDocument, error) {
+	return all[domain.GroupDocument](ctx, e, kindGroup)
+}
+
+// GPUPools returns the documents of all GPU pools.
+func (e *Engine) GPUPools(ctx context.Context) (map[string]domain.GPUPoolDocument, error) {
+	return all[domain.GPUPoolDocument](ctx, e, kindGPUPool)
+}
+
+// all returns the documents of a kind by name.
+func all[T any](ctx context.Context, e *Engine, kind string) (map[string]T, error) {
 	configs, err := e.reads.configs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	bySlot := map[slot][]swarm.Config{}
 	for _, config := range configs {
-		if s := slotOf(config); s.cluster == e.cluster.Name && s.kind == kindGroup {
+		if s := slotOf(config); s.cluster == e.cluster.Name && s.kind == kind {
 			bySlot[s] = append(bySlot[s], config)
 		}
 	}
-	groups := make(map[string]domain.GroupDocument, len(bySlot))
+	documents := make(map[string]T, len(bySlot))
 	for s, revisions := range bySlot {
-		if groups[s.group], err = latest[domain.GroupDocument](s, revisions); err != nil {
+		if documents[s.name], err = latest[T](s, revisions); err != nil {
 			return nil, err
 		}
 	}
-	return groups, nil
+	return documents, nil
 }
 
 // PutCluster stores the cluster's document.
@@ -180,6 +199,17 @@ func (e *Engine) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain
 		return doc, err
 	}
 	e.sweepAfter(ctx, next)
+	return next, nil
+}
+
+// PutGPUPool stores a pool's document. Without the cluster's it is [engine.ErrNotFound].
+func (e *Engine) PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error) {
+	next := doc
+	next.Version = domain.DocumentVersion
+	next.Revision++
+	if err := put(ctx, e, e.gpuPoolSlot(doc.Spec.Name), doc.Revision, next); err != nil {
+		return doc, err
+	}
 	return next, nil
 }
 
@@ -244,7 +274,7 @@ func (e *Engine) settle(ctx context.Context, s slot, base int, id string, after 
 }
 
 // check returns [engine.ErrConflict] unless the document is stored with this revision, 0 for none, and [engine.ErrNotFound]
-// for that of a group without a cluster.
+// for one of a cluster that is not there.
 func (s slot) check(configs []swarm.Config, expected int) error {
 	revisions, err := s.revisions(configs)
 	if err != nil {
@@ -257,7 +287,7 @@ func (s slot) check(configs []swarm.Config, expected int) error {
 	if found != expected {
 		return fmt.Errorf("%w: expected revision %d of %s, found %d", engine.ErrConflict, expected, s, found)
 	}
-	if s.kind == kindGroup && !clusterAmong(configs, s.cluster) {
+	if s.kind != kindCluster && !clusterAmong(configs, s.cluster) {
 		return fmt.Errorf("cluster %q: %w", s.cluster, engine.ErrNotFound)
 	}
 	return nil
@@ -290,10 +320,16 @@ func (e *Engine) DeleteGroup(ctx context.Context, group string) error {
 	return e.removeObjects(ctx, func(s slot) bool { return s == own })
 }
 
+// DeleteGPUPool removes the document of a pool.
+func (e *Engine) DeleteGPUPool(ctx context.Context, pool string) error {
+	own := e.gpuPoolSlot(pool)
+	return e.removeObjects(ctx, func(s slot) bool { return s == own })
+}
+
 // deleteDocuments removes the cluster's documents and locks; the cluster's own document goes last, so that whoever dies before
 // finds the cluster again. The holder of a lock is told by its release.
 func (e *Engine) deleteDocuments(ctx context.Context) error {
-	isDependent := func(s slot) bool { return s.kind == kindGroup || s.kind == kindLock }
+	isDependent := func(s slot) bool { return s.kind == kindGroup || s.kind == kindGPUPool || s.kind == kindLock }
 	if err := e.removeObjects(ctx, isDependent); err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ type manager = client.APIClient
 
 // Program is what the controllers of clusters are run from.
 type Program struct {
-	// File is the program's file, a static binary; empty for that of the present process.
+	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that one is taken, see
+	// [telemetry.AgentProgram].
 	File string
 	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
 	Version string
@@ -34,9 +35,11 @@ type Engine struct {
 	program    Program
 	connection *connection
 	reads      reads
-	staged     *staged
-	locks      *locks
-	watcher    *watcher
+	// gpus reads the GPUs of all hosts.
+	gpus    func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	staged  *staged
+	locks   *locks
+	watcher *watcher
 }
 
 // Opener returns the function that opens clusters whose controllers are run from this program.
@@ -52,10 +55,12 @@ func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) 
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{
+	e := &Engine{
 		cluster: cluster, program: program, connection: c, reads: liveReads(c),
 		staged: newStaged(), locks: newLocks(), watcher: &watcher{},
-	}, nil
+	}
+	e.gpus = e.readGPUs
+	return e, nil
 }
 
 // Traits returns what is particular to this engine: members are reached by their names.
@@ -69,12 +74,13 @@ func (e *Engine) Traits() engine.Traits {
 	}
 }
 
-// Snapshot returns the engine with each list of the Swarm read at most once.
+// Snapshot returns the engine with each list of the Swarm, and the GPUs, read at most once.
 func (e *Engine) Snapshot() engine.Engine { return e.snapshot() }
 
 func (e *Engine) snapshot() *Engine {
 	snapshot := *e
 	snapshot.reads = e.reads.remembered(e.cluster.Name)
+	snapshot.gpus = engine.Once(snapshot.readGPUs)
 	return &snapshot
 }
 

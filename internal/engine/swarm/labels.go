@@ -10,6 +10,8 @@ const (
 	labelRole    = labelPrefix + "role"
 	labelIndex   = labelPrefix + "index"
 	labelMember  = labelPrefix + "member"
+	// labelPool is the name of a GPU pool, on its document.
+	labelPool = labelPrefix + "pool"
 	// labelHash and labelRun are those of the member's specification.
 	labelHash = labelPrefix + "hash"
 	labelRun  = labelPrefix + "run"

@@ -22,7 +22,9 @@ const (
 	// leaseDuration is for how long a lock is held after it was last renewed, and renewals is how often it is renewed
 	// within that.
 	leaseDuration = 30 * time.Second
-	renewals      = 3
+	// removalRetry is when a lock is released again for which no manager answered.
+	removalRetry = 500 * time.Millisecond
+	renewals     = 3
 )
 
 // errLeaseLost is returned by the release of a lock that has not been its holder's all the time.
@@ -211,10 +213,27 @@ func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 	}
 }
 
-// remove ends the lease. It is renewed before, as an object is removed whatever its version: so nobody takes it over meanwhile.
+// remove ends the lease, as soon as a manager answers: one may just be restarting. It waits no longer than the lease lasts.
 func (l *lock) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.engine.locks.lease)
 	defer cancel()
+	err := l.tryRemove(ctx)
+	for errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrUnwell) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(removalRetry):
+		}
+		var found *swarm.Config
+		if found, _, err = l.look(ctx); err == nil && found != nil {
+			err = l.tryRemove(ctx)
+		}
+	}
+	return err
+}
+
+// tryRemove is one attempt. The lease is renewed before, as an object is removed whatever its version: so nobody takes it over meanwhile.
+func (l *lock) tryRemove(ctx context.Context) error {
 	found, err := l.renew(ctx)
 	if err != nil {
 		return err

@@ -243,6 +243,7 @@ func TestLockOfLostMachine(t *testing.T) {
 	e, proxy := stored(t, "lost")
 	other, _ := documentsOf(t, "lost")
 	onAnotherMachine(other, time.Second)
+	e.locks.lease = 3 * time.Second
 	release, err := e.Lock(t.Context(), jobLock, ada)
 	must(t, err)
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
@@ -255,6 +256,21 @@ func TestLockOfLostMachine(t *testing.T) {
 	_, err = e.Lock(t.Context(), jobLock, ada)
 	wantLocked(t, err, bob)
 	must(t, taken())
+}
+
+// TestLockOutlastsRestart: the release of a lock waits for a manager that does not answer for a moment.
+func TestLockOutlastsRestart(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "restarting")
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	back := time.AfterFunc(2*time.Second, proxy.Reset)
+	defer back.Stop()
+	must(t, release())
+	again, err := e.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	must(t, again())
 }
 
 // TestLockTakenOver: a release tells that the lock was somebody else's in between, and leaves it to them.

@@ -3,14 +3,15 @@ package swarm
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // list reads all objects of a kind: one request, whatever their number.
-type list[T any] func(ctx context.Context) ([]T, error)
+type list[T any] = func(ctx context.Context) ([]T, error)
 
 // reads are the lists from which the engine tells everything. A plan takes each of them at most once, see [Engine.Snapshot].
 type reads struct {
@@ -70,7 +71,7 @@ func ask[T any](c *connection, read func(context.Context, manager) ([]T, error))
 // remembered returns reads of a cluster that are taken once each. What failed is read again. Once there turn out to be groups, the list
 // that grows with their members is on its way before it is asked for.
 func (r reads) remembered(cluster string) reads {
-	services := once(r.services)
+	services := engine.Once(r.services)
 	configs := func(ctx context.Context) ([]swarm.Config, error) {
 		found, err := r.configs(ctx)
 		if slices.ContainsFunc(found, func(c swarm.Config) bool { s := slotOf(c); return s.cluster == cluster && s.kind == kindGroup }) {
@@ -79,39 +80,5 @@ func (r reads) remembered(cluster string) reads {
 		}
 		return found, err
 	}
-	return reads{nodes: once(r.nodes), configs: once(configs), services: services, tasks: once(r.tasks), networks: once(r.networks)}
-}
-
-// once returns a list that is read once. Who asks while it is read gets what comes of that.
-func once[T any](read list[T]) list[T] {
-	type reading struct {
-		done  chan struct{}
-		found []T
-		err   error
-	}
-	var mu sync.Mutex
-	var last *reading
-	return func(ctx context.Context) ([]T, error) {
-		mu.Lock()
-		if r := last; r != nil {
-			mu.Unlock()
-			select {
-			case <-r.done:
-				return r.found, r.err
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
-		r := &reading{done: make(chan struct{})}
-		last = r
-		mu.Unlock()
-		r.found, r.err = read(ctx)
-		if r.err != nil {
-			mu.Lock()
-			last = nil
-			mu.Unlock()
-		}
-		close(r.done)
-		return r.found, r.err
-	}
+	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), networks: engine.Once(r.networks)}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/docker/docker/client"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
@@ -28,6 +28,8 @@ const (
 	programPath = "/terraform-provider-trainyard"
 	// socketPath is where a host has its Engine's socket, and the controller finds it.
 	socketPath = "/var/run/docker.sock"
+	// hostProc is where an agent finds the process table of its host.
+	hostProc = "/host/proc"
 	// programImage is the name under which the image of this program is loaded.
 	programImage = "trainyard/trainyard"
 )
@@ -127,6 +129,9 @@ func residents(cluster string, from residentImage) []swarm.ServiceSpec {
 	setReplicas(&controller, 1)
 	agent := resident(cluster, from, kindAgent, "agent")
 	agent.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
+	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
+	agent.TaskTemplate.ContainerSpec.Env = []string{"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc}
+	agent.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
 	return []swarm.ServiceSpec{controller, agent}
 }
 
@@ -355,28 +360,18 @@ func (p Program) image() (v1.Image, error) {
 			return nil, err
 		}
 	}
-	if err := checkStatic(file); err != nil {
-		return nil, err
+	file = telemetry.AgentProgram(file)
+	libraries, err := image.Libraries(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w; name an image of Trainyard in the provider's docker.controller_image", err)
 	}
 	program, err := image.FromDisk(programPath, file)
 	if err != nil {
 		return nil, err
 	}
 	program.Mode = 0o755
-	return image.Build(v1.Config{Entrypoint: []string{programPath}}, program)
+	return image.Build(v1.Config{Entrypoint: []string{programPath}, Env: []string{libraryPath}}, append(libraries, program)...)
 }
 
-// checkStatic returns an error where a program needs a dynamic linker, which the controller's image has not.
-func checkStatic(file string) error {
-	binary, err := elf.Open(file)
-	if err != nil {
-		return fmt.Errorf("the controller's program %s is none that runs on Linux (%w): name an image of Trainyard in the provider's docker.controller_image", file, err)
-	}
-	defer binary.Close()
-	for _, segment := range binary.Progs {
-		if segment.Type == elf.PT_INTERP {
-			return fmt.Errorf("the program %s is linked dynamically, and can't be run in an image of its own: build it with CGO_ENABLED=0", file)
-		}
-	}
-	return nil
-}
+// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an image for.
+const libraryPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"

@@ -69,7 +69,7 @@ func (e *Engine) Usage(ctx context.Context) (engine.Usage, error) {
 		return engine.Usage{}, err
 	}
 	for _, o := range observed {
-		usage.Members[o.Name] = memberUsage(o, containers, sampled, usage.Hosts[o.Host])
+		usage.Members[o.Name] = memberUsage(o, containers, sampled, usage.Hosts[o.Host]).Of(o)
 	}
 	return usage, nil
 }
@@ -153,36 +153,37 @@ func unknownUsage(host string, why error) engine.HostUsage {
 
 // askAgent has the agent on a host measure it.
 func askAgent(ctx context.Context, reached client.APIClient, agent, name string) engine.HostUsage {
-	host, err := report(ctx, reached, agent)
+	report, err := askReport(ctx, reached, agent)
 	if err != nil {
 		return unknownUsage(name, err)
 	}
+	host := report.Host
 	return engine.HostUsage{CPUs: &host.CPUs, MemoryMiB: &host.MemoryMiB, SampledAt: host.SampledAt}
 }
 
-// report is what an agent measures, asked by an exec into its container: that needs no port.
-func report(ctx context.Context, reached client.APIClient, agent string) (telemetry.Host, error) {
+// askReport returns what an agent measures, asked by an exec into its container: that needs no port.
+func askReport(ctx context.Context, reached client.APIClient, agent string) (telemetry.Report, error) {
 	if agent == "" {
-		return telemetry.Host{}, fmt.Errorf("no agent of the cluster runs there")
+		return telemetry.Report{}, fmt.Errorf("no agent of the cluster runs there")
 	}
 	exec, err := reached.ContainerExecCreate(ctx, agent, container.ExecOptions{
 		Cmd: []string{programPath, "agent", "sample"}, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
-		return telemetry.Host{}, err
+		return telemetry.Report{}, err
 	}
 	attached, err := reached.ContainerExecAttach(ctx, exec.ID, container.ExecAttachOptions{})
 	if err != nil {
-		return telemetry.Host{}, err
+		return telemetry.Report{}, err
 	}
 	defer attached.Close()
 	defer context.AfterFunc(ctx, attached.Close)() // it knows of no context
 	var out, complaint bytes.Buffer
 	if _, err := stdcopy.StdCopy(&out, &complaint, attached.Reader); err != nil {
-		return telemetry.Host{}, err
+		return telemetry.Report{}, err
 	}
 	if out.Len() == 0 {
-		return telemetry.Host{}, fmt.Errorf("the agent answered: %s", complaint.String())
+		return telemetry.Report{}, fmt.Errorf("the agent answered: %s", complaint.String())
 	}
 	return telemetry.ReadReport(out.Bytes())
 }

@@ -1,0 +1,327 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// PoolView is what was read of a cluster before a decision about a GPU pool.
+type PoolView struct {
+	// Hosts are the cluster's hosts by name, and GPUs what was found on them.
+	Hosts map[string]domain.Host
+	GPUs  map[string]domain.HostGPUs
+	// Pools are the documents of the cluster's pools by name.
+	Pools map[string]domain.GPUPoolDocument
+}
+
+// ResolvePool returns the document of a pool as specified, with the devices that there are for it, to be stored on top of the revision that it names.
+// A device that was in the pool before stays in it though it is not found at the moment.
+func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, domain.Problems) {
+	problems := spec.Validate()
+	if problems.Err() != nil {
+		return domain.GPUPoolDocument{}, problems
+	}
+	previous := view.Pools[spec.Name]
+	r := resolver{view: view, spec: spec, known: map[string]domain.Device{}, devices: map[string][]domain.Device{}}
+	for host, devices := range previous.Devices {
+		for _, device := range devices {
+			r.known[host+"/"+device.UUID] = device
+		}
+	}
+	if spec.Devices != nil {
+		r.named()
+	} else {
+		r.chosen(previous)
+	}
+	r.checkOthers()
+	r.checkSlots()
+	problems = append(problems, r.problems...)
+	return domain.GPUPoolDocument{Version: domain.DocumentVersion, Revision: previous.Revision, Spec: spec, Devices: r.devices}, problems
+}
+
+// resolver finds the devices of a pool.
+type resolver struct {
+	view PoolView
+	spec domain.GPUPool
+	// known are the devices that the pool had, by "host/UUID".
+	known    map[string]domain.Device
+	devices  map[string][]domain.Device
+	problems domain.Problems
+}
+
+// named finds the devices that the specification names.
+func (r *resolver) named() {
+	for _, host := range r.spec.HostNames() {
+		at := domain.Path{"devices", domain.Key(host)}
+		if _, found := r.view.Hosts[host]; !found {
+			r.problems.Add(at, "Unknown host", "cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host, strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
+			continue
+		}
+		for i, uuid := range r.spec.Devices[host] {
+			if device, ok := r.find(host, uuid, at.At(i)); ok {
+				r.devices[host] = append(r.devices[host], device)
+			}
+		}
+	}
+}
+
+// find returns a device of a host as it is, or else as it was.
+func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool) {
+	before, had := r.known[host+"/"+uuid]
+	there := r.view.GPUs[host]
+	i := slices.IndexFunc(there.GPUs, func(g domain.GPU) bool { return g.UUID == uuid })
+	switch {
+	case i >= 0 && (had || usable(there.GPUs[i]) == ""):
+		return there.GPUs[i].Device, true
+	case had:
+		return before, true
+	case i >= 0:
+		r.problems.Add(at, "GPU can't be used", "%s of host %q can't be in a pool: %s", uuid, host, usable(there.GPUs[i]))
+	case there.Unknown != "":
+		r.problems.Add(at, "GPUs not known", "it can't be told whether host %q has %s: %s", host, uuid, there.Unknown)
+	default:
+		r.problems.Add(at, "No such GPU", "host %q has no GPU %s; %s", host, uuid, r.whatIsThere(host, uuid))
+	}
+	return domain.Device{}, false
+}
+
+// usable says why a device can't be in a pool; "" where it can.
+func usable(g domain.GPU) string {
+	if g.MIG != nil && *g.MIG {
+		return "it is divided by MIG, and a pool has whole GPUs; switch MIG off (nvidia-smi -mig 0), or leave it out"
+	}
+	return g.Trouble
+}
+
+// whatIsThere says which devices there are instead of a missing one.
+func (r *resolver) whatIsThere(host, uuid string) string {
+	for _, other := range slices.Sorted(maps.Keys(r.view.GPUs)) {
+		if slices.ContainsFunc(r.view.GPUs[other].GPUs, func(g domain.GPU) bool { return g.UUID == uuid }) {
+			return fmt.Sprintf("it is in host %q", other)
+		}
+	}
+	var there []string
+	for _, g := range r.view.GPUs[host].GPUs {
+		there = append(there, fmt.Sprintf("%s (%s)", g.UUID, g.Model))
+	}
+	if len(there) == 0 {
+		return "it has none"
+	}
+	return "it has " + strings.Join(there, ", ")
+}
+
+// chosen finds the devices that the selector would have: those that the pool had, and then others in the order of their indexes.
+func (r *resolver) chosen(previous domain.GPUPoolDocument) {
+	selector, seen := *r.spec.Select, map[string]bool{}
+	for i, host := range selector.Hosts {
+		if _, found := r.view.Hosts[host]; !found {
+			r.problems.Add(domain.Path{"select", "hosts", i}, "Unknown host", "cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host, strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
+		}
+	}
+	var unknown, all []string
+	for _, host := range slices.Sorted(maps.Keys(r.view.Hosts)) {
+		labels, there := r.view.Hosts[host].Labels, r.view.GPUs[host]
+		var fit []domain.Device
+		for _, device := range previous.Devices[host] {
+			if selector.Matches(host, labels, device) {
+				fit = append(fit, device)
+				seen[device.UUID] = true
+			}
+		}
+		for _, g := range there.GPUs {
+			all = append(all, fmt.Sprintf("host %s: %s (%s, %d MiB)", host, g.UUID, g.Model, g.MemoryMiB))
+			if usable(g) == "" && !seen[g.UUID] && selector.Matches(host, labels, g.Device) {
+				fit = append(fit, g.Device)
+				seen[g.UUID] = true // hosts that share a machine share its devices
+			}
+		}
+		if there.Unknown != "" && len(fit) == 0 && (len(selector.Hosts) == 0 || slices.Contains(selector.Hosts, host)) {
+			unknown = append(unknown, fmt.Sprintf("host %s: %s", host, there.Unknown))
+		}
+		if selector.MaxPerHost > 0 {
+			fit = fit[:min(len(fit), selector.MaxPerHost)]
+		}
+		if len(fit) > 0 {
+			r.devices[host] = fit
+		}
+	}
+	switch {
+	case len(r.problems) > 0:
+	case len(unknown) > 0 && len(r.devices) == 0:
+		r.problems.Add(domain.Path{"select"}, "GPUs not known", "it can't be told which GPUs there are: %s", strings.Join(unknown, "; "))
+	case len(r.devices) == 0:
+		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q is as selected; %s", r.spec.Cluster, cmp.Or(strings.Join(all, "; "), "its hosts have none"))
+	case len(unknown) > 0:
+		r.problems.Warn(domain.Path{"select"}, "GPUs not known", "GPUs of some hosts are not in the pool, as it can't be told which they have: %s", strings.Join(unknown, "; "))
+	}
+}
+
+// checkOthers adds a problem for each device that is in another pool.
+func (r *resolver) checkOthers() {
+	for _, name := range slices.Sorted(maps.Keys(r.view.Pools)) {
+		if name == r.spec.Name {
+			continue
+		}
+		for _, host := range slices.Sorted(maps.Keys(r.view.Pools[name].Devices)) {
+			for _, device := range r.view.Pools[name].Devices[host] {
+				for own, devices := range r.devices {
+					if slices.ContainsFunc(devices, func(d domain.Device) bool { return d.UUID == device.UUID }) {
+						r.problems.Add(r.at(own, device.UUID), "Pools overlap", "%s of host %q is in pools %q and %q; a device can be in one pool only", device.UUID, own, name, r.spec.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// at is where the specification has a device from.
+func (r *resolver) at(host, uuid string) domain.Path {
+	if i := slices.Index(r.spec.Devices[host], uuid); i >= 0 {
+		return domain.Path{"devices", domain.Key(host), i}
+	}
+	return domain.Path{"select"}
+}
+
+// checkSlots adds a problem for each device that is too small for one slot.
+func (r *resolver) checkSlots() {
+	for _, host := range slices.Sorted(maps.Keys(r.devices)) {
+		for _, device := range r.devices[host] {
+			if r.spec.SlotsOf(device) == 0 {
+				r.problems.Add(domain.Path{"memory_mib_per_slot"}, "Slot beyond the device", "a slot of %d MiB does not fit into %s of host %q, which has %d MiB, %g %% of them in reserve",
+					r.spec.MemoryMiBPerSlot, device.UUID, host, device.MemoryMiB, 100*r.spec.Reserve())
+			}
+		}
+	}
+}
+
+// PoolInUseError is returned where a pool can't be removed, for what still has devices of it.
+type PoolInUseError struct {
+	Cluster, Pool string
+	// Groups are the names of the groups.
+	Groups []string
+}
+
+// Error says what to do about it.
+func (e *PoolInUseError) Error() string {
+	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy them first, or let their roles name another pool", e.Pool, e.Cluster, domain.Enumerate(e.Groups))
+}
+
+// gpusPatience is how long an apply waits for hosts to say which GPUs they have: their agents may have just been started.
+const (
+	gpusPatience = 30 * time.Second
+	gpusRetry    = 500 * time.Millisecond
+)
+
+// PoolView reads what a decision about a pool of a cluster needs to know.
+func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view PoolView, err error) {
+	view.Hosts = cluster.Hosts
+	if view.Pools, err = r.Engine.GPUPools(ctx); err != nil {
+		return view, err
+	}
+	view.GPUs, err = r.Engine.GPUs(ctx)
+	return view, err
+}
+
+// PutPool makes a pool be as specified. A new one must not be there yet, but as specified. Where a plan showed devices that were chosen, it gets those,
+// or nothing happens.
+func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) error {
+	for start := time.Now(); ; {
+		unknown, err := r.tryPool(ctx, spec, created, shown)
+		if err == nil || !unknown || time.Since(start) > gpusPatience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(gpusRetry):
+		}
+	}
+}
+
+// tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they have.
+func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (unknown bool, err error) {
+	release, err := r.lock(ctx, allocationLock, "change of GPU pool "+spec.Name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	cluster, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+	}
+	view, err := r.PoolView(ctx, cluster.Spec)
+	if err != nil {
+		return false, err
+	}
+	if existing, found := view.Pools[spec.Name]; found && created && !existing.Spec.Equal(spec) {
+		return false, fmt.Errorf("cluster %q already has a GPU pool %q with another specification; choose another name, or import it: terraform import <address> %s",
+			spec.Cluster, spec.Name, domain.GroupID(spec.Cluster, spec.Name))
+	}
+	doc, problems := ResolvePool(view, spec)
+	if err := problems.Err(); err != nil {
+		return slices.ContainsFunc(slices.Collect(maps.Values(view.GPUs)), func(found domain.HostGPUs) bool { return found.Unknown != "" }), err
+	}
+	if found := doc.UUIDs(); shown != nil && !maps.EqualFunc(shown, found, slices.Equal) {
+		return false, fmt.Errorf("since the plan was made, the GPUs have changed that GPU pool %q selects: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
+	}
+	_, err = r.Engine.PutGPUPool(ctx, doc)
+	return false, err
+}
+
+// Pool returns the document of a pool, or [engine.ErrNotFound].
+func (r Reconciler) Pool(ctx context.Context, name string) (domain.GPUPoolDocument, error) {
+	pools, err := r.Engine.GPUPools(ctx)
+	if err != nil {
+		return domain.GPUPoolDocument{}, err
+	}
+	doc, found := pools[name]
+	if !found {
+		return doc, fmt.Errorf("GPU pool %q: %w", name, engine.ErrNotFound)
+	}
+	return doc, nil
+}
+
+// DeletePool removes a pool that no group uses. Without one it does nothing.
+func (r Reconciler) DeletePool(ctx context.Context, cluster, name string) (err error) {
+	release, err := r.lock(ctx, allocationLock, "removal of GPU pool "+name)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil // the cluster is gone, and the pool with it
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	groups, err := r.Engine.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	if users := groupsOf(groups, name); len(users) > 0 {
+		return &PoolInUseError{cluster, name, users}
+	}
+	return r.Engine.DeleteGPUPool(ctx, name)
+}
+
+// groupsOf returns the names of the groups that have roles with devices of a pool, sorted.
+func groupsOf(groups map[string]domain.GroupDocument, pool string) []string {
+	var users []string
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		for _, role := range groups[name].Spec.Roles {
+			if role.GPUs != nil && role.GPUs.Pool == pool {
+				users = append(users, name)
+				break
+			}
+		}
+	}
+	return users
+}

@@ -1,0 +1,286 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// gpu returns a GPU as it is found.
+func gpu(uuid, model string, memory int64) domain.GPU {
+	return domain.GPU{Device: domain.Device{UUID: uuid, Model: model, MemoryMiB: memory}}
+}
+
+// dgx has eight V100 in host a, and one A40 in host b.
+func dgx() map[string]domain.HostGPUs {
+	var eight []domain.GPU
+	for n := range strings.SplitSeq("01234567", "") {
+		eight = append(eight, gpu("GPU-a"+n, "Tesla V100-SXM2-32GB", 32768))
+	}
+	return map[string]domain.HostGPUs{"a": {GPUs: eight}, "b": {GPUs: []domain.GPU{gpu("GPU-b0", "NVIDIA A40", 46068)}}}
+}
+
+func TestResolvePool(t *testing.T) {
+	mig := true
+	hosts := map[string]domain.Host{"a": {Labels: map[string]string{"gpu": "v100"}}, "b": {}}
+	named := func(devices map[string][]string) domain.GPUPool {
+		return domain.GPUPool{Cluster: "lab", Name: "p", Devices: devices}
+	}
+	selected := func(s domain.DeviceSelector) domain.GPUPool {
+		return domain.GPUPool{Cluster: "lab", Name: "p", Select: &s}
+	}
+	slots := named(map[string][]string{"b": {"GPU-b0"}})
+	slots.Sharing, slots.MemoryMiBPerSlot = domain.Slots, 1199
+	large := slots
+	large.MemoryMiBPerSlot = 46000
+	stored := func(name string, host string, devices ...domain.Device) map[string]domain.GPUPoolDocument {
+		return map[string]domain.GPUPoolDocument{name: {Revision: 3, Spec: domain.GPUPool{Name: name}, Devices: map[string][]domain.Device{host: devices}}}
+	}
+	former := domain.Device{UUID: "GPU-c0", Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}
+	for name, test := range map[string]struct {
+		spec    domain.GPUPool
+		pools   map[string]domain.GPUPoolDocument
+		change  func(found map[string]domain.HostGPUs)
+		want    map[string][]string
+		slots   int
+		problem string
+	}{
+		"two named cards of eight":    {spec: named(map[string][]string{"a": {"GPU-a5", "GPU-a4"}}), want: map[string][]string{"a": {"GPU-a5", "GPU-a4"}}, slots: 2},
+		"37 slots of one A40, not 38": {spec: slots, want: map[string][]string{"b": {"GPU-b0"}}, slots: 37},
+		"a slot that does not fit":    {spec: large, problem: "memory_mib_per_slot: Slot beyond the device: a slot of 46000 MiB does not fit into GPU-b0 of host \"b\", which has 46068 MiB, 3 % of them in reserve"},
+		"selected by model":           {spec: selected(domain.DeviceSelector{Model: "*A40"}), want: map[string][]string{"b": {"GPU-b0"}}, slots: 1},
+		"selected by memory, at most two a host": {
+			spec: selected(domain.DeviceSelector{MemoryMiB: 30000, MaxPerHost: 2}), want: map[string][]string{"a": {"GPU-a0", "GPU-a1"}, "b": {"GPU-b0"}}, slots: 3,
+		},
+		"selected by label": {spec: selected(domain.DeviceSelector{Labels: map[string]string{"gpu": "v100"}, MaxPerHost: 1}), want: map[string][]string{"a": {"GPU-a0"}}, slots: 1},
+		"selected again, what was selected stays": {
+			spec: selected(domain.DeviceSelector{Model: "Tesla*", MaxPerHost: 2}), pools: stored("p", "a", former), want: map[string][]string{"a": {"GPU-c0", "GPU-a0"}}, slots: 2,
+		},
+		"named, and not found any more": {
+			spec: named(map[string][]string{"a": {"GPU-c0", "GPU-a0"}}), pools: stored("p", "a", former), want: map[string][]string{"a": {"GPU-c0", "GPU-a0"}}, slots: 2,
+		},
+		"hosts that share a machine": {
+			spec:   selected(domain.DeviceSelector{}),
+			change: func(found map[string]domain.HostGPUs) { found["a"] = found["b"] },
+			want:   map[string][]string{"a": {"GPU-b0"}}, slots: 1,
+		},
+		"no such host": {spec: named(map[string][]string{"c": {"GPU-c0"}}), problem: `devices["c"]: Unknown host: cluster "lab" has no host "c"; its hosts are a, b`},
+		"no such device": {
+			spec: named(map[string][]string{"b": {"GPU-c0"}}), problem: `devices["b"][0]: No such GPU: host "b" has no GPU GPU-c0; it has GPU-b0 (NVIDIA A40)`,
+		},
+		"a device of another host": {spec: named(map[string][]string{"b": {"GPU-a0"}}), problem: `host "b" has no GPU GPU-a0; it is in host "a"`},
+		"a device that is lost": {
+			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
+			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].Trouble = "fallen off the bus (XID 79)" },
+			problem: `devices["b"][0]: GPU can't be used: GPU-b0 of host "b" can't be in a pool: fallen off the bus (XID 79)`,
+		},
+		"a device that is divided": {
+			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
+			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = &mig },
+			problem: "it is divided by MIG",
+		},
+		"not known, named": {
+			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
+			change:  func(found map[string]domain.HostGPUs) { found["b"] = domain.HostGPUs{Unknown: "no driver"} },
+			problem: `devices["b"][0]: GPUs not known: it can't be told whether host "b" has GPU-b0: no driver`,
+		},
+		"not known, selected": {
+			spec:    selected(domain.DeviceSelector{Hosts: []string{"b"}}),
+			change:  func(found map[string]domain.HostGPUs) { found["b"] = domain.HostGPUs{Unknown: "no driver"} },
+			problem: "select: GPUs not known: it can't be told which GPUs there are: host b: no driver",
+		},
+		"none selected": {spec: selected(domain.DeviceSelector{Model: "H100*", Hosts: []string{"b"}}), problem: "select: No GPU selected: no GPU of cluster \"lab\" is as selected; host a: GPU-a0"},
+		"overlapping pools": {
+			spec: named(map[string][]string{"b": {"GPU-b0"}}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
+			problem: `devices["b"][0]: Pools overlap: GPU-b0 of host "b" is in pools "other" and "p"; a device can be in one pool only`,
+		},
+		"overlapping by selection": {
+			spec: selected(domain.DeviceSelector{Model: "*A40"}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
+			problem: `select: Pools overlap: GPU-b0 of host "b" is in pools "other" and "p"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := dgx()
+			if test.change != nil {
+				test.change(found)
+			}
+			doc, problems := reconcile.ResolvePool(reconcile.PoolView{Hosts: hosts, GPUs: found, Pools: test.pools}, test.spec)
+			if err := problems.Err(); test.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("problems %v, want %q", err, test.problem)
+				}
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, doc.UUIDs()); diff != "" || doc.Slots() != test.slots || doc.Revision != test.pools["p"].Revision {
+				t.Errorf("%d slots, want %d, at revision %d (-want +got):\n%s", doc.Slots(), test.slots, doc.Revision, diff)
+			}
+		})
+	}
+}
+
+func TestDeviceStates(t *testing.T) {
+	pools := map[string]domain.GPUPoolDocument{"p": {Devices: map[string][]domain.Device{
+		"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}, {UUID: "GPU-a2"}, {UUID: "GPU-a3"}, {UUID: "GPU-a4"}, {UUID: "GPU-a5"}, {UUID: "GPU-gone"}}, "c": {{UUID: "GPU-c0"}},
+	}}}
+	found := dgx()
+	found["a"].GPUs[0].Processes = []domain.GPUProcess{{PID: 7, Member: "mnist-worker-0"}}
+	found["a"].GPUs[1].Processes = []domain.GPUProcess{{PID: 7, Member: "mnist-worker-0"}, {PID: 4711, Command: "python"}, {PID: 4712}}
+	found["a"].GPUs[2].Trouble = "fallen off the bus (XID 79)"
+	for i, used := range map[int]int64{3: 20_000, 4: 20_000, 5: 3} {
+		found["a"].GPUs[i].MemoryUsedMiB = &used
+	}
+	groups := map[string]domain.GroupDocument{"mnist": {Assignments: map[string]domain.Assignment{"mnist-worker-1": {Host: "a", GPUs: "GPU-a4"}}}}
+	found["c"] = domain.HostGPUs{Unknown: "no driver"}
+	want := map[string]placement.DeviceState{
+		"GPU-a1":   {Busy: "python (process 4711), process 4712"},
+		"GPU-a3":   {Busy: "processes that its agent can't see (20000 MiB)"},
+		"GPU-a2":   {Lost: "fallen off the bus (XID 79)"},
+		"GPU-gone": {Lost: "host a has it no longer"},
+		"GPU-c0":   {Closed: "no driver"},
+	}
+	if diff := cmp.Diff(want, reconcile.DeviceStates(pools, found, groups)); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
+
+// pooled is a group of two workers with a GPU each of pool p.
+func pooled(name string) domain.Group {
+	spec := group(0, 2)
+	spec.Name = name
+	role := spec.Roles["worker"]
+	role.GPUs = &domain.GPURequest{Pool: "p"}
+	spec.Roles["worker"] = role
+	return spec
+}
+
+func TestPoolIsKeptWhileInUse(t *testing.T) {
+	f := newFake()
+	f.gpus = []map[string]domain.HostGPUs{{"a": {Unknown: "the agent is being started"}}, dgx()}
+	r := reconcile.Reconciler{Engine: f}
+	ctx := t.Context()
+	spec := domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}
+	if err := r.PutPool(ctx, spec, true, nil); err != nil {
+		t.Fatalf("a pool of which the agent tells at the second time: %v", err)
+	}
+	if err := r.PutPool(ctx, spec, true, nil); err != nil {
+		t.Errorf("a pool that is there as specified: %v", err)
+	}
+	other := spec
+	other.Devices = map[string][]string{"a": {"GPU-a0"}}
+	if err := r.PutPool(ctx, other, true, nil); err == nil || !strings.Contains(err.Error(), "terraform import <address> lab/p") {
+		t.Errorf("another pool of the name: %v", err)
+	}
+
+	chosen := domain.GPUPool{Cluster: "lab", Name: "chosen", Select: &domain.DeviceSelector{Model: "*A40"}}
+	if err := r.PutPool(ctx, chosen, true, map[string][]string{"b": {"GPU-b1"}}); err == nil || !strings.Contains(err.Error(), "it showed map[b:[GPU-b1]], and now there are map[b:[GPU-b0]]") {
+		t.Errorf("a pool of other devices than the plan showed: %v", err)
+	}
+
+	if err := r.Update(ctx, pooled("mnist")); err != nil {
+		t.Fatal(err)
+	}
+	assigned := map[domain.DeviceSet]bool{}
+	group, err := f.Group(ctx, "mnist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range group.Assignments {
+		assigned[at.GPUs] = true
+	}
+	if diff := cmp.Diff(map[domain.DeviceSet]bool{"GPU-a4": true, "GPU-a5": true}, assigned); diff != "" {
+		t.Errorf("assigned devices (-want +got):\n%s", diff)
+	}
+	if err := r.Update(ctx, pooled("more")); err == nil || !strings.Contains(err.Error(), "mnist-worker-0") {
+		t.Errorf("a group for which there are no devices: %v", err)
+	}
+	var inUse *reconcile.PoolInUseError
+	if err := r.DeletePool(ctx, "lab", "p"); !errors.As(err, &inUse) || !strings.Contains(err.Error(), "mnist") {
+		t.Errorf("a pool in use was removed: %v", err)
+	}
+	if err := r.Destroy(ctx, "mnist"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.DeletePool(ctx, "lab", "p"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.Pool(ctx, "p"); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a pool that was removed: %v", err)
+	}
+}
+
+// What a plan showed is what an apply does, or nothing.
+func TestPlannedDevices(t *testing.T) {
+	f := newFake()
+	f.gpus = []map[string]domain.HostGPUs{dgx()}
+	r := reconcile.Reconciler{Engine: f}
+	ctx := t.Context()
+	if err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}}}, true, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.Planned = map[string]domain.Assignment{"mnist-worker-0": domain.ParsePlace("a GPU-a7"), "mnist-worker-1": domain.ParsePlace("a GPU-a5")}
+	if err := r.Update(ctx, pooled("mnist")); err != nil {
+		t.Fatal(err)
+	}
+	group, err := f.Group(ctx, "mnist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for member, want := range r.Planned {
+		if got := group.Assignments[member]; got.GPUs != want.GPUs || got.Host != "a" || got.Port == 0 {
+			t.Errorf("%s was assigned %+v, planned %+v", member, got, want)
+		}
+	}
+	busy := dgx()
+	busy["a"].GPUs[6].Processes = []domain.GPUProcess{{PID: 4711, Command: "python"}}
+	f.gpus = []map[string]domain.HostGPUs{busy}
+	r.Planned = map[string]domain.Assignment{"busy-worker-0": domain.ParsePlace("a GPU-a4"), "busy-worker-1": domain.ParsePlace("a GPU-a6")}
+	if err := r.Update(ctx, pooled("busy")); err == nil || !strings.Contains(err.Error(), "busy-worker-1 was to have GPU-a6 of host a: it is used by python (process 4711)") {
+		t.Errorf("a planned device that is in use since: %v", err)
+	}
+	f.gpus = []map[string]domain.HostGPUs{dgx()}
+	r.Planned = map[string]domain.Assignment{"other-worker-0": domain.ParsePlace("a GPU-a7"), "other-worker-1": domain.ParsePlace("a GPU-a6")}
+	var stale *reconcile.StalePlanError
+	if err := r.Update(ctx, pooled("other")); !errors.As(err, &stale) || len(stale.Members) != 1 || !strings.Contains(err.Error(), "other-worker-0 was to be on a GPU-a7, and would be on a GPU-a4") {
+		t.Errorf("planned devices that were taken since: %v", err)
+	}
+	if _, err := f.Group(ctx, "other"); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("of what could not be had as planned there is: %v", err)
+	}
+}
+
+// Members that keep their devices need nobody to look at the hosts' GPUs.
+func TestKeptDevicesAreNotLookedAt(t *testing.T) {
+	f := newFake()
+	f.gpus = []map[string]domain.HostGPUs{dgx()}
+	r := reconcile.Reconciler{Engine: f}
+	ctx := t.Context()
+	if err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}, true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Update(ctx, pooled("mnist")); err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = engine.Intercept(f, func(_ context.Context, call string, do func() error) error {
+		if call == "GPUs" {
+			t.Error("the GPUs were looked at")
+		}
+		return do()
+	})
+	changed := pooled("mnist")
+	changed.Template.Env = map[string]string{"A": "b"}
+	if err := r.Update(ctx, changed); err != nil {
+		t.Fatal(err)
+	}
+}

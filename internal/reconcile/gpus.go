@@ -1,0 +1,184 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+)
+
+// StalePlanError is returned where devices that a plan showed are no longer to be had.
+type StalePlanError struct {
+	Group string
+	// Members say what was planned for each member, and what there would be now.
+	Members []string
+}
+
+// Error says what to do about it.
+func (e *StalePlanError) Error() string {
+	return fmt.Sprintf("since the plan was made, hosts or GPUs that it gave to members of group %q are no longer to be had: %s. Nothing was changed; plan and apply again",
+		e.Group, strings.Join(e.Members, "; "))
+}
+
+// usesGPUs tells whether a role of a group asks for GPUs.
+func usesGPUs(g domain.Group) bool {
+	for _, role := range g.Roles {
+		if role.GPUs != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// DeviceStates returns what there is to say of the devices of pools, by what was found on the hosts. Groups tell which devices members have.
+func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs, groups map[string]domain.GroupDocument) map[string]placement.DeviceState {
+	held := map[string]bool{}
+	for _, group := range groups {
+		for _, assigned := range group.Assignments {
+			for _, uuid := range assigned.GPUs.UUIDs() {
+				held[uuid] = true
+			}
+		}
+	}
+	states := map[string]placement.DeviceState{}
+	for _, pool := range pools {
+		for host, devices := range pool.Devices {
+			for _, device := range devices {
+				if state := deviceState(device, host, found[host], held[device.UUID]); state != (placement.DeviceState{}) {
+					states[device.UUID] = state
+				}
+			}
+		}
+	}
+	return states
+}
+
+func deviceState(device domain.Device, host string, found domain.HostGPUs, held bool) placement.DeviceState {
+	i := slices.IndexFunc(found.GPUs, func(g domain.GPU) bool { return g.UUID == device.UUID })
+	switch {
+	case i >= 0 && usable(found.GPUs[i]) != "":
+		return placement.DeviceState{Lost: usable(found.GPUs[i])}
+	case i >= 0:
+		return placement.DeviceState{Busy: foreignUse(found.GPUs[i], held)}
+	case found.Unknown != "":
+		return placement.DeviceState{Closed: found.Unknown}
+	}
+	return placement.DeviceState{Lost: fmt.Sprintf("host %s has it no longer", host)}
+}
+
+// unseenUse is how much memory may be in use of a device, in MiB, without anybody to be seen who uses it: the driver keeps some.
+const unseenUse = 256
+
+// foreignUse says in words which processes use a device that are no member's; "" where there are none. An agent in a container does not see
+// the processes of its host: of a device that no member has, what is in use of its memory tells.
+func foreignUse(g domain.GPU, held bool) string {
+	var users []string
+	for _, p := range g.Processes {
+		if p.Member == "" {
+			users = append(users, processText(p))
+		}
+	}
+	if len(g.Processes) == 0 && !held && g.MemoryUsedMiB != nil && *g.MemoryUsedMiB > unseenUse {
+		return fmt.Sprintf("processes that its agent can't see (%d MiB)", *g.MemoryUsedMiB)
+	}
+	return strings.Join(users, ", ")
+}
+
+// processText names a process, such as "python (process 4711)".
+func processText(p domain.GPUProcess) string {
+	if p.Command == "" {
+		return fmt.Sprintf("process %d", p.PID)
+	}
+	return fmt.Sprintf("%s (process %d)", p.Command, p.PID)
+}
+
+// Decide is [Decide] for a group whose members get the hosts and devices that are planned for them. Where they get devices that they do not
+// have, those are looked at before. It fails with a [*StalePlanError] where what is planned can't be had any more.
+func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (Decision, domain.Problems, error) {
+	stored := view.Groups[spec.Name]
+	if len(r.Planned) > 0 {
+		view.Groups = maps.Clone(view.Groups)
+		view.Groups[spec.Name] = asPlanned(stored, r.Planned)
+	}
+	decision, problems := Decide(view, spec)
+	if !usesGPUs(spec) || problems.Err() == nil && keepsGPUs(decision, stored) {
+		return decision, problems, nil
+	}
+	found, err := r.Engine.GPUs(ctx)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	view.Devices = DeviceStates(view.Pools, found, view.Groups)
+	decision, problems = Decide(view, spec)
+	if problems.Err() == nil {
+		err = checkPlanned(decision, stored, view, r.Planned)
+	}
+	return decision, problems, err
+}
+
+// keepsGPUs tells whether members have no other devices than a document has assigned to them.
+func keepsGPUs(decision Decision, stored domain.GroupDocument) bool {
+	for member, at := range decision.Document.Assignments {
+		if at.GPUs != "" && (at.GPUs != stored.Assignments[member].GPUs || at.Host != stored.Assignments[member].Host) {
+			return false
+		}
+	}
+	return true
+}
+
+// asPlanned lays what a plan showed of members over what a document has assigned to them.
+func asPlanned(previous domain.GroupDocument, planned map[string]domain.Assignment) domain.GroupDocument {
+	if len(planned) == 0 {
+		return previous
+	}
+	assignments := maps.Clone(previous.Assignments)
+	if assignments == nil {
+		assignments = map[string]domain.Assignment{}
+	}
+	for member, at := range planned {
+		if assignments[member].Host == at.Host {
+			at.Port = assignments[member].Port
+		}
+		assignments[member] = at
+	}
+	previous.Assignments = assignments
+	return previous
+}
+
+// checkPlanned returns a [*StalePlanError] where members do not get the hosts and devices that a plan showed, or should not any more.
+func checkPlanned(decision Decision, stored domain.GroupDocument, view View, planned map[string]domain.Assignment) error {
+	stale := &StalePlanError{Group: decision.Document.Spec.Name}
+	for _, member := range slices.Sorted(maps.Keys(planned)) {
+		at, now := planned[member], decision.Document.Assignments[member]
+		if at.Host != now.Host || at.GPUs != now.GPUs {
+			stale.Members = append(stale.Members, fmt.Sprintf("%s was to be on %s, and would be on %s", member, at.Place(), now.Place()))
+			continue
+		}
+		for _, uuid := range at.GPUs.UUIDs() {
+			had := slices.Contains(stored.Assignments[member].GPUs.UUIDs(), uuid)
+			if why := unavailable(view, uuid); why != "" && !had {
+				stale.Members = append(stale.Members, fmt.Sprintf("%s was to have %s of host %s: %s", member, uuid, at.Host, why))
+			}
+		}
+	}
+	if len(stale.Members) > 0 {
+		return stale
+	}
+	return nil
+}
+
+// unavailable says why a device is not given to a member that does not have it; "" where it is.
+func unavailable(view View, uuid string) string {
+	state := view.Devices[uuid]
+	for _, pool := range view.Pools {
+		if state.Busy != "" && pool.Spec.ForeignRule() == domain.ForeignAvoid && pool.Has(uuid) {
+			return "it is used by " + state.Busy
+		}
+	}
+	return cmp.Or(state.Lost, state.Closed)
+}
