@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
@@ -84,7 +85,7 @@ const sampleInterval = 250 * time.Millisecond
 // agent measures its host when it is told to sample; otherwise it is just there, for that to be told to it.
 func agent(ctx context.Context, args []string) error {
 	if slices.Equal(args, []string{"sample"}) {
-		return telemetry.Report(ctx, os.Stdout, sampleInterval)
+		return telemetry.WriteReport(ctx, os.Stdout, sampleInterval, nvml.Source(nvml.Settings{Proc: telemetry.HostProc()}))
 	}
 	<-ctx.Done()
 	return nil

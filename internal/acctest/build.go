@@ -37,17 +37,26 @@ var (
 // Build builds a program of this module, once a test process, and returns the path of its file.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	return build(t, pkg, pkg)
+	return build(t, pkg, pkg, static)
 }
 
 // BuildVersion builds the provider as a release of this version.
 func BuildVersion(t testing.TB, version string) string {
 	t.Helper()
-	return build(t, Provider+"-"+version, Provider, "-ldflags", "-X main.version="+version)
+	return build(t, Provider+"-"+version, Provider, static, "-ldflags", "-X main.version="+version)
 }
 
-// build builds a program under a name, with flags of go build.
-func build(t testing.TB, name, pkg string, flags ...string) string {
+// BuildAgent builds the agent as it is released beside the provider: the same program, but able to load NVIDIA's library.
+func BuildAgent(t testing.TB) string {
+	t.Helper()
+	return build(t, "agent", Provider, "CGO_ENABLED=1") // by another name than that by which the provider would find it
+}
+
+// static has programs run in images without a C library, too.
+const static = "CGO_ENABLED=0"
+
+// build builds a program under a name, with an environment variable and flags of go build.
+func build(t testing.TB, name, pkg, env string, flags ...string) string {
 	t.Helper()
 	buildMutex.Lock()
 	defer buildMutex.Unlock()
@@ -71,7 +80,7 @@ func build(t testing.TB, name, pkg string, flags ...string) string {
 	path := filepath.Join(buildDir, filepath.Base(name))
 	args := append(append([]string{"build", "-o", path}, flags...), pkg)
 	command := exec.Command("go", args...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0") // they run in images without a C library, too
+	command.Env = append(os.Environ(), env)
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, output)
 	}

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -35,7 +37,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
+func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared, fakenvml.Remove) }
 
 // acceptance makes a test one that needs Terraform.
 func acceptance(t *testing.T) {
@@ -52,6 +54,8 @@ type lab struct {
 	*testing.T
 	files statedir.Dir
 	port  int
+	// provider is the provider's program, where it is not the one of most tests.
+	provider string
 	// seen are the instances of the members as of the last check of changes.
 	seen map[string]string
 }
@@ -107,7 +111,7 @@ func (l *lab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
 // program is what supervisors and controllers are run from.
 func (l *lab) program() process.Program {
 	l.Helper()
-	return process.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"}
+	return process.Program{File: cmp.Or(l.provider, acctest.Build(l, acctest.Provider)), Version: "dev"}
 }
 
 // config returns a configuration of these parts. It may refer to the program of members and the first port of the lab.
@@ -357,7 +361,7 @@ func attribute(name string, keys ...string) tfjsonpath.Path {
 
 // differences returns how a result differs from what is wanted, as an error.
 func differences(want, got any) error {
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		return fmt.Errorf("(-want +got)\n%s", diff)
 	}
 	return nil

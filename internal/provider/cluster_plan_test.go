@@ -211,7 +211,7 @@ func TestGroupsOfPlannedClusterAtAnotherEndpoint(t *testing.T) {
 	_, diagnostics := tf.plan("trainyard_cluster", config, nil)
 	fatalOn(t, nil, diagnostics)
 	group := tf.group("g", role{replicas: 1, port: 9000})
-	group["cluster"] = reference("lab", "ssh://old")
+	group["cluster"] = labReference("ssh://old")
 	planned, diagnostics := tf.plan("trainyard_group", group, nil)
 	fatalOn(t, nil, diagnostics)
 	if !planned["members"].IsFullyKnown() {
@@ -226,7 +226,7 @@ func TestEndpointIsChangedInPlace(t *testing.T) {
 	config := tf.group("g", role{replicas: 1, port: 10000})
 	state := tf.readGroup(config)
 	config = maps.Clone(config)
-	config["cluster"] = reference("lab", "ssh://new")
+	config["cluster"] = labReference("ssh://new")
 	proposed := maps.Clone(state)
 	proposed["cluster"] = config["cluster"]
 	resp, err := tf.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
@@ -241,6 +241,25 @@ func TestEndpointIsChangedInPlace(t *testing.T) {
 		if changed := !v.Equal(state[name]); changed != (name == "cluster") {
 			t.Errorf("%s: was %s, is planned as %s", name, state[name], v)
 		}
+	}
+}
+
+// Refresh and plan look at a cluster at one endpoint, and so at one snapshot of it, though the configuration leaves the endpoint out.
+func TestRefreshAndPlanReadTheSame(t *testing.T) {
+	stub := &stubEngine{network: &domain.Network{}, endpoint: "ssh://gpu1"}
+	config := newTerraform(t, stub).swarm(func(m *clusterModel) {
+		m.Hosts["gpu1"] = hostModel{Address: new("ssh://gpu1")}
+	})
+	state := newTerraform(t, stub).created(config)
+
+	tf := newTerraform(t, stub) // another run
+	stub.snapshots = 0
+	state, diagnostics := tf.read("trainyard_cluster", state)
+	fatalOn(t, nil, diagnostics)
+	_, diagnostics = tf.plan("trainyard_cluster", config, state)
+	fatalOn(t, nil, diagnostics)
+	if stub.snapshots != 1 {
+		t.Errorf("refresh and plan took %d snapshots of the cluster", stub.snapshots)
 	}
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +103,9 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if stored.Name != "" {
 		known = req.Private
 	}
-	cluster, ok := r.complete(ctx, cluster, known, &resp.Diagnostics)
+	at := cluster.Ref()
+	at.Endpoint = cmp.Or(at.Endpoint, stored.Endpoint) // as the refresh has reached it
+	cluster, ok := r.complete(ctx, at, cluster, known, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -128,9 +131,9 @@ func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned
 }
 
 // complete has the engine fill in the cluster, and checks the result. The private state of one that is there tells which one it is.
-func (r *clusterResource) complete(ctx context.Context, cluster domain.Cluster, known privateState, diags *diag.Diagnostics) (domain.Cluster, bool) {
+func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cluster domain.Cluster, known privateState, diags *diag.Diagnostics) (domain.Cluster, bool) {
 	r.session.know(cluster)
-	reconciler, err := r.session.plan(cluster.Ref())
+	reconciler, err := r.session.plan(at)
 	if err != nil {
 		addError(diags, "Unable to plan the cluster", err)
 		return domain.Cluster{}, false

@@ -69,7 +69,7 @@ data "trainyard_utilisation" "now" {
 	})
 	member := func(role string, index int, address, state string, exitCode, finished knownvalue.Check) knownvalue.Check {
 		return object(map[string]knownvalue.Check{
-			"role": exactly(role), "index": knownvalue.Int64Exact(int64(index)), "host": exactly("local"), "address": exactly(address),
+			"role": exactly(role), "index": knownvalue.Int64Exact(int64(index)), "host": exactly("local"), "gpus": textList(), "address": exactly(address),
 			"state": exactly(state), "restarts": knownvalue.Int64Exact(0), "exit_code": exitCode,
 			"started_at": moment, "finished_at": finished, "last_error": knownvalue.Null(),
 		})
@@ -98,13 +98,25 @@ data "trainyard_utilisation" "now" {
 
 			known("utilisation.now", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": object(map[string]knownvalue.Check{
 				"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory), "cpus_used": used, "memory_used_mib": resident,
-				"sampled_at": moment, "reason": knownvalue.Null(),
+				"sampled_at": moment, "reason": knownvalue.Null(), "gpus_reason": knownvalue.Null(),
+			})})),
+			known("utilisation.now", "gpus", knownvalue.MapSizeExact(0)),
+			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": object(map[string]knownvalue.Check{
+				"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
+				"roles": knownvalue.MapExact(map[string]knownvalue.Check{
+					"ps": object(map[string]knownvalue.Check{"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null()}),
+					"worker": object(map[string]knownvalue.Check{
+						"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": knownvalue.Null(), "reason": exactly("no member runs"),
+					}),
+				}),
 			})})),
 			known("utilisation.now", "members", knownvalue.MapExact(map[string]knownvalue.Check{
 				"job-ps-0": object(map[string]knownvalue.Check{
+					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Float64Exact(0),
 					"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
 				}),
 				"job-worker-0": object(map[string]knownvalue.Check{
+					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Float64Exact(0),
 					"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": moment,
 					"reason": exactly("no process: the member is completed"),
 				}),

@@ -54,6 +54,8 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 		astray   *engine.ElsewhereError
 		exists   *reconcile.ExistsError
 		member   *reconcile.MemberError
+		stale    *reconcile.StalePlanError
+		inUse    *reconcile.PoolInUseError
 		problems domain.Problems
 	)
 	detail := err.Error()
@@ -70,6 +72,10 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 			"remove its resources from the state (terraform state rm <address>), and apply or import them anew."
 	case errors.As(err, &exists):
 		summary = "Group exists already"
+	case errors.As(err, &stale):
+		summary = "Plan out of date"
+	case errors.As(err, &inUse):
+		summary = "GPU pool in use"
 	case errors.As(err, &member):
 		summary = "Member failed"
 		detail += "\n\nThe group was left as it is, for a closer look; its logs are in the data source trainyard_logs."

@@ -37,6 +37,7 @@ type memberDataModel struct {
 	Role       string            `tfsdk:"role"`
 	Index      int64             `tfsdk:"index"`
 	Host       string            `tfsdk:"host"`
+	GPUs       []string          `tfsdk:"gpus"`
 	Address    string            `tfsdk:"address"`
 	State      string            `tfsdk:"state"`
 	Restarts   int64             `tfsdk:"restarts"`
@@ -103,9 +104,14 @@ func memberDataAttributes() map[string]schema.Attribute {
 		return schema.StringAttribute{MarkdownDescription: description + " in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{}, Computed: true}
 	}
 	return map[string]schema.Attribute{
-		"role":        text("Role of the member."),
-		"index":       number("Index of the member in its role, from 0."),
-		"host":        text("Name of the host it is on."),
+		"role":  text("Role of the member."),
+		"index": number("Index of the member in its role, from 0."),
+		"host":  text("Name of the host it is on."),
+		"gpus": schema.ListAttribute{
+			MarkdownDescription: "UUIDs of the GPUs that it was given; empty where it has none.",
+			ElementType:         types.StringType,
+			Computed:            true,
+		},
 		"address":     text("Address at which it is reached, `host:port`."),
 		"state":       text("`pending`, `running`, `restarting`, `completed`, `failed`, or `stopped` (ended on request, as parameter servers are when the group has completed)."),
 		"restarts":    number("Number of times that it was started again on its own, since an apply or a restart of the whole group started it."),
@@ -148,6 +154,7 @@ func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 			Role:       o.Role,
 			Index:      int64(o.Index),
 			Host:       o.Host,
+			GPUs:       append([]string{}, group.Document.Assignments[o.Name].GPUs.UUIDs()...),
 			Address:    o.Address,
 			State:      string(o.State),
 			Restarts:   int64(o.Restarts),

@@ -49,6 +49,7 @@ type roleModel struct {
 	Port     *int64 `tfsdk:"port"`
 	templateModel
 	Resources   *resourcesModel `tfsdk:"resources"`
+	GPUs        *roleGPUsModel  `tfsdk:"gpus"`
 	Placement   *placementModel `tfsdk:"placement"`
 	Restart     *restartModel   `tfsdk:"restart"`
 	ExitCodes   *exitCodesModel `tfsdk:"exit_codes"`
@@ -71,6 +72,12 @@ type resourcesModel struct {
 type limitsModel struct {
 	CPUs      *float64 `tfsdk:"cpus"`
 	MemoryMiB *int64   `tfsdk:"memory_mib"`
+}
+
+type roleGPUsModel struct {
+	Pool      string `tfsdk:"pool"`
+	Count     *int64 `tfsdk:"count"`
+	MemoryMiB *int64 `tfsdk:"memory_mib"`
 }
 
 type placementModel struct {
@@ -96,10 +103,7 @@ type completionModel struct {
 	StopRest *bool        `tfsdk:"stop_rest"`
 }
 
-type groupIdentity struct {
-	Cluster types.String `tfsdk:"cluster"`
-	Name    types.String `tfsdk:"name"`
-}
+func (m groupModel) identity() identity { return identity{m.Cluster.Name, m.Name} }
 
 // Defaults of the group's attributes.
 const (
@@ -176,6 +180,9 @@ func (m roleModel) expand(diags *diag.Diagnostics) domain.Role {
 		role.Resources = domain.Resources{CPUs: value(r.CPUs), MemoryMiB: value(r.MemoryMiB)}
 		limits := value(r.Limits)
 		role.Limits = domain.Resources{CPUs: value(limits.CPUs), MemoryMiB: value(limits.MemoryMiB)}
+	}
+	if g := m.GPUs; g != nil {
+		role.GPUs = &domain.GPURequest{Pool: g.Pool, Count: int(value(g.Count)), MemoryMiB: value(g.MemoryMiB)}
 	}
 	if p := m.Placement; p != nil {
 		role.Placement = domain.Placement{Strategy: domain.Strategy(value(p.Strategy)), Labels: compactMap(p.Labels), Hosts: compact(p.Hosts)}
@@ -285,6 +292,10 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 			OnFailure:   keepZero(string(r.Update.OnFailure), update.OnFailure),
 		}, prior.Update),
 	}
+	if g := r.GPUs; g != nil {
+		before := value(prior.GPUs)
+		m.GPUs = &roleGPUsModel{Pool: g.Pool, Count: keepZero(int64(g.Count), before.Count), MemoryMiB: keepZero(g.MemoryMiB, before.MemoryMiB)}
+	}
 	if r.ExitCodes != nil {
 		m.ExitCodes = &exitCodesModel{Final: append([]string{}, *r.ExitCodes...)}
 	}
@@ -315,10 +326,10 @@ func flattenGroup(group reconcile.Group, prior groupModel) groupModel {
 	for name, o := range extra {
 		members.addresses[name] = o.Address
 		if o.Host != "" && !distributed[o.Role] {
-			members.hosts[name] = o.Host
+			members.places[name] = o.Host
 		}
 	}
-	m.Members, m.Placements = stringMap(members.addresses), stringMap(members.hosts)
+	m.Members, m.Placements = stringMap(members.addresses), stringMap(members.places)
 	m.ClusterSpec = stringMap(nil)
 	if !group.Document.Applying {
 		m.ClusterSpec = stringMap(group.Layout.ClusterSpec())
@@ -326,16 +337,19 @@ func flattenGroup(group reconcile.Group, prior groupModel) groupModel {
 	return m
 }
 
-// memberList is what a resource shows of members, by name. It has no hosts of those that the engine distributes: they change by themselves.
-type memberList struct{ addresses, hosts map[string]string }
+// memberList is what a resource shows of members, by name. It has no places of those that the engine distributes: they change by themselves.
+type memberList struct{ addresses, places map[string]string }
 
 func listed(members []domain.Member) memberList {
 	list := memberList{make(map[string]string, len(members)), make(map[string]string, len(members))}
 	for _, m := range members {
 		list.addresses[m.Name] = m.Address
 		if m.Host != "" { // or else the engine chooses it
-			list.hosts[m.Name] = m.Host
+			list.places[m.Name] = placeOf(m)
 		}
 	}
 	return list
 }
+
+// placeOf says where a member is, and which GPUs it has there.
+func placeOf(m domain.Member) string { return domain.Assignment{Host: m.Host, GPUs: m.GPUs}.Place() }

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -112,6 +113,9 @@ func drawRole(t *rapid.T) roleModel {
 				return limitsModel{CPUs: cpus.Draw(t, "CPU limit"), MemoryMiB: number.Draw(t, "memory limit")}
 			})).Draw(t, "limits")}
 		})).Draw(t, "resources"),
+		GPUs: optional(rapid.Custom(func(t *rapid.T) roleGPUsModel {
+			return roleGPUsModel{Pool: rapid.String().Draw(t, "pool"), Count: number.Draw(t, "count"), MemoryMiB: number.Draw(t, "GPU memory")}
+		})).Draw(t, "gpus"),
 		Placement: optional(rapid.Custom(func(t *rapid.T) placementModel {
 			return placementModel{Strategy: optional(rapid.SampledFrom([]string{"", "pack"})).Draw(t, "strategy"), Labels: nilableMap().Draw(t, "labels"), Hosts: nilable(rapid.String()).Draw(t, "hosts")}
 		})).Draw(t, "placement"),
@@ -342,7 +346,7 @@ func TestFlattenPool(t *testing.T) {
 	view := reconcile.View{Traits: traits, Inventory: engine.Inventory{Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}}, Groups: map[string]domain.GroupDocument{"g": document}}
 	grown := document
 	grown.Counts = map[string]int{"master": 1, "worker": 5}
-	if known := certainty(view, reconcile.Current(traits, nil, grown)); known != (certain{hosts: true, addresses: true}) {
+	if known := certainty(view, reconcile.Current(traits, nil, grown)); !known.addresses || !maps.Equal(known.places, map[string]string{"g-master-0": "gpu1"}) {
 		t.Errorf("known of a pool that grows: %+v", known)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -61,7 +62,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if r.session == nil {
 		return
 	}
-	var before groupAddress
+	var before itemAddress
 	existed := !req.State.Raw.IsNull()
 	if existed {
 		before = addressIn(ctx, req.State, &resp.Diagnostics)
@@ -84,7 +85,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	created := before != groupAddress{idOf(plan.Cluster.key()), spec.Name}
+	created := before != itemAddress{idOf(plan.Cluster.key()), spec.Name}
 	if existed && created {
 		r.session.plans.putLeaving(before.cluster, before.name)
 	}
@@ -98,37 +99,39 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 	list := listed(decision.Members)
 	for _, computed := range []struct {
-		attribute string
-		planned   types.Map
-		known     bool
-		value     map[string]string
+		attribute      string
+		planned, value types.Map
 	}{
-		{"members", plan.Members, known.addresses, list.addresses},
-		{"placements", plan.Placements, known.hosts, list.hosts},
-		{"cluster_spec", plan.ClusterSpec, known.addresses, decision.Layout.ClusterSpec()},
+		{"members", plan.Members, mapIf(known.addresses, list.addresses)},
+		{"placements", plan.Placements, known.placements(list.places)},
+		{"cluster_spec", plan.ClusterSpec, mapIf(known.addresses, decision.Layout.ClusterSpec())},
 	} {
-		value := types.MapUnknown(types.StringType)
-		if computed.known {
-			value = stringMap(computed.value)
-		}
-		if !value.Equal(computed.planned) {
-			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(computed.attribute), value)...)
+		if !computed.value.Equal(computed.planned) {
+			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(computed.attribute), computed.value)...)
 		}
 	}
 }
 
-// groupAddress is what tells a group from all others.
-type groupAddress struct {
+// mapIf returns a map of strings where it is known.
+func mapIf(known bool, m map[string]string) types.Map {
+	if !known {
+		return types.MapUnknown(types.StringType)
+	}
+	return stringMap(m)
+}
+
+// itemAddress is what tells a group, or a GPU pool, from all others of its kind.
+type itemAddress struct {
 	cluster clusterID
 	name    string
 }
 
-func addressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) groupAddress {
+func addressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) itemAddress {
 	var cluster clusterReference
 	var name types.String
 	diags.Append(state.GetAttribute(ctx, path.Root("cluster"), &cluster)...)
 	diags.Append(state.GetAttribute(ctx, path.Root("name"), &name)...)
-	return groupAddress{idOf(cluster.key()), name.ValueString()}
+	return itemAddress{idOf(cluster.key()), name.ValueString()}
 }
 
 // decide decides about a group of a cluster as it will be when the group's turn comes in the apply; present are the members
@@ -155,16 +158,25 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec 
 	}
 
 	plans := r.session.plans
+	for _, role := range spec.Roles {
+		if role.GPUs != nil && plans.poolIsOpen(idOf(key), role.GPUs.Pool) {
+			tflog.Debug(ctx, "the devices of the GPU pool are not known yet: members will be known after the apply", map[string]any{"pool": role.GPUs.Pool, "group": spec.Name})
+			return decision, known, false
+		}
+	}
 	plans.deciding.Lock()
 	defer plans.deciding.Unlock()
-	view, err := reconciler.View(ctx, cluster.spec)
+	view, err := reconciler.View(ctx, cluster.spec, spec)
 	if err != nil {
 		addError(diags, summary, err)
 		return decision, known, false
 	}
 	plans.foresee(idOf(key), &view, spec.Name, created)
 	before := reconcile.Current(view.Traits, view.Inventory.Hosts, view.Groups[spec.Name])
-	decision, problems := reconcile.Decide(view, spec)
+	decision, problems, err := reconciler.Decide(ctx, view, spec)
+	if err != nil {
+		addError(diags, summary, err)
+	}
 	addProblems(diags, problems)
 	if diags.HasError() {
 		return decision, known, false
@@ -193,32 +205,71 @@ func keptPresent(kept map[string]bool, present types.Map) map[string]bool {
 }
 
 // certain says what of a decision is known to hold when it is carried out.
-type certain struct{ hosts, addresses bool }
+type certain struct {
+	// places are those of the members of which host and GPUs are known.
+	places map[string]string
+	// addresses tells whether those of all members are known.
+	addresses bool
+}
+
+// placements returns the known ones of the places, and the others as unknown.
+func (c certain) placements(places map[string]string) types.Map {
+	if len(c.places) == 0 && len(places) > 0 {
+		return types.MapUnknown(types.StringType)
+	}
+	elements := make(map[string]attr.Value, len(places))
+	for member := range places {
+		elements[member] = types.StringUnknown()
+		if place, known := c.places[member]; known {
+			elements[member] = types.StringValue(place)
+		}
+	}
+	return types.MapValueMust(types.StringType, elements)
+}
 
 // certainty tells what of a decision holds whatever else is applied before it. A member that keeps its assignment is
-// certain. So is the only host, and a port that is written down. The choice among several hosts, and of a free
-// port, is made anew during the apply, when groups that are applied before may have changed it.
+// certain. So are the only host, a port that is written down, and GPUs where the group has all of a pool. The choice among
+// several hosts or GPUs, and of a free port, is made anew during the apply, when groups that are applied before may have changed
+// it: Terraform plans each resource once more then, in any order, without a word about what it had planned.
 func certainty(view reconcile.View, decision reconcile.Decision) certain {
-	known := certain{hosts: true, addresses: true}
+	known := certain{places: map[string]string{}, addresses: true}
 	document := decision.Document
 	stored := view.Groups[document.Spec.Name]
-	before, goesOn := stored.Assignments, stored.Spec.Equal(document.Spec)
+	goesOn, oneHost := stored.Spec.Equal(document.Spec), len(view.Inventory.Hosts) == 1
 	for _, member := range decision.Members {
 		if member.Host == "" {
 			continue // the engine distributes it, and its address is that of its role
 		}
-		if assigned, kept := before[member.Name]; kept && assigned == document.Assignments[member.Name] {
-			// An apply moves what is on a lost host. Without one it is the cluster's controller that does, in its time.
-			if _, lost := view.Inventory.Lost[assigned.Host]; !lost || goesOn {
-				continue
-			}
+		before, role := stored.Assignments[member.Name], document.Spec.Roles[member.Role]
+		kept := before.Host == member.Host && before.GPUs == member.GPUs
+		if _, lost := view.Inventory.Lost[before.Host]; lost && !goesOn {
+			kept = false // an apply moves it; without one it is the cluster's controller that does, in its time
 		}
-		if len(view.Inventory.Hosts) > 1 {
-			return certain{}
+		if kept || role.GPUs == nil && oneHost || role.GPUs != nil && hasAll(document, view.Pools[role.GPUs.Pool]) {
+			known.places[member.Name] = placeOf(member)
 		}
-		if document.Spec.Roles[member.Role].Port == nil {
-			known.addresses = false
+		if !kept || before.Port != member.Port {
+			known.addresses = known.addresses && oneHost && role.Port != nil
 		}
 	}
 	return known
+}
+
+// hasAll tells whether a group has all devices of a GPU pool, on one host, so that there is nothing to choose for others. Of one with
+// slots, whose devices others may use as well, that can be told where there is one device.
+func hasAll(document domain.GroupDocument, pool domain.GPUPoolDocument) bool {
+	given := map[string]bool{}
+	for _, assigned := range document.Assignments {
+		for _, uuid := range assigned.GPUs.UUIDs() {
+			given[uuid] = true
+		}
+	}
+	for _, devices := range pool.Devices {
+		for _, device := range devices {
+			if !given[device.UUID] || pool.Spec.SharingRule() == domain.Slots && len(devices) > 1 {
+				return false
+			}
+		}
+	}
+	return len(pool.Devices) == 1
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -53,12 +50,7 @@ func (r *groupResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 }
 
 func (r *groupResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = identityschema.Schema{
-		Attributes: map[string]identityschema.Attribute{
-			"cluster": identityschema.StringAttribute{Description: "Name of the cluster.", RequiredForImport: true},
-			"name":    identityschema.StringAttribute{Description: "Name of the group.", RequiredForImport: true},
-		},
-	}
+	resp.IdentitySchema = identitySchema("group")
 }
 
 func (r *groupResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
@@ -134,7 +126,7 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to groupRecord,
 	if diags.HasError() {
 		return
 	}
-	reconciler.Secrets = w.secrets
+	reconciler.Secrets, reconciler.Planned = w.secrets, plannedDevices(w.plan.Placements)
 	defer r.session.plans.dropGroup(idOf(key), spec.Name)
 
 	bounded, cancel := context.WithTimeout(ctx, w.timeout)
@@ -164,6 +156,17 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to groupRecord,
 	}
 }
 
+// plannedDevices returns where a plan shows members that have GPUs.
+func plannedDevices(placements types.Map) map[string]domain.Assignment {
+	planned := map[string]domain.Assignment{}
+	for member, place := range textsIn(placements) {
+		if assigned := domain.ParsePlace(place); assigned.GPUs != "" {
+			planned[member] = assigned
+		}
+	}
+	return planned
+}
+
 // foreign tells whether an error says that the group is somebody else's, or in somebody else's hands.
 func foreign(err error) bool {
 	var locked *engine.LockedError
@@ -182,7 +185,7 @@ type groupRecord struct {
 // set has it hold a group of the cluster with an ID.
 func (to groupRecord) set(ctx context.Context, model groupModel, clusterID string, diags *diag.Diagnostics) {
 	diags.Append(to.state.Set(ctx, model)...)
-	diags.Append(to.identity.Set(ctx, groupIdentity{Cluster: model.Cluster.Name, Name: model.Name})...)
+	diags.Append(to.identity.Set(ctx, model.identity())...)
 	if err := remember(ctx, to.private, clusterID); err != nil {
 		addError(diags, "Unable to note the cluster's ID", err)
 	}
@@ -208,7 +211,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	case errors.Is(err, engine.ErrNotFound):
 		resp.State.RemoveResource(ctx)
 		// Terraform before 1.12 keeps no identity, and the framework insists on one even for what is gone.
-		resp.Diagnostics.Append(resp.Identity.Set(ctx, groupIdentity{Cluster: prior.Cluster.Name, Name: prior.Name})...)
+		resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.identity())...)
 	case err != nil:
 		addError(&resp.Diagnostics, summary, err)
 	default:
@@ -216,7 +219,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		if model := flattenGroup(group, prior); !reflect.DeepEqual(model, prior) {
 			resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 		}
-		resp.Diagnostics.Append(resp.Identity.Set(ctx, groupIdentity{Cluster: prior.Cluster.Name, Name: prior.Name})...)
+		resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.identity())...)
 		if err := remember(ctx, resp.Private, group.ClusterID); err != nil {
 			addError(&resp.Diagnostics, summary, err)
 		}
@@ -247,31 +250,7 @@ func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	r.session.plans.dropGroup(idOf(state.Cluster.key()), state.Name.ValueString())
 }
 
-// ImportState takes <cluster>/<group>, as ID or in parts as identity. The engine is the one that has a document of
-// the cluster.
+// ImportState takes <cluster>/<group>, as ID or in parts as identity.
 func (r *groupResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	cluster, name, ok := strings.Cut(req.ID, "/")
-	if req.ID == "" && req.Identity != nil {
-		var identity groupIdentity
-		resp.Diagnostics.Append(req.Identity.Get(ctx, &identity)...)
-		cluster, name = identity.Cluster.ValueString(), identity.Name.ValueString()
-		ok = true
-	}
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if !ok || cluster == "" || name == "" || strings.Contains(name, "/") {
-		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of a group, which is <cluster>/<group>, such as lab/mnist.", req.ID))
-		return
-	}
-	key, err := r.session.find(ctx, cluster)
-	if err != nil {
-		addError(&resp.Diagnostics, "Unable to import the group", err)
-		return
-	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName("name"), key.Name)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName("engine"), key.Engine)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName("endpoint"), textOrNull(key.Endpoint))...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, groupIdentity{Cluster: types.StringValue(key.Name), Name: types.StringValue(name)})...)
+	importable{"group", "a group, which is <cluster>/<group>, such as lab/mnist", plainName}.into(ctx, r.session, req, resp)
 }

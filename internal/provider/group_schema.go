@@ -19,7 +19,7 @@ const groupDescription = `A set of roles whose members know each other: one trai
 Members are called ` + "`<group>-<role>-<index>`" + `, with an index from 0. An apply waits until all of them run, or until the group has completed (` + "`wait_for`" + `).
 A group that has completed stays so: finished is not drift, and ` + "`triggers`" + ` are what makes it run again. Changes are made in place wherever possible, and only members whose specification changed are restarted. That includes what they are told about others: another number of ` + "`replicas`" + ` restarts all members of the group, but for roles whose members are interchangeable.
 
-The guides "Frameworks", "Completion and restarts" and "Drift and automation" tell more.
+The guides "Frameworks", "GPU pools", "Completion and restarts" and "Drift and automation" tell more.
 
 ## Frameworks
 
@@ -35,7 +35,7 @@ The framework decides which roles there are and what members find in their envir
 | ` + "`spark`" + ` | ` + "`master`, `worker`, `submit`" + ` | ` + "`SPARK_MASTER_URI`" + ` |
 | ` + "`ray`" + ` | ` + "`head`, `worker`, `submit`" + ` | ` + "`RAY_ADDRESS`" + ` |
 
-Every member gets ` + "`TRAINYARD_CLUSTER`, `_GROUP`, `_ROLE`, `_INDEX`, `_MEMBER`, `_HOST`, `_ADDRESS`, `_PORT`" + `, and ` + "`TRAINYARD_CLUSTER_SPEC`" + ` (JSON: role to list of addresses), and ` + "`CUDA_VISIBLE_DEVICES=-1`" + ` (no GPU) unless ` + "`env`" + ` says otherwise.
+Every member gets ` + "`TRAINYARD_CLUSTER`, `_GROUP`, `_ROLE`, `_INDEX`, `_MEMBER`, `_HOST`, `_ADDRESS`, `_PORT`" + `, and ` + "`TRAINYARD_CLUSTER_SPEC`" + ` (JSON: role to list of addresses), and ` + "`CUDA_VISIBLE_DEVICES=-1`" + ` (no GPU) unless its role has ` + "`gpus`" + `, or ` + "`env`" + ` says otherwise.
 
 ## Templates
 
@@ -96,9 +96,11 @@ func groupSchema(ctx context.Context, engines []string) schema.Schema {
 			Computed:    true,
 		},
 		"placements": schema.MapAttribute{
-			MarkdownDescription: "Name of the host on which each member is, by the member's name. Interchangeable members (workers of `spark` and `ray`) that the engine distributes itself, as `swarm` does, are left out: where they are is in the data source `trainyard_group`.",
-			ElementType:         types.StringType,
-			Computed:            true,
+			MarkdownDescription: "Name of the host on which each member is, by the member's name; where it has `gpus`, followed by a space and their UUIDs, joined by commas: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. " +
+				"A plan shows GPUs where nothing is left to choose: for members that keep theirs, and for a group that takes all of a pool, see the guide \"GPU pools\". They get just those, or the apply fails before it changes anything of the group. " +
+				"Interchangeable members (workers of `spark` and `ray`) that the engine distributes itself, as `swarm` does, are left out: where they are is in the data source `trainyard_group`.",
+			ElementType: types.StringType,
+			Computed:    true,
 		},
 		"cluster_spec": schema.MapAttribute{
 			MarkdownDescription: "Addresses of the members of each role, by the role's name: `host:port,host:port`, in the order of their indexes. Roles whose members are interchangeable " +
@@ -215,6 +217,25 @@ func roleAttributes() map[string]schema.Attribute {
 				},
 			},
 		},
+		"gpus": schema.SingleNestedAttribute{
+			MarkdownDescription: "GPUs that each member gets of a GPU pool, all of them on one host, and keeps through restarts and updates. It finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. " +
+				"Members of the group's other roles see none. Interchangeable members (workers of `spark` and `ray`) that have GPUs are placed one by one, as all others are.",
+			Optional: true,
+			Attributes: map[string]schema.Attribute{
+				"pool": schema.StringAttribute{
+					MarkdownDescription: "Name of the GPU pool of the cluster: `trainyard_gpu_pool.v100.name`.",
+					Required:            true,
+				},
+				"count": schema.Int64Attribute{
+					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node. 0 is as if left out: 1.",
+					Optional:            true,
+				},
+				"memory_mib": schema.Int64Attribute{
+					MarkdownDescription: "Memory of each GPU that a member needs, in MiB. Of a pool with slots it gets as many as hold that, one where it is left out; of other pools, GPUs that have so much. The member finds it in `TRAINYARD_GPU_MEMORY_MIB`.",
+					Optional:            true,
+				},
+			},
+		},
 		"placement": schema.SingleNestedAttribute{
 			MarkdownDescription: "On which hosts the members are. Members that are placed stay where they are as long as that is allowed.",
 			Optional:            true,
@@ -281,7 +302,7 @@ func roleAttributes() map[string]schema.Attribute {
 			Optional: true,
 			Attributes: map[string]schema.Attribute{
 				"parallelism": schema.Int64Attribute{
-					MarkdownDescription: "Number of members that are changed at a time, in the order of their indexes; the next ones follow when all members of the group run. Roles follow one another. 0 is as if left out: all at once.",
+					MarkdownDescription: "Number of members that are changed at a time, in the order of their indexes; the next one follows when one of them runs, or with a `delay` the next ones when all do. Roles follow one another. 0 is as if left out: all at once.",
 					Optional:            true,
 				},
 				"delay": schema.StringAttribute{

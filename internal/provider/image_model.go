@@ -39,13 +39,7 @@ type buildModel struct {
 	Args       map[string]string `tfsdk:"args"`
 }
 
-// imageIdentity tells an image from all others.
-type imageIdentity struct {
-	Cluster types.String `tfsdk:"cluster"`
-	Name    types.String `tfsdk:"name"`
-}
-
-func (m imageModel) identity() imageIdentity { return imageIdentity{m.Cluster.Name, m.Name} }
+func (m imageModel) identity() identity { return identity{m.Cluster.Name, m.Name} }
 
 // imageResourceID is the ID of an image in Terraform.
 func imageResourceID(cluster, name string) string { return cluster + "/" + name }

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -42,37 +40,20 @@ func (r *imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 }
 
 func (r *imageResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = identityschema.Schema{
-		Attributes: map[string]identityschema.Attribute{
-			"cluster": identityschema.StringAttribute{Description: "Name of the cluster.", RequiredForImport: true},
-			"name":    identityschema.StringAttribute{Description: "Name of the image.", RequiredForImport: true},
-		},
-	}
+	resp.IdentitySchema = identitySchema("image")
 }
 
 func (r *imageResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
 	r.session = sessionOf(req.ProviderData, &resp.Diagnostics)
 }
 
-// images returns the store of a cluster's images, by what opens the cluster. It has to be the cluster that the private state knows, which
-// knows it from now on.
+// images returns the store of a cluster's images, see [reach].
 func images(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster clusterReference, private privateState) (engine.ImageStore, error) {
-	reconciler, err := open(cluster.key())
+	reconciler, err := reach(ctx, open, cluster, private)
 	if err != nil {
 		return nil, err
 	}
-	store, err := engine.Images(reconciler.Engine)
-	if err != nil {
-		return nil, err
-	}
-	if err := recognise(ctx, reconciler.Engine, private); err != nil {
-		return nil, err
-	}
-	document, err := reconciler.Engine.Cluster(ctx)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return nil, err
-	}
-	return store, remember(ctx, private, document.Spec.ID)
+	return engine.Images(reconciler.Engine)
 }
 
 func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -243,27 +224,9 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 
 // ImportState takes <cluster>/<name>, as ID or in parts as identity. What the image was made from is not known.
 func (r *imageResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	cluster, name, ok := strings.Cut(req.ID, "/")
-	if req.ID == "" && req.Identity != nil {
-		var identity imageIdentity
-		resp.Diagnostics.Append(req.Identity.Get(ctx, &identity)...)
-		cluster, name, ok = identity.Cluster.ValueString(), identity.Name.ValueString(), true
+	named := func(name string) bool {
+		_, err := parseImageName(name)
+		return err == nil
 	}
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if _, err := parseImageName(name); !ok || cluster == "" || err != nil {
-		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of an image, which is <cluster>/<name>, such as lab/trainer:1.2.", req.ID))
-		return
-	}
-	key, err := r.session.find(ctx, cluster)
-	if err != nil {
-		addError(&resp.Diagnostics, "Unable to import the image", err)
-		return
-	}
-	for at, value := range map[string]types.String{"name": types.StringValue(key.Name), "engine": types.StringValue(key.Engine), "endpoint": textOrNull(key.Endpoint)} {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName(at), value)...)
-	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, imageIdentity{Cluster: types.StringValue(key.Name), Name: types.StringValue(name)})...)
+	importable{"image", "an image, which is <cluster>/<name>, such as lab/trainer:1.2", named}.into(ctx, r.session, req, resp)
 }

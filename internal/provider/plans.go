@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -9,12 +10,13 @@ import (
 )
 
 // plans remembers what one run of Terraform has planned and not applied yet, so that a group can be checked against
-// a cluster that is still to be created or changed, and against the other groups that are.
+// a cluster that is still to be created or changed, and against the GPU pools and other groups that are.
 type plans struct {
 	mu       sync.Mutex
 	clusters map[clusterID]plannedCluster
 	groups   map[clusterID]map[string]domain.GroupDocument
-	// deciding is held from the look at the planned groups to the addition of another.
+	pools    map[clusterID]map[string]plannedPool
+	// deciding is held from the look at the planned groups and pools to the addition of another.
 	deciding sync.Mutex
 }
 
@@ -25,8 +27,17 @@ type plannedCluster struct {
 	settled bool
 }
 
+// plannedPool is the document that a GPU pool will have; it is not settled where its devices become known only during the
+// apply, and leaving where there will be none.
+type plannedPool struct {
+	document         domain.GPUPoolDocument
+	settled, leaving bool
+}
+
 func newPlans() *plans {
-	return &plans{clusters: map[clusterID]plannedCluster{}, groups: map[clusterID]map[string]domain.GroupDocument{}}
+	return &plans{
+		clusters: map[clusterID]plannedCluster{}, groups: map[clusterID]map[string]domain.GroupDocument{}, pools: map[clusterID]map[string]plannedPool{},
+	}
 }
 
 func (p *plans) putCluster(id clusterID, planned plannedCluster) {
@@ -71,9 +82,49 @@ func (p *plans) dropGroup(id clusterID, name string) {
 	delete(p.groups[id], name)
 }
 
-// foresee lays the planned groups of a cluster over the view of it as it is. The group for which that is done keeps
-// its own document, unless it is new: then whatever has its name will be gone before it is created.
+func (p *plans) putPool(id clusterID, name string, planned plannedPool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pools[id] == nil {
+		p.pools[id] = map[string]plannedPool{}
+	}
+	p.pools[id][name] = planned
+}
+
+// dropPool forgets a plan that was carried out, or failed.
+func (p *plans) dropPool(id clusterID, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pools[id], name)
+}
+
+// poolIsOpen tells whether the devices of a GPU pool become known only during the apply.
+func (p *plans) poolIsOpen(id clusterID, name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	planned, found := p.pools[id][name]
+	return found && !planned.settled && !planned.leaving
+}
+
+// foreseePools returns the GPU pools that a cluster will have, given those that it has, as far as their devices are known.
+func (p *plans) foreseePools(id clusterID, pools map[string]domain.GPUPoolDocument) map[string]domain.GPUPoolDocument {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	foreseen := map[string]domain.GPUPoolDocument{}
+	maps.Copy(foreseen, pools)
+	for name, planned := range p.pools[id] {
+		delete(foreseen, name)
+		if planned.settled {
+			foreseen[name] = planned.document
+		}
+	}
+	return foreseen
+}
+
+// foresee lays the planned groups and GPU pools of a cluster over the view of it as it is. The group for which that is done
+// keeps its own document, unless it is new: then whatever has its name will be gone before it is created.
 func (p *plans) foresee(id clusterID, view *reconcile.View, group string, created bool) {
+	view.Pools = p.foreseePools(id, view.Pools)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if view.Groups == nil {

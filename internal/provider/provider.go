@@ -98,6 +98,7 @@ func (p *trainyardProvider) Resources(context.Context) []func() resource.Resourc
 	return []func() resource.Resource{
 		func() resource.Resource { return &clusterResource{engines: p.engines.Names()} },
 		func() resource.Resource { return &groupResource{engines: p.engines.Names()} },
+		func() resource.Resource { return &gpuPoolResource{engines: p.engines.Names()} },
 		func() resource.Resource { return &imageResource{engines: p.engines.Names()} },
 	}
 }
@@ -106,6 +107,7 @@ func (p *trainyardProvider) DataSources(context.Context) []func() datasource.Dat
 	return []func() datasource.DataSource{
 		func() datasource.DataSource { return &clusterDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &groupDataSource{engines: p.engines.Names()} },
+		func() datasource.DataSource { return &gpusDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &logsDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &utilisationDataSource{engines: p.engines.Names()} },
 	}

@@ -3,11 +3,14 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // clusterIDKey is where the private state of a resource has the ID of its cluster, so that one that is somewhere else is not taken for
@@ -31,6 +34,22 @@ func recognise(ctx context.Context, eng engine.Engine, private privateState) err
 		return fmt.Errorf("the resource's private state: %w", err)
 	}
 	return engine.Recognise(ctx, eng, id)
+}
+
+// reach opens the cluster of a resource. It has to be the one that the private state knows, which knows it from now on.
+func reach(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster clusterReference, private privateState) (reconcile.Reconciler, error) {
+	reconciler, err := open(cluster.key())
+	if err != nil {
+		return reconciler, err
+	}
+	if err := recognise(ctx, reconciler.Engine, private); err != nil {
+		return reconciler, err
+	}
+	document, err := reconciler.Engine.Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return reconciler, err
+	}
+	return reconciler, remember(ctx, private, document.Spec.ID)
 }
 
 // remember notes the ID of the cluster that a resource was seen in; "" is not known.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -16,13 +17,18 @@ type stubEngine struct {
 	engine.Engine
 	cluster    *domain.Cluster
 	clusterErr error
+	poolsErr   error
 	groups     map[string]domain.GroupDocument
+	pools      map[string]domain.GPUPoolDocument
+	gpus       map[string]domain.HostGPUs
 	busy       map[string][]int
 	observed   []domain.Observed
 	problems   domain.Problems
 	// network is that of a cluster which declares none, and surveyed what is found of a stored cluster, where it is set.
 	network  *domain.Network
 	surveyed func(domain.Cluster) (domain.Cluster, error)
+	// endpoint is where a cluster is reached that names no endpoint.
+	endpoint string
 	// formErr is why the hosts can't be formed to a cluster, and putErr why its document can't be stored.
 	formErr, putErr error
 	joinToken       engine.JoinToken
@@ -114,6 +120,7 @@ func (e *stubEngine) Complete(_ context.Context, c domain.Cluster) (domain.Clust
 		hosts[name] = h
 	}
 	c.Hosts = hosts
+	c.Endpoint = cmp.Or(c.Endpoint, e.endpoint)
 	if c.Network == nil {
 		c.Network = e.network
 	}
@@ -148,6 +155,40 @@ func (e *stubEngine) Preflight(context.Context, []domain.MemberSpec) (domain.Pro
 func (e *stubEngine) Groups(context.Context) (map[string]domain.GroupDocument, error) {
 	e.call("Groups")
 	return maps.Clone(e.groups), nil
+}
+
+func (e *stubEngine) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) {
+	e.call("GPUPools")
+	return maps.Clone(e.pools), e.poolsErr
+}
+
+func (e *stubEngine) PutGPUPool(_ context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error) {
+	e.call("PutGPUPool")
+	if e.putErr != nil {
+		return doc, e.putErr
+	}
+	if e.pools == nil {
+		e.pools = map[string]domain.GPUPoolDocument{}
+	}
+	doc.Revision++
+	e.pools[doc.Spec.Name] = doc
+	return doc, nil
+}
+
+func (e *stubEngine) DeleteGPUPool(_ context.Context, pool string) error {
+	e.call("DeleteGPUPool")
+	delete(e.pools, pool)
+	return nil
+}
+
+func (e *stubEngine) GPUs(context.Context) (map[string]domain.HostGPUs, error) {
+	e.call("GPUs")
+	return e.gpus, nil
+}
+
+func (e *stubEngine) Lock(context.Context, string, engine.Holder) (func() error, error) {
+	e.call("Lock")
+	return func() error { return nil }, nil
 }
 
 func (e *stubEngine) Group(_ context.Context, name string) (domain.GroupDocument, error) {

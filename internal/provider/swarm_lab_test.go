@@ -86,6 +86,8 @@ type swarmLab struct {
 	name string
 	// subnet is that of the cluster's network.
 	subnet string
+	// program is the provider's file, from which residents are run.
+	program string
 	// seen are the tasks of the members as of the last check of changes.
 	seen map[string]string
 }
@@ -96,7 +98,7 @@ var nextSubnet atomic.Int32
 // newSwarmLab returns the lab of a cluster on a bed. At the end of the test nothing of the cluster may be left.
 func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
 	t.Helper()
-	l := &swarmLab{T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", 100+nextSubnet.Add(1))}
+	l := &swarmLab{T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", 100+nextSubnet.Add(1)), program: acctest.Build(t, acctest.Provider)}
 	t.Cleanup(l.expectNothing)
 	return l
 }
@@ -104,8 +106,8 @@ func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
 // providers returns the provider in this process, whose controllers run as the real one.
 func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
 	engines := engine.Registry{
-		process.Name: process.Opener(process.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"}),
-		swarm.Name:   swarm.Opener(swarm.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"}),
+		process.Name: process.Opener(process.Program{File: l.program, Version: "dev"}),
+		swarm.Name:   swarm.Opener(swarm.Program{File: l.program, Version: "dev"}),
 	}
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"trainyard": providerserver.NewProtocol6WithError(provider.New("test", engines)()),
@@ -116,7 +118,7 @@ func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, erro
 func (l *swarmLab) engine() engine.Engine {
 	l.Helper()
 	ref := domain.ClusterRef{Engine: swarm.Name, Name: l.name, Endpoint: l.bed.Nodes[0].Host()}
-	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"})
+	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: l.program, Version: "dev"})
 	l.must(err)
 	return e
 }

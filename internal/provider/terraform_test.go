@@ -168,6 +168,12 @@ func (tf terraform) group(name string, r role) map[string]tftypes.Value {
 	if r.cpus != 0 {
 		m.Resources = &resourcesModel{CPUs: &r.cpus}
 	}
+	return tf.groupOf(name, m)
+}
+
+// groupOf returns the configuration of a group with the role "worker".
+func (tf terraform) groupOf(name string, m roleModel) map[string]tftypes.Value {
+	tf.t.Helper()
 	roles, ok := groupSchema(tf.t.Context(), nil).Attributes["roles"].GetType().(types.MapType)
 	if !ok {
 		tf.t.Fatal("roles are no map")
@@ -178,16 +184,16 @@ func (tf terraform) group(name string, r role) map[string]tftypes.Value {
 	}
 	return tf.config("trainyard_group", map[string]tftypes.Value{
 		"name":    text(name),
-		"cluster": reference("lab", nil),
+		"cluster": labReference(nil),
 		"roles":   raw(tf.t, value),
 	})
 }
 
-// reference refers to a cluster of the default engine at an endpoint, or nil.
-func reference(name string, endpoint any) tftypes.Value {
+// labReference refers to the cluster "lab" of the default engine at an endpoint, or nil.
+func labReference(endpoint any) tftypes.Value {
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
 	return tftypes.NewValue(typ, map[string]tftypes.Value{
-		"name": text(name), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, endpoint),
+		"name": text("lab"), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, endpoint),
 	})
 }
 

@@ -1,13 +1,22 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // utilisationDataSource is trainyard_utilisation.
@@ -21,20 +30,47 @@ var _ datasource.DataSourceWithConfigure = &utilisationDataSource{}
 type utilisationModel struct {
 	Cluster clusterRead                 `tfsdk:"cluster"`
 	Hosts   map[string]hostUsageModel   `tfsdk:"hosts"`
+	GPUs    map[string]gpuUsageModel    `tfsdk:"gpus"`
+	Groups  map[string]groupUsageModel  `tfsdk:"groups"`
 	Members map[string]memberUsageModel `tfsdk:"members"`
 }
 
-type hostUsageModel struct {
-	CPUs      *float64 `tfsdk:"cpus"`
-	MemoryMiB *int64   `tfsdk:"memory_mib"`
-	memberUsageModel
-}
-
-type memberUsageModel struct {
+// usageModel is what is used of processors and memory.
+type usageModel struct {
 	CPUsUsed      *float64          `tfsdk:"cpus_used"`
 	MemoryUsedMiB *float64          `tfsdk:"memory_used_mib"`
 	SampledAt     timetypes.RFC3339 `tfsdk:"sampled_at"`
 	Reason        *string           `tfsdk:"reason"`
+}
+
+type hostUsageModel struct {
+	CPUs       *float64 `tfsdk:"cpus"`
+	MemoryMiB  *int64   `tfsdk:"memory_mib"`
+	GPUsReason *string  `tfsdk:"gpus_reason"`
+	usageModel
+}
+
+type gpuUsageModel struct {
+	Host               string            `tfsdk:"host"`
+	MemoryMiB          *int64            `tfsdk:"memory_mib"`
+	MemoryUsedMiB      *int64            `tfsdk:"memory_used_mib"`
+	UtilisationPercent *float64          `tfsdk:"utilisation_percent"`
+	Members            []string          `tfsdk:"members"`
+	SampledAt          timetypes.RFC3339 `tfsdk:"sampled_at"`
+	Reason             *string           `tfsdk:"reason"`
+}
+
+type memberUsageModel struct {
+	Group            string   `tfsdk:"group"`
+	Role             string   `tfsdk:"role"`
+	Host             *string  `tfsdk:"host"`
+	GPUMemoryUsedMiB *float64 `tfsdk:"gpu_memory_used_mib"`
+	usageModel
+}
+
+type groupUsageModel struct {
+	Roles map[string]usageModel `tfsdk:"roles"`
+	usageModel
 }
 
 func (d *utilisationDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
@@ -45,38 +81,62 @@ func (d *utilisationDataSource) Schema(_ context.Context, _ datasource.SchemaReq
 	number := func(description string) schema.Attribute {
 		return schema.Float64Attribute{MarkdownDescription: description, Computed: true}
 	}
-	sample := func() map[string]schema.Attribute {
-		return map[string]schema.Attribute{
+	whole := func(description string) schema.Attribute {
+		return schema.Int64Attribute{MarkdownDescription: description, Computed: true}
+	}
+	text := func(description string) schema.Attribute {
+		return schema.StringAttribute{MarkdownDescription: description, Computed: true}
+	}
+	sampledAt := schema.StringAttribute{
+		MarkdownDescription: "When this was measured, in RFC 3339, UTC; null where it could not be.",
+		CustomType:          timetypes.RFC3339Type{},
+		Computed:            true,
+	}
+	const unknown = "Why something is not known; null where all is."
+	sample := func(more map[string]schema.Attribute) schema.NestedAttributeObject {
+		attributes := map[string]schema.Attribute{
 			"cpus_used":       number("Number of processors that are busy, over a fraction of a second; null where it is not known."),
 			"memory_used_mib": number("Memory in use, in MiB; null where it is not known."),
-			"sampled_at": schema.StringAttribute{
-				MarkdownDescription: "When this was measured, in RFC 3339, UTC; null where it could not be.",
-				CustomType:          timetypes.RFC3339Type{},
-				Computed:            true,
-			},
-			"reason": schema.StringAttribute{
-				MarkdownDescription: "Why something is not known; null where all is.",
-				Computed:            true,
-			},
+			"sampled_at":      sampledAt,
+			"reason":          text(unknown),
 		}
+		maps.Copy(attributes, more)
+		return schema.NestedAttributeObject{Attributes: attributes}
 	}
-	hosts := sample()
-	hosts["cpus"] = number("Number of processors that the host has; null where it is not known.")
-	hosts["memory_mib"] = schema.Int64Attribute{MarkdownDescription: "Memory that the host has, in MiB; null where it is not known.", Computed: true}
+	nested := func(description string, of schema.NestedAttributeObject) schema.Attribute {
+		return schema.MapNestedAttribute{MarkdownDescription: description, Computed: true, NestedObject: of}
+	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What the hosts and members of a cluster use at the moment. What is not known is null, never 0.",
+		MarkdownDescription: "What hosts, GPUs, groups and members of a cluster use at the moment. What is not known is null, never 0.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterReadAttribute(d.engines),
-			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "The hosts by name. Hosts that share a machine, as those of `process` do, show the use of the machine.",
-				Computed:            true,
-				NestedObject:        schema.NestedAttributeObject{Attributes: hosts},
-			},
-			"members": schema.MapNestedAttribute{
-				MarkdownDescription: "The members of all groups by name, each with all its processes.",
-				Computed:            true,
-				NestedObject:        schema.NestedAttributeObject{Attributes: sample()},
-			},
+			"hosts": nested("The hosts by name. Hosts that share a machine, as those of `process` do, show the use of the machine.", sample(map[string]schema.Attribute{
+				"cpus":        number("Number of processors that the host has; null where it is not known."),
+				"memory_mib":  whole("Memory that the host has, in MiB; null where it is not known."),
+				"gpus_reason": text("Why it is not known which GPUs the host has; null where it is."),
+			})),
+			"gpus": nested("The GPUs of the hosts by UUID; `trainyard_gpus` tells more of them.", schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"host":                text("Name of its host. Of hosts that share a machine, it is the first."),
+				"memory_mib":          whole("All of its memory, in MiB."),
+				"memory_used_mib":     whole("Memory in use, in MiB; null where it is not known."),
+				"utilisation_percent": number("How much of the last moment it was working, in percent; null where it is not known."),
+				"members": schema.ListAttribute{
+					MarkdownDescription: "Names of the members that use it, sorted; null where that is not known.",
+					ElementType:         types.StringType,
+					Computed:            true,
+				},
+				"sampled_at": sampledAt,
+				"reason":     text(unknown),
+			}}),
+			"groups": nested("The groups by name, each with all its members that run.", sample(map[string]schema.Attribute{
+				"roles": nested("The group's roles by name, each with all its members that run.", sample(nil)),
+			})),
+			"members": nested("The members of all groups by name, each with all its processes.", sample(map[string]schema.Attribute{
+				"group":               text("Name of its group."),
+				"role":                text("Name of its role."),
+				"host":                text("Name of its host; null where it is on none."),
+				"gpu_memory_used_mib": number("Memory in use on the GPUs of its host, in MiB; null where it is not known."),
+			})),
 		},
 	}
 }
@@ -96,22 +156,78 @@ func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadReq
 		addError(&resp.Diagnostics, "Unable to read the utilisation", err)
 		return
 	}
-	usage, err := reconciler.Engine.Usage(ctx)
-	if err != nil {
+	var usage engine.Usage
+	var gpus map[string]domain.HostGPUs
+	both, within := errgroup.WithContext(ctx)
+	both.Go(func() (err error) { usage, err = reconciler.Engine.Usage(within); return err })
+	both.Go(func() (err error) { gpus, err = reconciler.Engine.GPUs(within); return err })
+	if err := both.Wait(); err != nil {
 		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("utilisation of cluster %q", key.Name), err)
 		return
 	}
-	model.Hosts = make(map[string]hostUsageModel, len(usage.Hosts))
+	model.flatten(usage, gpus)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (m *utilisationModel) flatten(usage engine.Usage, gpus map[string]domain.HostGPUs) {
+	m.Hosts = make(map[string]hostUsageModel, len(usage.Hosts))
 	for name, u := range usage.Hosts {
-		model.Hosts[name] = hostUsageModel{
-			CPUs:             keepZero(u.TotalCPUs, nil),
-			MemoryMiB:        keepZero(u.TotalMemoryMiB, nil),
-			memberUsageModel: memberUsageModel{u.CPUs, u.MemoryMiB, moment(&u.SampledAt), keepZero(u.Reason, nil)},
+		m.Hosts[name] = hostUsageModel{
+			CPUs:       keepZero(u.TotalCPUs, nil),
+			MemoryMiB:  keepZero(u.TotalMemoryMiB, nil),
+			GPUsReason: keepZero(gpus[name].Unknown, nil),
+			usageModel: usageModel{u.CPUs, u.MemoryMiB, moment(&u.SampledAt), keepZero(u.Reason, nil)},
 		}
 	}
-	model.Members = make(map[string]memberUsageModel, len(usage.Members))
-	for name, u := range usage.Members {
-		model.Members[name] = memberUsageModel{u.CPUs, u.MemoryMiB, moment(&u.SampledAt), keepZero(u.Reason, nil)}
+	m.GPUs = map[string]gpuUsageModel{}
+	for _, host := range slices.Sorted(maps.Keys(gpus)) {
+		for _, gpu := range gpus[host].GPUs {
+			if _, shown := m.GPUs[gpu.UUID]; !shown {
+				m.GPUs[gpu.UUID] = flattenGPUUsage(host, gpus[host].SampledAt, gpu)
+			}
+		}
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	m.Members = make(map[string]memberUsageModel, len(usage.Members))
+	groups := map[string]map[string]engine.MemberUsage{}
+	roles := map[string]map[string]map[string]engine.MemberUsage{}
+	for name, u := range usage.Members {
+		m.Members[name] = memberUsageModel{u.Group, u.Role, keepZero(u.Host, nil), engine.GPUMemory(name, gpus[u.Host]), flattenMemberUsage(u)}
+		if groups[u.Group] == nil {
+			groups[u.Group], roles[u.Group] = map[string]engine.MemberUsage{}, map[string]map[string]engine.MemberUsage{}
+		}
+		if roles[u.Group][u.Role] == nil {
+			roles[u.Group][u.Role] = map[string]engine.MemberUsage{}
+		}
+		groups[u.Group][name], roles[u.Group][u.Role][name] = u, u
+	}
+	m.Groups = make(map[string]groupUsageModel, len(groups))
+	for group, members := range groups {
+		shown := groupUsageModel{Roles: map[string]usageModel{}, usageModel: flattenMemberUsage(engine.SumUsage(members))}
+		for role, members := range roles[group] {
+			shown.Roles[role] = flattenMemberUsage(engine.SumUsage(members))
+		}
+		m.Groups[group] = shown
+	}
+}
+
+func flattenMemberUsage(u engine.MemberUsage) usageModel {
+	return usageModel{u.CPUs, u.MemoryMiB, moment(&u.SampledAt), keepZero(u.Reason, nil)}
+}
+
+func flattenGPUUsage(host string, at time.Time, gpu domain.GPU) gpuUsageModel {
+	m := gpuUsageModel{
+		Host: host, MemoryMiB: keepZero(gpu.MemoryMiB, nil), MemoryUsedMiB: gpu.MemoryUsedMiB, UtilisationPercent: gpu.Utilisation,
+		SampledAt: moment(&at), Reason: keepZero(cmp.Or(gpu.Trouble, gpu.Unknown), nil),
+	}
+	if gpu.Processes == nil {
+		return m
+	}
+	m.Members = []string{}
+	for _, p := range gpu.Processes {
+		if p.Member != "" && !slices.Contains(m.Members, p.Member) {
+			m.Members = append(m.Members, p.Member)
+		}
+	}
+	slices.Sort(m.Members)
+	return m
 }

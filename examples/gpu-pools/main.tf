@@ -1,0 +1,92 @@
+# Two uses of GPUs side by side: training has two cards of eight to itself, and 37 members of a sweep share an A40.
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+variable "image" {
+  description = "Image of the trainer, which the hosts have or can pull."
+  type        = string
+  default     = "registry.example.com/trainer:1.2"
+}
+
+# On each host NVIDIA's container runtime is the default one.
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "swarm"
+
+  hosts = {
+    gpu1 = { address = "ssh://ops@gpu1", role = "manager" } # eight V100
+    gpu2 = { address = "ssh://ops@gpu2" }                   # one A40
+  }
+}
+
+# Somebody else works on the other six: these two are all that Trainyard uses. nvidia-smi -L lists them.
+resource "trainyard_gpu_pool" "training" {
+  cluster = trainyard_cluster.lab
+  name    = "training"
+
+  devices = {
+    gpu1 = ["GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91", "GPU-b5a3c1d2-77e0-4d0c-8a55-90f1c2b3d4e5"]
+  }
+}
+
+resource "trainyard_group" "training" {
+  cluster   = trainyard_cluster.lab
+  name      = "training"
+  framework = "pytorch"
+
+  image   = var.image
+  command = ["python3", "/srv/train.py"]
+
+  roles = {
+    worker = {
+      replicas = 2
+      port     = 29500
+      gpus     = { pool = trainyard_gpu_pool.training.name }
+    }
+  }
+}
+
+# 46,068 MiB, less 3 % for the driver, are 37 slots of 1,199 MiB. The program has to keep to it: it finds its share in
+# TRAINYARD_GPU_MEMORY_MIB, where its role asks for memory_mib.
+resource "trainyard_gpu_pool" "sweep" {
+  cluster = trainyard_cluster.lab
+  name    = "sweep"
+  select  = { model = "NVIDIA A40" }
+
+  sharing             = "slots"
+  memory_mib_per_slot = 1199
+  reserve_percent     = 3
+}
+
+resource "trainyard_group" "sweep" {
+  cluster = trainyard_cluster.lab
+  name    = "sweep"
+
+  image   = var.image
+  command = ["python3", "/srv/evaluate.py", "--shard", "{{ .Index }}"]
+
+  roles = {
+    shard = {
+      replicas = 37
+      gpus     = { pool = trainyard_gpu_pool.sweep.name, memory_mib = 1199 }
+    }
+  }
+}
+
+output "placements" {
+  description = "Host and GPUs of each member."
+  value       = merge(trainyard_group.training.placements, trainyard_group.sweep.placements)
+}
+
+output "slots" {
+  description = "Number of members that each GPU has room for."
+  value       = merge(trainyard_gpu_pool.training.device_slots, trainyard_gpu_pool.sweep.device_slots)
+}

@@ -1,0 +1,7 @@
+import {
+  to = trainyard_gpu_pool.left
+  identity = {
+    cluster = "lab"
+    name    = "left"
+  }
+}

@@ -1,0 +1,88 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+)
+
+// gpuLab is a lab on a machine with GPUs: an agent that is built as it is released finds those that a fake of NVIDIA's library shows.
+type gpuLab struct {
+	*lab
+	nvml    *fakenvml.Control
+	devices []fakenvml.Device
+}
+
+func newGPULab(t *testing.T, devices ...fakenvml.Device) *gpuLab {
+	t.Helper()
+	l := &gpuLab{newLab(t), fakenvml.New(t), devices}
+	l.nvml.Set(devices...)
+	l.provider = acctest.ProviderWithAgent(t, "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+l.nvml.Path(), "HOST_SYS="+l.slot())
+	return l
+}
+
+// slot returns a folder like /sys of a machine that has something of NVIDIA's in a slot: where its driver does not tell, nobody knows what.
+func (l *gpuLab) slot() string {
+	l.Helper()
+	dir := l.TempDir()
+	device := filepath.Join(dir, "bus/pci/devices/0000:10:00.0")
+	l.must(os.MkdirAll(device, 0o700))
+	l.must(os.WriteFile(filepath.Join(device, "vendor"), []byte("0x10de\n"), 0o600))
+	l.must(os.WriteFile(filepath.Join(device, "class"), []byte("0x030200\n"), 0o600))
+	return dir
+}
+
+// a40 is an A40 that nobody uses.
+func a40() fakenvml.Device {
+	return fakenvml.Device{UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46068}
+}
+
+// thePool is the pool "p" of the cluster.
+const thePool = "trainyard_gpu_pool.p"
+
+// pool returns the configuration of the pool with these attributes.
+func pool(name, attributes string) string {
+	return fmt.Sprintf(`
+resource "trainyard_gpu_pool" %[1]q {
+  cluster = trainyard_cluster.lab
+  name    = %[1]q
+  %[2]s
+}
+`, name, attributes)
+}
+
+// named returns the attribute that names devices by their numbers.
+func (l *gpuLab) named(numbers ...int) string {
+	return fmt.Sprintf("devices = { local = %s }", list(l.uuids(numbers...)...))
+}
+
+// uuids returns those of devices, by their numbers.
+func (l *gpuLab) uuids(numbers ...int) []string {
+	uuids := make([]string, len(numbers))
+	for i, n := range numbers {
+		uuids[i] = l.devices[n].UUID
+	}
+	return uuids
+}
+
+// place is where a plan shows a member with devices, by their numbers.
+func (l *gpuLab) place(numbers ...int) string {
+	return "local " + strings.Join(l.uuids(numbers...), ",")
+}
+
+// change changes a device, until it is changed again.
+func (l *gpuLab) change(n int, change func(*fakenvml.Device)) {
+	l.Helper()
+	change(&l.devices[n])
+	l.nvml.Set(l.devices...)
+}
+
+// usedBy has processes use a device, and no others.
+func usedBy(processes ...fakenvml.Process) func(*fakenvml.Device) {
+	return func(d *fakenvml.Device) { d.Processes = processes }
+}

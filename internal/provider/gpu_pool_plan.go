@@ -1,0 +1,159 @@
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// beyondPoolName are the attributes of a GPU pool but for those that say which one it is.
+var beyondPoolName = []string{
+	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process", "slots", "device_slots", "timeouts",
+}
+
+// ValidateConfig checks a pool that is known as far as it can be told without its cluster.
+func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	if !settledAttributes(req.Config.Raw, "cluster", "timeouts") {
+		return
+	}
+	// A copy that can be completed: this much of the cluster is not known before it is created.
+	config := tfsdk.Plan{Schema: req.Config.Schema, Raw: req.Config.Raw}
+	if !settledAttributes(config.Raw, "timeouts") {
+		resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root("cluster"), anyCluster)...)
+	}
+	var pool gpuPoolModel
+	if diags := config.Get(ctx, &pool); diags.HasError() {
+		resp.Diagnostics.Append(diags...)
+		return
+	}
+	addProblems(&resp.Diagnostics, pool.expand().Validate())
+}
+
+// ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply. Where the
+// hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
+func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if r.session == nil {
+		return
+	}
+	var before itemAddress
+	existed := !req.State.Raw.IsNull()
+	if existed {
+		before = addressIn(ctx, req.State, &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plans := r.session.plans
+	if req.Plan.Raw.IsNull() {
+		plans.putPool(before.cluster, before.name, plannedPool{leaving: true})
+		return
+	}
+	if !settledAttributes(req.Plan.Raw, beyondPoolName...) {
+		return
+	}
+	var plan gpuPoolModel
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("cluster"), &plan.Cluster)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
+	planned := itemAddress{idOf(plan.Cluster.key()), plan.Name.ValueString()}
+	created := before != planned
+	if existed && created {
+		plans.putPool(before.cluster, before.name, plannedPool{leaving: true})
+	}
+	if !settledAttributes(req.Config.Raw, "cluster", "timeouts") {
+		plans.putPool(planned.cluster, planned.name, plannedPool{})
+		return
+	}
+	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+		return
+	}
+	plans.deciding.Lock()
+	defer plans.deciding.Unlock()
+	pool, err := r.decide(ctx, plan.Cluster.key(), plan.specified(), created, &resp.Diagnostics)
+	if err != nil {
+		addError(&resp.Diagnostics, plan.unable("plan"), err)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plans.putPool(planned.cluster, planned.name, pool)
+	if !pool.settled {
+		tflog.Debug(ctx, "the hosts are not known yet: devices will be known after the apply", map[string]any{"cluster": planned.cluster.name, "pool": planned.name})
+		return
+	}
+	devices, slots, deviceSlots := foundDevices(pool.document)
+	for name, value := range map[string]attr.Value{"devices": devices, "slots": slots, "device_slots": deviceSlots} {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is stored as specified
+// keeps its devices, and no host is asked.
+func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.GPUPool, created bool, diags *diag.Diagnostics) (plannedPool, error) {
+	reconciler, err := r.session.plan(key)
+	if err != nil {
+		return plannedPool{}, err
+	}
+	cluster, planned := r.session.plans.cluster(idOf(key))
+	stored, err := reconciler.Engine.Cluster(ctx)
+	switch {
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed), err == nil && planned && !cluster.settled:
+		return plannedPool{}, nil
+	case err != nil:
+		return plannedPool{}, err
+	case !planned:
+		cluster.spec = stored.Spec
+	}
+	if !created {
+		existing, err := reconciler.Pool(ctx, spec.Name)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return plannedPool{}, err
+		}
+		if err == nil && existing.Spec.Equal(spec) {
+			return plannedPool{document: existing, settled: true}, nil
+		}
+	}
+	view, err := reconciler.PoolView(ctx, cluster.spec)
+	if err != nil {
+		return plannedPool{}, err
+	}
+	view.Pools = r.session.plans.foreseePools(idOf(key), view.Pools)
+	if created {
+		delete(view.Pools, spec.Name) // it will be gone before this one is created
+	}
+	if awaitsHost(view, spec) {
+		return plannedPool{}, nil
+	}
+	document, problems := reconcile.ResolvePool(view, spec)
+	addProblems(diags, problems)
+	return plannedPool{document: document, settled: len(problems) == 0}, nil // hosts of which a warning says that they are not known may be by then
+}
+
+// awaitsHost tells whether a pool may have devices of a host that is to become part of the cluster.
+func awaitsHost(view reconcile.PoolView, spec domain.GPUPool) bool {
+	for name, host := range view.Hosts {
+		if _, joined := view.GPUs[name]; joined {
+			continue
+		}
+		if _, named := spec.Devices[name]; named {
+			return true
+		}
+		if spec.Select != nil {
+			ofAnyModel := *spec.Select
+			ofAnyModel.Model = ""
+			if ofAnyModel.Matches(name, host.Labels, domain.Device{MemoryMiB: ofAnyModel.MemoryMiB}) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,403 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const theGPUPool = "trainyard_gpu_pool"
+
+// uuid is that of the nth GPU of a host.
+func uuid(host string, n int) string { return fmt.Sprintf("GPU-%s%07d", host, n) }
+
+// gpuStub is an engine of hosts a and b, with eight V100 in a, and one A40 in b.
+func gpuStub() *stubEngine {
+	stub := &stubEngine{cluster: labOf("a", "b"), gpus: map[string]domain.HostGPUs{}}
+	var eight []domain.GPU
+	for n := range 8 {
+		eight = append(eight, domain.GPU{Index: n, Device: domain.Device{UUID: uuid("a", n), Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}})
+	}
+	stub.gpus["a"] = domain.HostGPUs{GPUs: eight}
+	stub.gpus["b"] = domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: uuid("b", 0), Model: "NVIDIA A40", MemoryMiB: 46068}}}}
+	return stub
+}
+
+// gpuPool returns the configuration of a pool.
+func (tf terraform) gpuPool(name string, set map[string]tftypes.Value) map[string]tftypes.Value {
+	tf.t.Helper()
+	config := tf.config(theGPUPool, map[string]tftypes.Value{"name": text(name), "cluster": labReference(nil)})
+	maps.Copy(config, set)
+	return config
+}
+
+// named are devices of a pool that are named, by the host of each and their numbers there.
+func named(t *testing.T, byHost map[string][]int) map[string]tftypes.Value {
+	t.Helper()
+	uuids := map[string][]string{}
+	for host, numbers := range byHost {
+		for _, n := range numbers {
+			uuids[host] = append(uuids[host], uuid(host, n))
+		}
+	}
+	return map[string]tftypes.Value{"devices": raw(t, uuidLists(uuids))}
+}
+
+// selected are devices of a pool that are chosen.
+func selected(t *testing.T, m selectorModel) map[string]tftypes.Value {
+	t.Helper()
+	typ, ok := gpuPoolSchema(t.Context(), nil).Attributes["select"].GetType().(types.ObjectType)
+	if !ok {
+		t.Fatal("select is no object")
+	}
+	v, diags := types.ObjectValueFrom(t.Context(), typ.AttrTypes, m)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	return map[string]tftypes.Value{"select": raw(t, v)}
+}
+
+// planPool plans a pool, which has to succeed.
+func (tf terraform) planPool(config, prior map[string]tftypes.Value) map[string]tftypes.Value {
+	tf.t.Helper()
+	planned, diagnostics := tf.plan(theGPUPool, config, prior)
+	fatalOn(tf.t, nil, diagnostics)
+	return planned
+}
+
+// applyPool plans a pool and applies it.
+func (tf terraform) applyPool(config map[string]tftypes.Value) map[string]tftypes.Value {
+	tf.t.Helper()
+	state, diagnostics := tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
+	fatalOn(tf.t, nil, diagnostics)
+	return state
+}
+
+func TestPlanOfNewGPUPool(t *testing.T) {
+	unknown := types.MapUnknown(devicesType)
+	for name, test := range map[string]struct {
+		set     map[string]tftypes.Value
+		change  func(*stubEngine)
+		devices types.Map
+		slots   int
+		refused string
+		warned  string
+	}{
+		"devices that are named": {set: named(t, map[string][]int{"a": {5, 4}}), devices: uuidLists(map[string][]string{"a": {uuid("a", 5), uuid("a", 4)}}), slots: 2},
+		"devices that are chosen": {
+			set: selected(t, selectorModel{MaxPerHost: new(int64(1))}), devices: uuidLists(map[string][]string{"a": {uuid("a", 0)}, "b": {uuid("b", 0)}}), slots: 2,
+		},
+		"without a cluster nothing is known": {set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.cluster = nil }, devices: unknown},
+		"what is no cluster yet is not looked at": {
+			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.clusterErr = fmt.Errorf("hosts: %w", engine.ErrNotFormed) }, devices: unknown,
+		},
+		"a host that can't be reached": {
+			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.clusterErr = fmt.Errorf("hosts: %w", engine.ErrUnreachable) }, refused: "hosts: can't be reached",
+		},
+		"a host of which nothing is known, beside others": {
+			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.gpus["b"] = domain.HostGPUs{Unknown: "no NVML"} }, devices: unknown, warned: "host b: no NVML",
+		},
+		"a device that is not there": {set: named(t, map[string][]int{"b": {0, 1}}), refused: `devices["b"][1]: host "b" has no GPU ` + uuid("b", 1)},
+		"a host that is not there":   {set: named(t, map[string][]int{"c": {0}}), refused: `devices["c"]: cluster "lab" has no host "c"; its hosts are a, b`},
+		"a host of which nothing is known": {
+			set: named(t, map[string][]int{"b": {0}}), change: func(e *stubEngine) { e.gpus["b"] = domain.HostGPUs{Unknown: "no NVML"} },
+			refused: `devices["b"][0]: it can't be told whether host "b" has ` + uuid("b", 0) + ": no NVML",
+		},
+		"a device of another pool": {
+			set: named(t, map[string][]int{"b": {0}}),
+			change: func(e *stubEngine) {
+				e.pools = map[string]domain.GPUPoolDocument{"other": {Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}}}}
+			},
+			refused: `is in pools "other" and "p"; a device can be in one pool only`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stub := gpuStub()
+			if test.change != nil {
+				test.change(stub)
+			}
+			tf := newTerraform(t, stub)
+			planned, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", test.set), nil)
+			if test.refused != "" {
+				if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, test.refused) {
+					t.Errorf("got %q, want an error that says %q", details(diagnostics), test.refused)
+				}
+				return
+			}
+			if test.warned != "" && len(diagnostics) == 1 && strings.Contains(diagnostics[0].Detail, test.warned) {
+				diagnostics = nil
+			}
+			fatalOn(t, nil, diagnostics)
+			if want := raw(t, test.devices); !planned["devices"].Equal(want) {
+				t.Errorf("devices: got %s, want %s", planned["devices"], want)
+			}
+			known := test.devices.IsUnknown()
+			if planned["slots"].IsKnown() == known || planned["device_slots"].IsKnown() == known {
+				t.Errorf("slots: got %s, %s", planned["slots"], planned["device_slots"])
+			}
+			if want := tftypes.NewValue(tftypes.Number, test.slots); !known && !planned["slots"].Equal(want) {
+				t.Errorf("slots: got %s, want %d", planned["slots"], test.slots)
+			}
+		})
+	}
+}
+
+// A pool of a cluster that gets another host by the same plan waits for it, where the host may matter.
+func TestPlanOfGPUPoolForNewHost(t *testing.T) {
+	hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType()
+	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flattenHosts(map[string]domain.Host{
+		"a": host("127.0.0.1", 4, 8000, nil), "b": host("127.0.0.1", 4, 8000, nil), "c": host("127.0.0.1", 4, 8000, map[string]string{"gpu": "new"}),
+	}, nil))
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	for name, test := range map[string]struct {
+		set   map[string]tftypes.Value
+		known bool
+	}{
+		"any host":               {selected(t, selectorModel{}), false},
+		"its label":              {selected(t, selectorModel{Model: new("NVIDIA*"), Labels: map[string]string{"gpu": "new"}}), false},
+		"the others, by name":    {selected(t, selectorModel{Hosts: []string{"a", "b"}}), true},
+		"its device":             {map[string]tftypes.Value{"devices": raw(t, uuidLists(map[string][]string{"c": {uuid("c", 0)}}))}, false},
+		"the devices of another": {named(t, map[string][]int{"a": {1}}), true},
+	} {
+		tf := newTerraform(t, gpuStub())
+		_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab"), "hosts": raw(t, value)}), nil)
+		fatalOn(t, nil, diagnostics)
+		if planned := tf.planPool(tf.gpuPool("p", test.set), nil); planned["slots"].IsKnown() != test.known {
+			t.Errorf("%s: slots are planned as %s", name, planned["slots"])
+		}
+	}
+}
+
+// A plan without change asks no host for its GPUs, and one with another specification does.
+func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
+	for name, test := range map[string]struct{ set, change map[string]tftypes.Value }{
+		"named":  {named(t, map[string][]int{"a": {4, 5}}), named(t, map[string][]int{"a": {5, 6}})},
+		"chosen": {selected(t, selectorModel{Model: new("NVIDIA*")}), map[string]tftypes.Value{"strategy": text("pack")}},
+	} {
+		stub := gpuStub()
+		tf := newTerraform(t, stub)
+		config := tf.gpuPool("p", test.set)
+		state := tf.applyPool(config)
+		stub.calls = nil
+		state, diagnostics := tf.read(theGPUPool, state)
+		fatalOn(t, nil, diagnostics)
+		planned := tf.planPool(config, state)
+		for attribute := range state {
+			if !planned[attribute].Equal(state[attribute]) {
+				t.Errorf("%s: %s differs: planned %s, is %s", name, attribute, planned[attribute], state[attribute])
+			}
+		}
+		if slices.Contains(stub.calls, "GPUs") {
+			t.Errorf("%s: the plan took the calls %v", name, stub.calls)
+		}
+		maps.Copy(config, test.change)
+		if planned := tf.planPool(config, state); !planned["devices"].IsFullyKnown() || !slices.Contains(stub.calls, "GPUs") {
+			t.Errorf("%s: after a change the devices are planned as %s, with the calls %v", name, planned["devices"], stub.calls)
+		}
+	}
+}
+
+// What makes no other pool leaves its devices as they were chosen.
+func TestUpdateOfGPUPoolInNameOnly(t *testing.T) {
+	stub := gpuStub()
+	tf := newTerraform(t, stub)
+	config := tf.gpuPool("p", selected(t, selectorModel{}))
+	state := tf.applyPool(config)
+	stub.gpus["b"] = domain.HostGPUs{}
+	config["cluster"] = labReference("ssh://elsewhere")
+	planned := tf.planPool(config, state)
+	if planned["cluster"].Equal(state["cluster"]) || !planned["devices"].Equal(state["devices"]) {
+		t.Errorf("planned %v", planned)
+	}
+	stub.calls = nil
+	changed, diagnostics := tf.apply(theGPUPool, config, state, planned)
+	fatalOn(t, nil, diagnostics)
+	if !changed["devices"].Equal(state["devices"]) || slices.Contains(stub.calls, "PutGPUPool") {
+		t.Errorf("got %s, by %v", changed["devices"], stub.calls)
+	}
+}
+
+// Pools of one plan see each other, whichever comes first.
+func TestPlanOfOverlappingGPUPools(t *testing.T) {
+	tf := newTerraform(t, gpuStub())
+	tf.planPool(tf.gpuPool("left", named(t, map[string][]int{"a": {0, 1}})), nil)
+	right := tf.gpuPool("right", named(t, map[string][]int{"a": {1, 2}}))
+	_, diagnostics := tf.plan(theGPUPool, right, nil)
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `devices["a"][0]: `+uuid("a", 1)+` of host "a" is in pools "left" and "right"`) {
+		t.Errorf("got %q", details(diagnostics))
+	}
+
+	// A pool that is replaced, or goes, leaves its devices to others.
+	for name, next := range map[string]func(tf terraform) map[string]tftypes.Value{
+		"goes": func(terraform) map[string]tftypes.Value { return nil },
+		"is replaced": func(tf terraform) map[string]tftypes.Value {
+			return tf.gpuPool("elsewhere", named(t, map[string][]int{"b": {0}}))
+		},
+	} {
+		tf := newTerraform(t, gpuStub())
+		left := tf.applyPool(tf.gpuPool("left", named(t, map[string][]int{"a": {0, 1}})))
+		_, diagnostics := tf.plan(theGPUPool, next(tf), left)
+		fatalOn(t, nil, diagnostics)
+		if _, diagnostics := tf.plan(theGPUPool, right, nil); len(diagnostics) > 0 {
+			t.Errorf("where the other %s: got %q", name, details(diagnostics))
+		}
+	}
+}
+
+func TestReadOfGPUPool(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*stubEngine)
+		gone   bool
+	}{
+		"gone":              {func(e *stubEngine) { e.pools = nil }, true},
+		"gone with cluster": {func(e *stubEngine) { e.pools, e.cluster = nil, nil }, true},
+		"can't be read":     {func(e *stubEngine) { e.poolsErr = errors.New("disk full") }, false},
+	} {
+		stub := gpuStub()
+		tf := newTerraform(t, stub)
+		state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
+		test.change(stub)
+		found, diagnostics := tf.read(theGPUPool, state)
+		if (found == nil) != test.gone || (len(diagnostics) == 0) != test.gone {
+			t.Errorf("%s: read as %v (%v)", name, found, details(diagnostics))
+		}
+	}
+}
+
+// A pool that was created without a word of it in the state is adopted, and another one of its name is not.
+func TestCreateOfGPUPoolThatExists(t *testing.T) {
+	tf := newTerraform(t, gpuStub())
+	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}}))
+	tf.applyPool(config)
+	state, diagnostics := tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
+	if state == nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || diagnostics[0].Summary != "GPU pool adopted" {
+		t.Errorf("adopted: got %v (%v)", state, details(diagnostics))
+	}
+	config = tf.gpuPool("p", named(t, map[string][]int{"a": {4}}))
+	state, diagnostics = tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
+	if state != nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `already has a GPU pool "p" with another specification`) {
+		t.Errorf("another: got %v (%v)", state, details(diagnostics))
+	}
+}
+
+func TestDeleteOfGPUPoolInUse(t *testing.T) {
+	stub := gpuStub()
+	tf := newTerraform(t, stub)
+	state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
+	stub.groups = map[string]domain.GroupDocument{"job": {Spec: domain.Group{Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}}}
+	left, diagnostics := tf.apply(theGPUPool, nil, state, nil)
+	if left == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "GPU pool in use" || !strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by`) {
+		t.Errorf("got %v (%v)", left, details(diagnostics))
+	}
+	stub.groups = nil
+	left, diagnostics = tf.apply(theGPUPool, nil, state, nil)
+	if left != nil || len(diagnostics) > 0 || len(stub.pools) > 0 {
+		t.Errorf("got %v (%v), with the pools %v", left, details(diagnostics), stub.pools)
+	}
+}
+
+// gpuGroup returns the configuration of a group of so many workers, each with a GPU of the pool p.
+func (tf terraform) gpuGroup(name string, workers int64) map[string]tftypes.Value {
+	tf.t.Helper()
+	return tf.groupOf(name, roleModel{
+		Replicas: &workers, Port: new(int64(9000)), templateModel: templateModel{Command: []string{"/bin/true"}}, GPUs: &roleGPUsModel{Pool: "p"},
+	})
+}
+
+// A plan shows the GPUs of members where there is nothing left to choose.
+func TestPlanOfGroupWithGPUs(t *testing.T) {
+	place := func(host string, n int) string { return host + " " + uuid(host, n) }
+	slots := map[string]tftypes.Value{"sharing": text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199)}
+	with := func(devices, more map[string]tftypes.Value) map[string]tftypes.Value {
+		all := maps.Clone(devices)
+		maps.Copy(all, more)
+		return all
+	}
+	for name, test := range map[string]struct {
+		pool    map[string]tftypes.Value
+		workers int64
+		want    []string // the places of the workers; none where they are not known
+		refused string
+	}{
+		"all devices of a pool":          {named(t, map[string][]int{"a": {5, 4}}), 2, []string{place("a", 5), place("a", 4)}, ""},
+		"some devices of a pool":         {named(t, map[string][]int{"a": {5, 4}}), 1, nil, ""},
+		"all devices, of several hosts":  {named(t, map[string][]int{"a": {5}, "b": {0}}), 2, nil, ""},
+		"slots of the only device":       {with(named(t, map[string][]int{"b": {0}}), slots), 2, []string{place("b", 0), place("b", 0)}, ""},
+		"slots of several devices":       {with(named(t, map[string][]int{"a": {5, 4}}), slots), 2, nil, ""},
+		"more than the pool has devices": {named(t, map[string][]int{"a": {5, 4}}), 3, nil, `only 2 of them fit`},
+		"more than the device has slots": {with(named(t, map[string][]int{"b": {0}}), slots), 38, nil, `only 37 of them fit`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tf := newTerraform(t, gpuStub())
+			tf.planPool(tf.gpuPool("p", test.pool), nil)
+			planned, diagnostics := tf.plan("trainyard_group", tf.gpuGroup("job", test.workers), nil)
+			if test.refused != "" {
+				if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, test.refused) {
+					t.Errorf("got %q, want an error that says %q", details(diagnostics), test.refused)
+				}
+				return
+			}
+			fatalOn(t, nil, diagnostics)
+			if test.want == nil {
+				if planned["placements"].IsKnown() {
+					t.Errorf("got %s", planned["placements"])
+				}
+				return
+			}
+			want := map[string]attr.Value{}
+			for i, place := range test.want {
+				want[domain.MemberName("job", "worker", i)] = types.StringValue(place)
+			}
+			if want := raw(t, types.MapValueMust(types.StringType, want)); !planned["placements"].Equal(want) {
+				t.Errorf("got %s, want %s", planned["placements"], want)
+			}
+		})
+	}
+}
+
+// A group of a pool of which the devices are not known yet is not known yet either. One that goes can't be used.
+func TestPlanOfGroupWithOpenGPUPool(t *testing.T) {
+	stub := gpuStub()
+	tf := newTerraform(t, stub)
+	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4}}))
+	state := tf.applyPool(config)
+	config["devices"] = tftypes.NewValue(config["devices"].Type(), tftypes.UnknownValue)
+	tf.planPool(config, state)
+	planned, diagnostics := tf.plan("trainyard_group", tf.gpuGroup("job", 5), nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["members"].IsKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+	_, diagnostics = tf.plan(theGPUPool, nil, state)
+	fatalOn(t, nil, diagnostics)
+	if _, diagnostics = tf.plan("trainyard_group", tf.gpuGroup("job", 1), nil); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `"p"`) {
+		t.Errorf("a pool that goes: got %q", details(diagnostics))
+	}
+}
+
+// Where members with GPUs are shown, they are to be there.
+func TestPlannedDevices(t *testing.T) {
+	placements := types.MapValueMust(types.StringType, map[string]attr.Value{
+		"job-ps-0": types.StringValue("a"), "job-worker-0": types.StringValue("a GPU-1,GPU-2"), "job-worker-1": types.StringUnknown(),
+	})
+	got := plannedDevices(placements)
+	if want := map[string]domain.Assignment{"job-worker-0": {Host: "a", GPUs: "GPU-1,GPU-2"}}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := plannedDevices(types.MapUnknown(types.StringType)); len(got) > 0 {
+		t.Errorf("got %v of what is not known", got)
+	}
+}

@@ -1,0 +1,223 @@
+package provider_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+)
+
+// agentImage is that of an agent which finds a library of NVIDIA's whose GPUs are those of a [fakenvml.Control], at controlFile.
+const (
+	agentImage  = "trainyard/agent:fake"
+	controlFile = "control"
+)
+
+// haveGPUs has the agent of a node find these GPUs.
+func (l *swarmLab) haveGPUs(node *testbed.Node, gpus ...fakenvml.Device) {
+	l.Helper()
+	control := fakenvml.New(l)
+	control.Set(gpus...)
+	content, err := os.ReadFile(control.Path())
+	l.must(err)
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	l.must(w.WriteHeader(&tar.Header{Name: controlFile, Mode: 0o644, Size: int64(len(content)), ModTime: time.Now()}))
+	_, err = w.Write(content)
+	l.must(errors.Join(err, w.Close()))
+
+	agents := filters.NewArgs(filters.Arg("label", "trainyard.cluster="+l.name), filters.Arg("label", "trainyard.kind=agent"), filters.Arg("ancestor", agentImage))
+	acctest.Eventually(l, "the agent of "+node.Name, func() bool {
+		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{Filters: agents})
+		l.must(err)
+		if len(found) == 1 {
+			l.must(node.Client().CopyToContainer(l.Context(), found[0].ID, "/", bytes.NewReader(archive.Bytes()), container.CopyToContainerOptions{}))
+		}
+		return len(found) == 1
+	})
+}
+
+// onGPUs returns a check that members are on these hosts, each with GPUs of its own that its container is to see.
+func (l *swarmLab) onGPUs(hosts ...string) resource.TestCheckFunc {
+	return func(state *terraform.State) error {
+		placements := state.RootModule().Resources["trainyard_group.job"].Primary.Attributes
+		seen := map[string]bool{}
+		for i, host := range hosts {
+			member := l.member("worker", i)
+			on, gpus, _ := strings.Cut(placements["placements."+member], " ")
+			if on != host || gpus == "" || seen[gpus] {
+				return fmt.Errorf("%s is on %q with %q, want %s with a GPU of its own", member, on, gpus, host)
+			}
+			seen[gpus] = true
+			env := " " + strings.Join(l.service(member).Spec.TaskTemplate.ContainerSpec.Env, " ") + " "
+			for _, variable := range []string{"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} {
+				if !strings.Contains(env, " "+variable+"="+gpus+" ") {
+					return fmt.Errorf("%s has %s, and its container the environment%s", member, gpus, env)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// TestAccSwarmGPUs: workers, though interchangeable, get exact GPUs, free ones, and keep them; what uses one is known by the member's name.
+func TestAccSwarmGPUs(t *testing.T) {
+	acceptance(t)
+	l := newSwarmLab(t, sharedBed(t), "gpus")
+	l.program = acctest.ProviderBesideAgent(t)
+	acctest.LoadAgent(t, l.bed, agentImage, fakenvml.Build(t), fakenvml.Library, fakenvml.Variable+"=/"+controlFile)
+	cluster := func(attributes string) string {
+		var hosts []string
+		for _, node := range l.bed.Nodes {
+			hosts = append(hosts, fmt.Sprintf("%s = { address = %q, %s }", node.Name, node.Host(), attributes))
+		}
+		return l.cluster("hosts = { " + strings.Join(hosts, ", ") + " }")
+	}
+	config := func(parts ...string) string {
+		return strings.Replace(l.config(append(parts, cluster(`labels = { gpu = "v100" }`))...), "{\n", "{\n  docker = { controller_image = \""+agentImage+"\" }\n", 1)
+	}
+	v100s := func(selected string) string {
+		return pool("v100", fmt.Sprintf("select = { model = \"Tesla V100*\", hosts = [\"node2\", \"node3\"], %s }", selected))
+	}
+	spark := func(workers string) string {
+		return l.group(fmt.Sprintf(`
+  framework = "spark"
+  image     = %q
+  args      = ["wait"]
+  roles = {
+    master = { replicas = 1, port = 7077 }
+    worker = { gpus = { pool = trainyard_gpu_pool.v100.name }, %s }
+  }`, memberImage, workers))
+	}
+	// Two cards of eight, and an A40 in 37 slots, each with a group of its own.
+	dgx := append(fakenvml.V100s("node1", 8), a40())
+	pooled := func(name, attributes string, workers int) string {
+		return pool(name, attributes) + l.named(name, "gpu-"+name, fmt.Sprintf("image = %q\n args = [\"wait\"]\n roles = { worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.%s.name } } }", memberImage, workers, name))
+	}
+	cards := pooled("cards", fmt.Sprintf("devices = { node1 = [%q, %q] }", dgx[5].UUID, dgx[4].UUID), 2)
+	sweep := func(workers int) string {
+		return pooled("sweep", fmt.Sprintf("devices = { node1 = [%q] }\n sharing = \"slots\"\n memory_mib_per_slot = 1199", dgx[8].UUID), workers)
+	}
+	const gpus = `
+data "trainyard_gpus" "now" {
+  cluster = trainyard_cluster.lab
+}
+`
+	const oneEach, all = "max_per_host = 1", "max_per_host = null"
+	const address, found = "trainyard_gpu_pool.v100", "data.trainyard_gpus.now"
+	l.test(
+		resource.TestStep{Config: l.config(cluster(""))},
+		resource.TestStep{
+			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a GPU, too.
+			PreConfig: func() {
+				acctest.Eventually(l, "the agents", func() bool {
+					found, err := l.engine().GPUs(l.Context())
+					l.must(err)
+					return found["node1"].Unknown+found["node2"].Unknown+found["node3"].Unknown == ""
+				})
+			},
+			Config: l.config(cluster(""), gpus),
+			Check: resource.ComposeAggregateTestCheckFunc(
+				resource.TestCheckResourceAttr(found, "hosts.%", "3"),
+				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.#", "0"),
+				resource.TestCheckNoResourceAttr(found, "hosts.node3.reason"),
+			),
+		},
+		resource.TestStep{
+			Config: config(`resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "gpus"
+  image   = "` + memberImage + `"
+  args    = ["wait"]
+  roles   = { worker = { gpus = { pool = "v100" } } }
+}`),
+			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus\.pool.*has\s+no\s+GPU\s+pool`),
+		},
+		resource.TestStep{Config: config()},
+		resource.TestStep{
+			PreConfig: func() {
+				l.haveGPUs(l.bed.Nodes[0], dgx...)
+				for _, node := range l.bed.Nodes[1:] {
+					l.haveGPUs(node, fakenvml.V100s(node.Name, 2)...)
+				}
+			},
+			Config: config(v100s(oneEach), spark("replicas = 2"), cards, sweep(2)),
+			Check: resource.ComposeAggregateTestCheckFunc(
+				l.changes("+gpus-master-0", "+gpus-worker-0", "+gpus-worker-1", "+gpu-cards-worker-0", "+gpu-cards-worker-1", "+gpu-sweep-worker-0", "+gpu-sweep-worker-1"),
+				resource.TestCheckResourceAttr("trainyard_group.cards", "placements.gpu-cards-worker-0", "node1 "+dgx[5].UUID),
+				resource.TestCheckResourceAttr("trainyard_group.cards", "placements.gpu-cards-worker-1", "node1 "+dgx[4].UUID),
+				resource.TestCheckResourceAttr("trainyard_gpu_pool.sweep", "slots", "37"),
+				resource.TestCheckResourceAttr("trainyard_group.sweep", "placements.gpu-sweep-worker-1", "node1 "+dgx[8].UUID),
+				resource.TestCheckResourceAttr(address, "slots", "2"),
+				resource.TestCheckResourceAttr(address, "devices.node2.0", fakenvml.V100s("node2", 2)[0].UUID),
+				l.onGPUs("node2", "node3"),
+			),
+		},
+		resource.TestStep{
+			Config:      config(v100s(oneEach), spark("replicas = 2"), cards, sweep(38)),
+			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*38\s+members\s+of\s+1\s+slot\s+of\s+1199\s+MiB.*only\s+37\s+of\s+them\s+fit`),
+		},
+		resource.TestStep{
+			Config:      config(v100s(oneEach), spark("replicas = 3"), cards, sweep(2)),
+			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*3\s+members.*only\s+2\s+of\s+them\s+fit`),
+		},
+		resource.TestStep{
+			// Somebody else is on the second GPU of node 2, so that the third worker gets that of node 3.
+			PreConfig: func() {
+				busy := fakenvml.V100s("node2", 2)
+				busy[1].Processes = []fakenvml.Process{{PID: 1, MiB: 20_000}}
+				l.haveGPUs(l.bed.Nodes[1], busy...)
+			},
+			Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2)),
+			Check: resource.ComposeAggregateTestCheckFunc(
+				l.changes("+gpus-worker-2"),
+				resource.TestCheckResourceAttr(address, "slots", "4"),
+				l.onGPUs("node2", "node3", "node3"),
+			),
+		},
+		resource.TestStep{
+			PreConfig: func() {
+				used := fakenvml.V100s("node3", 2)
+				used[0].Processes = []fakenvml.Process{{PID: l.processOf("gpus-worker-1"), MiB: 1199}}
+				l.haveGPUs(l.bed.Nodes[2], used...)
+			},
+			Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2), gpus),
+			Check: resource.ComposeAggregateTestCheckFunc(
+				l.changes(),
+				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.0.processes.0.member", "gpus-worker-1"),
+				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.0.processes.0.memory_mib", "1199"),
+				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.1.processes.#", "0"),
+			),
+		},
+	)
+}
+
+// processOf returns the process of a member, as the node that runs it numbers processes.
+func (l *swarmLab) processOf(member string) int {
+	l.Helper()
+	task := l.tasksOf(l.service(member).ID)[0]
+	host := l.hostOf(member)
+	for _, node := range l.bed.Nodes {
+		if node.Name == host {
+			container, err := node.Client().ContainerInspect(l.Context(), task.Status.ContainerStatus.ContainerID)
+			l.must(err)
+			return container.State.Pid
+		}
+	}
+	l.Fatalf("no node is called %s", host)
+	return 0
+}
