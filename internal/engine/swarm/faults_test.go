@@ -3,7 +3,6 @@ package swarm
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -99,19 +98,40 @@ func (s *standing) left(t *testing.T, group string) []string {
 	return found
 }
 
-// faulty is a proxy before a manager, and a run that reaches it there. The run's process is one that has ended whenever
-// somebody looks: what it leaves locked is taken over.
+// faulty is a proxy before a manager, and runs that reach it there. Each run's process ends with it: what it leaves locked is taken
+// over, but not before.
 type faulty struct {
 	*testbed.Proxy
-	run reconcile.Reconciler
+	*standing
 }
 
 func (s *standing) faulty(t *testing.T) faulty {
 	t.Helper()
 	proxy := testbed.NewProxy(t, s.bed.Nodes[0])
-	e := s.open(proxy.Host())
-	e.locks.self.Process = math.MaxInt32 // more than there can be
-	return faulty{proxy, reconcile.Reconciler{Engine: e}}
+	return faulty{proxy, s}
+}
+
+// run has an engine whose process ends with the run.
+func (f faulty) run(t *testing.T, secrets domain.SecretValues, do func(reconcile.Reconciler) error) error {
+	t.Helper()
+	e := f.open(f.Host())
+	self, process := childOwner(t)
+	defer func() {
+		_ = process.Process.Kill()
+		_ = process.Wait() // it was killed
+	}()
+	e.locks.self = self
+	return do(reconcile.Reconciler{Engine: e, Secrets: secrets})
+}
+
+func (f faulty) update(ctx context.Context, t *testing.T, group domain.Group, secrets domain.SecretValues) error {
+	t.Helper()
+	return f.run(t, secrets, func(r reconcile.Reconciler) error { return r.Update(ctx, group) })
+}
+
+func (f faulty) destroy(t *testing.T, group domain.Group) error {
+	t.Helper()
+	return f.run(t, nil, func(r reconcile.Reconciler) error { return r.Destroy(acctest.Bounded(t), group.Name) })
 }
 
 // on has the call number k that writes meet with a mishap.
@@ -139,11 +159,10 @@ func TestCallsFail(t *testing.T) {
 	defer cancel()
 	rehearsal := s.faulty(t)
 	group, secrets := s.group("rehearsal")
-	rehearsal.run.Secrets = secrets
-	must(t, rehearsal.run.Update(ctx, group))
+	must(t, rehearsal.update(ctx, t, group, secrets))
 	applies := rehearsal.count()
 	rehearsal.Reset()
-	must(t, rehearsal.run.Destroy(acctest.Bounded(t), group.Name))
+	must(t, rehearsal.destroy(t, group))
 	destroys := rehearsal.count()
 	if destroys < 1 || applies < destroys {
 		t.Fatalf("an apply makes %d calls that write, a destroy %d", applies, destroys)
@@ -159,11 +178,10 @@ func TestCallsFail(t *testing.T) {
 					t.Parallel()
 					group, secrets := s.group(fmt.Sprintf("%s-%d", strings.ReplaceAll(what, " ", "-"), k))
 					f := s.faulty(t)
-					f.run.Secrets = secrets
 					next := reconcile.Reconciler{Engine: s.open(s.bed.Nodes[0].Host()), Secrets: secrets}
 
 					f.on(k, mishap)
-					t.Logf("the apply: %v", f.run.Update(acctest.Bounded(t), group))
+					t.Logf("the apply: %v", f.update(acctest.Bounded(t), t, group, secrets))
 					must(t, next.Update(acctest.Bounded(t), group))
 					read, err := next.Read(t.Context(), group.Name)
 					must(t, err)
@@ -172,7 +190,7 @@ func TestCallsFail(t *testing.T) {
 					}
 					if k <= destroys {
 						f.on(k, mishap)
-						t.Logf("the destroy: %v", f.run.Destroy(acctest.Bounded(t), group.Name))
+						t.Logf("the destroy: %v", f.destroy(t, group))
 					}
 					must(t, next.Destroy(acctest.Bounded(t), group.Name))
 					if left := s.left(t, group.Name); len(left) > 0 {

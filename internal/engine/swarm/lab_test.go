@@ -97,6 +97,7 @@ func before(do func()) testbed.Action {
 var (
 	creation = testbed.Matching(http.MethodPost, "/configs/create")
 	update   = testbed.Matching(http.MethodPost, "/configs/*/update")
+	removal  = testbed.Matching(http.MethodDelete, "/configs/*")
 	listing  = testbed.Matching(http.MethodGet, "/configs")
 )
 

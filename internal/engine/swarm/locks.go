@@ -213,32 +213,33 @@ func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 	}
 }
 
-// remove ends the lease, as soon as a manager answers: one may just be restarting. It waits no longer than the lease lasts.
+// remove ends the lease, as soon as a manager carries that out: one may just be restarting. It waits no longer than the lease
+// lasts. The lease is renewed before, as an object is removed whatever its version: so nobody takes it over meanwhile.
 func (l *lock) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.engine.locks.lease)
 	defer cancel()
-	err := l.tryRemove(ctx)
-	for errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrUnwell) {
+	asked := false
+	for {
+		found, err := l.renew(ctx)
+		if errors.Is(err, errLeaseLost) {
+			if asked {
+				return nil // a removal whose answer was lost was carried out
+			}
+			return err
+		}
+		if err == nil {
+			asked = true
+			err = l.engine.removeConfig(ctx, found.ID)
+		}
+		if err == nil {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return err
 		case <-time.After(removalRetry):
 		}
-		var found *swarm.Config
-		if found, _, err = l.look(ctx); err == nil && found != nil {
-			err = l.tryRemove(ctx)
-		}
 	}
-	return err
-}
-
-// tryRemove is one attempt. The lease is renewed before, as an object is removed whatever its version: so nobody takes it over meanwhile.
-func (l *lock) tryRemove(ctx context.Context) error {
-	found, err := l.renew(ctx)
-	if err != nil {
-		return err
-	}
-	return l.engine.removeConfig(ctx, found.ID)
 }
 
 // keep renews the lease until the lock is released.

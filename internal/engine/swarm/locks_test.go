@@ -273,6 +273,24 @@ func TestLockOutlastsRestart(t *testing.T) {
 	must(t, again())
 }
 
+// TestLockReleasedUnheard: a release whose answer is lost has released the lock, also where somebody takes it before that is known.
+func TestLockReleasedUnheard(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "unheard")
+	other, _ := documentsOf(t, "unheard")
+	onAnotherMachine(other, leaseDuration)
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Match: removal, Nth: 1, Do: testbed.DropAnswer()})
+	released := make(chan error)
+	go func() { released <- release() }()
+	taken := takeover(t, other, ada)
+	must(t, <-released)
+	_, err = e.Lock(t.Context(), jobLock, ada)
+	wantLocked(t, err, bob)
+	must(t, taken())
+}
+
 // TestLockTakenOver: a release tells that the lock was somebody else's in between, and leaves it to them.
 func TestLockTakenOver(t *testing.T) {
 	t.Parallel()
