@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -44,7 +46,7 @@ func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) 
 		return nil, err
 	}
 	view := view{
-		cluster: e.cluster.Name, services: services, tasks: byService(tasks), nodes: newNodeView(nodes),
+		cluster: e.cluster.Name, services: services, drifted: e.reads.drifted(services), tasks: byService(tasks), nodes: newNodeView(nodes),
 		known: sync.OnceValues(func() (known, error) { return e.known(ctx) }),
 	}
 	return view.observe(group)
@@ -86,8 +88,10 @@ func byService(tasks []swarm.Task) map[string][]swarm.Task {
 type view struct {
 	cluster  string
 	services []swarm.Service
-	tasks    map[string][]swarm.Task
-	nodes    nodeView
+	// drifted are those that somebody else changed, by their IDs.
+	drifted map[string]bool
+	tasks   map[string][]swarm.Task
+	nodes   nodeView
 	// known reads what services refer to; only what was changed by others has to be looked up.
 	known func() (known, error)
 }
@@ -103,7 +107,7 @@ func (v view) observe(group string) ([]domain.Observed, error) {
 			continue
 		}
 		own := v.observeService(service)
-		if isDrifted(service) {
+		if v.drifted[service.ID] {
 			k, err := v.known()
 			if err != nil {
 				return nil, err
@@ -137,6 +141,27 @@ func isDrifted(service swarm.Service) bool {
 	}
 	r, found := recordOf(service.Spec)
 	return !found || r.Seal != seal(service.Spec)
+}
+
+// driftedAmong returns the services that somebody else changed, by their IDs.
+func driftedAmong(services []swarm.Service) map[string]bool {
+	told := make([]bool, len(services))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0)) // a plan waits for the digests of all specifications
+	for i := range services {
+		all.Go(func() error {
+			told[i] = identityOf(services[i]).group != "" && isDrifted(services[i])
+			return nil
+		})
+	}
+	_ = all.Wait() // none fails
+	drifted := map[string]bool{}
+	for i, service := range services {
+		if told[i] {
+			drifted[service.ID] = true
+		}
+	}
+	return drifted
 }
 
 // observeService returns the members that a service stands for.

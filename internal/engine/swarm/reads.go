@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
@@ -20,6 +21,8 @@ type reads struct {
 	services list[swarm.Service]
 	tasks    list[swarm.Task]
 	networks list[network.Summary]
+	// drifted tells which of the listed services somebody else changed, by their IDs.
+	drifted func(services []swarm.Service) map[string]bool
 }
 
 // liveReads asks a manager each time.
@@ -40,6 +43,7 @@ func liveReads(c *connection) reads {
 		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {
 			return listNetworks(ctx, m, c.cluster)
 		}),
+		drifted: driftedAmong,
 	}
 }
 
@@ -69,16 +73,26 @@ func ask[T any](c *connection, read func(context.Context, manager) ([]T, error))
 }
 
 // remembered returns reads of a cluster that are taken once each. What failed is read again. Once there turn out to be groups, the list
-// that grows with their members is on its way before it is asked for.
+// that grows with their members is on its way before it is asked for, and looked through.
 func (r reads) remembered(cluster string) reads {
 	services := engine.Once(r.services)
+	var once sync.Once
+	var known map[string]bool
+	drifted := func(services []swarm.Service) map[string]bool {
+		once.Do(func() { known = r.drifted(services) })
+		return known
+	}
 	configs := func(ctx context.Context) ([]swarm.Config, error) {
 		found, err := r.configs(ctx)
 		if slices.ContainsFunc(found, func(c swarm.Config) bool { s := slotOf(c); return s.cluster == cluster && s.kind == kindGroup }) {
 			ctx := context.WithoutCancel(ctx)
-			go func() { _, _ = services(ctx) }() // whoever needs it gets the error
+			go func() {
+				if found, err := services(ctx); err == nil { // or else whoever needs it gets the error
+					drifted(found)
+				}
+			}()
 		}
 		return found, err
 	}
-	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), networks: engine.Once(r.networks)}
+	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), networks: engine.Once(r.networks), drifted: drifted}
 }
