@@ -1,8 +1,8 @@
 // Command terraform-provider-trainyard is a Terraform provider for training infrastructure, and what it runs on hosts.
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
-// cluster; all engines start it as "controller", which acts for the cluster between two applies, and those with hosts of
-// their own as "agent", which measures a host.
+// cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
+// measures a host.
 package main
 
 import (
@@ -12,14 +12,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
-	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/controller"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -64,7 +61,7 @@ func run(args []string) error {
 		}
 		return supervisor.Run(ctx, statedir.Dir{Root: *stateDir, Cluster: *cluster}, version, log)
 	case "agent":
-		return agent(ctx, args[1:])
+		return agent.Run(ctx, args[1:], os.Stdout, log)
 	case "controller":
 		name := flags.String("engine", process.Name, "engine of the cluster")
 		if err := flags.Parse(args[1:]); err != nil {
@@ -77,18 +74,6 @@ func run(args []string) error {
 		return controller.Run(ctx, e, log)
 	}
 	return fmt.Errorf("unknown command %q: this program is run by Terraform, or as supervise, controller or agent", args[0])
-}
-
-// sampleInterval is the time over which an agent measures.
-const sampleInterval = 250 * time.Millisecond
-
-// agent measures its host when it is told to sample; otherwise it is just there, for that to be told to it.
-func agent(ctx context.Context, args []string) error {
-	if slices.Equal(args, []string{"sample"}) {
-		return telemetry.WriteReport(ctx, os.Stdout, sampleInterval, nvml.Source(nvml.Settings{Proc: telemetry.HostProc()}))
-	}
-	<-ctx.Done()
-	return nil
 }
 
 // serve answers Terraform until it is done, or gone.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -80,8 +81,8 @@ func (i intercepted) Lock(ctx context.Context, name string, holder Holder) (func
 	return through(ctx, i, "Lock", func() (func() error, error) { return i.Engine.Lock(ctx, name, holder) })
 }
 
-func (i intercepted) Usage(ctx context.Context) (Usage, error) {
-	return through(ctx, i, "Usage", func() (Usage, error) { return i.Engine.Usage(ctx) })
+func (i intercepted) Usage(ctx context.Context, window time.Duration) (Usage, error) {
+	return through(ctx, i, "Usage", func() (Usage, error) { return i.Engine.Usage(ctx, window) })
 }
 
 func (i intercepted) Cluster(ctx context.Context) (domain.ClusterDocument, error) {

@@ -3,38 +3,64 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Usage is what hosts and members of a cluster use.
+// Usage is what hosts, GPUs and members of a cluster use.
 type Usage struct {
-	Hosts   map[string]HostUsage
+	Hosts map[string]HostUsage
+	// GPUs are by UUID.
+	GPUs    map[string]GPUUsage
 	Members map[string]MemberUsage
 }
 
-// HostUsage is what is used of a host; what is not known is nil, and Reason says why.
+// HostUsage is what is used of a host; what is not known has no values, and Reason says why.
 type HostUsage struct {
-	CPUs           *float64 // processors busy, 0 to the host's number of them
-	MemoryMiB      *float64 // memory in use
+	CPUs           domain.Measure // processors busy, 0 to the host's number of them
+	MemoryMiB      domain.Measure // memory in use
+	Load           domain.Measure // processes that run or wait to, the mean of a minute
+	DiskMiB        domain.Measure // space in use of the file system that holds what its agent writes
+	ReceivedBps    domain.Measure // bytes that its network interfaces received, and sent, in a second
+	SentBps        domain.Measure
 	TotalCPUs      float64
 	TotalMemoryMiB int64
+	TotalDiskMiB   int64
 	SampledAt      time.Time
 	Reason         string
+	// GPUsReason says why it is not known which GPUs it has; empty where it is.
+	GPUsReason string
 }
 
-// MemberUsage is what a member uses in all its processes; what is not known is nil, and Reason says why.
+// GPUUsage is what is used of a GPU; what is not known has no values, and Reason says why.
+type GPUUsage struct {
+	// Host has it. Of hosts that share a machine, it is the first.
+	Host           string
+	TotalMemoryMiB int64
+	Utilisation    domain.Measure // how much of the time it was working, in percent
+	MemoryMiB      domain.Measure // memory in use
+	TemperatureC   domain.Measure
+	PowerW         domain.Measure
+	// Members use it; nil where that is not known.
+	Members   []string
+	SampledAt time.Time
+	Reason    string
+}
+
+// MemberUsage is what a member uses in all its processes; what is not known has no values, and Reason says why.
 type MemberUsage struct {
 	// Group, Role, Host and State are those of the member.
 	Group, Role, Host string
 	State             domain.State
 
-	CPUs      *float64 // processors busy
-	MemoryMiB *float64 // resident memory
-	SampledAt time.Time
-	Reason    string
+	CPUs         domain.Measure // processors busy
+	MemoryMiB    domain.Measure // resident memory
+	GPUMemoryMiB domain.Measure // memory on the GPUs of its host
+	SampledAt    time.Time
+	Reason       string
 }
 
 // Of returns what was sampled of a member as that of the one that was observed.
@@ -43,11 +69,11 @@ func (u MemberUsage) Of(o domain.Observed) MemberUsage {
 	return u
 }
 
-// SumUsage returns what the running ones of some members use together, sampled when the first of them was. Where it is not known of one of
-// them it is not known of all, and Reason names that one.
+// SumUsage returns what the running ones of some members use together, sampled when the first of them was: sums of their last values and
+// means, and of their peaks (Max, P95), which bound those of the sum. Where it is not known of one of them it is not known of all, and
+// Reason names that one.
 func SumUsage(members map[string]MemberUsage) MemberUsage {
-	var cpus, memory float64
-	sum := MemberUsage{CPUs: &cpus, MemoryMiB: &memory}
+	var sum MemberUsage
 	running := 0
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		m := members[name]
@@ -58,11 +84,14 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 		if sum.SampledAt.IsZero() || m.SampledAt.Before(sum.SampledAt) {
 			sum.SampledAt = m.SampledAt
 		}
-		if m.CPUs == nil || m.MemoryMiB == nil {
+		if m.CPUs.Last == nil || m.MemoryMiB.Last == nil {
 			return MemberUsage{SampledAt: m.SampledAt, Reason: fmt.Sprintf("member %s: %s", name, m.Reason)}
 		}
-		cpus += *m.CPUs
-		memory += *m.MemoryMiB
+		if running == 1 {
+			sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = m.CPUs, m.MemoryMiB, m.GPUMemoryMiB
+			continue
+		}
+		sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = add(sum.CPUs, m.CPUs), add(sum.MemoryMiB, m.MemoryMiB), add(sum.GPUMemoryMiB, m.GPUMemoryMiB)
 	}
 	if running == 0 {
 		return MemberUsage{Reason: "no member runs"}
@@ -70,25 +99,36 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 	return sum
 }
 
-// GPUMemory returns the memory in MiB that a member uses on the GPUs of its host; nil where that is not known.
-func GPUMemory(member string, found domain.HostGPUs) *float64 {
+// add returns the sum of two measures; what is not known of one is not known of it.
+func add(a, b domain.Measure) domain.Measure {
+	plus := func(a, b *float64) *float64 {
+		if a == nil || b == nil {
+			return nil
+		}
+		return new(*a + *b)
+	}
+	return domain.Measure{Last: plus(a.Last, b.Last), Mean: plus(a.Mean, b.Mean), Max: plus(a.Max, b.Max), P95: plus(a.P95, b.P95)}
+}
+
+// GPUMemory returns the memory in MiB that an instance uses on the GPUs of its host; NaN where that is not known.
+func GPUMemory(instance string, found domain.HostGPUs) float64 {
 	if found.Unknown != "" {
-		return nil
+		return math.NaN()
 	}
 	var used float64
 	for _, gpu := range found.GPUs {
 		if gpu.Processes == nil {
-			return nil
+			return math.NaN()
 		}
 		for _, p := range gpu.Processes {
 			switch {
-			case p.Member != member:
+			case p.Instance != instance:
 			case p.MemoryMiB == nil:
-				return nil
+				return math.NaN()
 			default:
 				used += float64(*p.MemoryMiB)
 			}
 		}
 	}
-	return &used
+	return used
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -142,9 +143,9 @@ data "trainyard_utilisation" "now" {
 	l.test(resource.TestStep{Config: job}, resource.TestStep{
 		PreConfig: func() {
 			acctest.Eventually(l, "the first samples", func() bool {
-				usage, err := l.engine().Usage(t.Context())
+				usage, err := l.engine().Usage(t.Context(), time.Second)
 				l.must(err)
-				return usage.Hosts["node2"].MemoryMiB != nil && usage.Members["seen-ps-0"].MemoryMiB != nil && usage.Members["seen-worker-0"].MemoryMiB != nil
+				return usage.Hosts["node2"].MemoryMiB.Last != nil && usage.Members["seen-ps-0"].MemoryMiB.Last != nil && usage.Members["seen-worker-0"].MemoryMiB.Last != nil
 			})
 		},
 		Config: job + sources,

@@ -1,11 +1,9 @@
 package provider
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
@@ -13,9 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -156,42 +152,37 @@ func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadReq
 		addError(&resp.Diagnostics, "Unable to read the utilisation", err)
 		return
 	}
-	var usage engine.Usage
-	var gpus map[string]domain.HostGPUs
-	both, within := errgroup.WithContext(ctx)
-	both.Go(func() (err error) { usage, err = reconciler.Engine.Usage(within); return err })
-	both.Go(func() (err error) { gpus, err = reconciler.Engine.GPUs(within); return err })
-	if err := both.Wait(); err != nil {
+	usage, err := reconciler.Engine.Usage(ctx, time.Second)
+	if err != nil {
 		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("utilisation of cluster %q", key.Name), err)
 		return
 	}
-	model.flatten(usage, gpus)
+	model.flatten(usage)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-func (m *utilisationModel) flatten(usage engine.Usage, gpus map[string]domain.HostGPUs) {
+func (m *utilisationModel) flatten(usage engine.Usage) {
 	m.Hosts = make(map[string]hostUsageModel, len(usage.Hosts))
 	for name, u := range usage.Hosts {
 		m.Hosts[name] = hostUsageModel{
 			CPUs:       keepZero(u.TotalCPUs, nil),
 			MemoryMiB:  keepZero(u.TotalMemoryMiB, nil),
-			GPUsReason: keepZero(gpus[name].Unknown, nil),
-			usageModel: usageModel{u.CPUs, u.MemoryMiB, moment(&u.SampledAt), keepZero(u.Reason, nil)},
+			GPUsReason: keepZero(u.GPUsReason, nil),
+			usageModel: usageModel{u.CPUs.Last, u.MemoryMiB.Last, moment(&u.SampledAt), keepZero(u.Reason, nil)},
 		}
 	}
-	m.GPUs = map[string]gpuUsageModel{}
-	for _, host := range slices.Sorted(maps.Keys(gpus)) {
-		for _, gpu := range gpus[host].GPUs {
-			if _, shown := m.GPUs[gpu.UUID]; !shown {
-				m.GPUs[gpu.UUID] = flattenGPUUsage(host, gpus[host].SampledAt, gpu)
-			}
+	m.GPUs = make(map[string]gpuUsageModel, len(usage.GPUs))
+	for uuid, u := range usage.GPUs {
+		m.GPUs[uuid] = gpuUsageModel{
+			Host: u.Host, MemoryMiB: keepZero(u.TotalMemoryMiB, nil), MemoryUsedMiB: whole(u.MemoryMiB.Last), UtilisationPercent: u.Utilisation.Last,
+			Members: u.Members, SampledAt: moment(&u.SampledAt), Reason: keepZero(u.Reason, nil),
 		}
 	}
 	m.Members = make(map[string]memberUsageModel, len(usage.Members))
 	groups := map[string]map[string]engine.MemberUsage{}
 	roles := map[string]map[string]map[string]engine.MemberUsage{}
 	for name, u := range usage.Members {
-		m.Members[name] = memberUsageModel{u.Group, u.Role, keepZero(u.Host, nil), engine.GPUMemory(name, gpus[u.Host]), flattenMemberUsage(u)}
+		m.Members[name] = memberUsageModel{u.Group, u.Role, keepZero(u.Host, nil), u.GPUMemoryMiB.Last, flattenMemberUsage(u)}
 		if groups[u.Group] == nil {
 			groups[u.Group], roles[u.Group] = map[string]engine.MemberUsage{}, map[string]map[string]engine.MemberUsage{}
 		}
@@ -211,23 +202,13 @@ func (m *utilisationModel) flatten(usage engine.Usage, gpus map[string]domain.Ho
 }
 
 func flattenMemberUsage(u engine.MemberUsage) usageModel {
-	return usageModel{u.CPUs, u.MemoryMiB, moment(&u.SampledAt), keepZero(u.Reason, nil)}
+	return usageModel{u.CPUs.Last, u.MemoryMiB.Last, moment(&u.SampledAt), keepZero(u.Reason, nil)}
 }
 
-func flattenGPUUsage(host string, at time.Time, gpu domain.GPU) gpuUsageModel {
-	m := gpuUsageModel{
-		Host: host, MemoryMiB: keepZero(gpu.MemoryMiB, nil), MemoryUsedMiB: gpu.MemoryUsedMiB, UtilisationPercent: gpu.Utilisation,
-		SampledAt: moment(&at), Reason: keepZero(cmp.Or(gpu.Trouble, gpu.Unknown), nil),
+// whole returns a number as a whole one.
+func whole(value *float64) *int64 {
+	if value == nil {
+		return nil
 	}
-	if gpu.Processes == nil {
-		return m
-	}
-	m.Members = []string{}
-	for _, p := range gpu.Processes {
-		if p.Member != "" && !slices.Contains(m.Members, p.Member) {
-			m.Members = append(m.Members, p.Member)
-		}
-	}
-	slices.Sort(m.Members)
-	return m
+	return new(int64(*value))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -33,7 +34,7 @@ func (l *look) take() {
 		l.slot.remember(l.known)
 	}
 	l.gpu.Device, l.gpu.Index, l.gpu.PCIBusID = l.known.Device, l.slot.index, l.known.pciBusID
-	seen := l.reader.xidsOf(l.known.UUID)
+	seen := l.reader.judge(l.known.UUID, l.ended == nil, time.Now())
 	if !seen.at.IsZero() {
 		l.gpu.XID, l.gpu.XIDAt = &seen.last, &seen.at
 	}

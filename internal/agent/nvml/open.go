@@ -21,6 +21,8 @@ type Settings struct {
 	// Start is how long it may take to start the driver, or a GPU that nobody uses, which the driver starts for this; 15 s where it
 	// is 0. Without NVIDIA's persistence daemon that takes about a second for each GPU, one after the other.
 	Start time.Duration
+	// Quarantine is for how long a GPU is in trouble after an error that condemns it, though it answers; 10 minutes where it is 0.
+	Quarantine time.Duration
 }
 
 // withDefaults returns the settings with nothing left out.
@@ -28,6 +30,7 @@ func (s Settings) withDefaults() Settings {
 	s.Proc = cmp.Or(s.Proc, "/proc")
 	s.Answer = cmp.Or(s.Answer, 2*time.Second)
 	s.Start = cmp.Or(s.Start, 15*time.Second)
+	s.Quarantine = cmp.Or(s.Quarantine, 10*time.Minute)
 	return s
 }
 

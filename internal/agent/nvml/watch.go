@@ -14,22 +14,36 @@ import (
 type xids struct {
 	last int
 	at   time.Time
-	// fatal is the last one that condemns the GPU; 0 where there was none.
-	fatal int
+	// fatal is the last one that condemns the GPU, at fatalAt; 0 where there was none, or it has been acquitted.
+	fatal   int
+	fatalAt time.Time
+	// silent tells that it did not answer since then.
+	silent bool
 }
 
-// xidsOf returns those of the GPU with a UUID.
-func (r *Reader) xidsOf(uuid string) xids {
+// judge returns the errors of the GPU with a UUID that answers at this moment or does not. One that is condemned is acquitted when it answers after it
+// did not, as it has been reset then, or when no error has condemned it for some time.
+func (r *Reader) judge(uuid string, answers bool, now time.Time) xids {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.xids[uuid]
+	seen := r.xids[uuid]
+	if seen.fatal == 0 {
+		return seen
+	}
+	if answers && (seen.silent || now.Sub(seen.fatalAt) >= r.settings.Quarantine) {
+		seen.fatal = 0
+	}
+	seen.silent = !answers
+	r.xids[uuid] = seen
+	return seen
 }
 
 // Watch tells of each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done; then it returns nil. GPUs
 // that have no events are left out, and those that do not answer are tried again. There can be one watch at a time.
 //
-// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, as long as the Reader is open.
-// Only another Reader acquits it: to be reset, a GPU has to be held open by nobody, and this Reader does.
+// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, until the GPU comes back after
+// it did not answer, or has had no such error for the time of Settings.Quarantine. To be reset, a GPU has to be held open by nobody: this
+// Reader has to be closed for that.
 func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at time.Time)) error {
 	if err := r.enter(); err != nil {
 		return err
@@ -160,7 +174,7 @@ func (e *ears) hear(heard event) {
 	seen := r.xids[uuid]
 	seen.last, seen.at = heard.xid, at
 	if domain.FatalXID(heard.xid) {
-		seen.fatal = heard.xid
+		seen.fatal, seen.fatalAt, seen.silent = heard.xid, at, false
 	}
 	r.xids[uuid] = seen
 	r.mu.Unlock()

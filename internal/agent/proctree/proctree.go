@@ -60,6 +60,51 @@ func Scan() (map[string][]Process, error) {
 	return byInstance(table), nil
 }
 
+// ScanBy reads the process table below a folder, such as /proc, and returns the live processes by their owners, as owner tells them: those
+// for which it is empty are left out.
+func ScanBy(folder string, owner func(p Process) string) (map[string][]Process, error) {
+	fs, err := procfs.NewFS(folder)
+	if err != nil {
+		return nil, fmt.Errorf("reading the process table: %w", err)
+	}
+	procs, err := fs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("reading the process table: %w", err)
+	}
+	owned := map[string][]Process{}
+	for _, proc := range procs {
+		p, err := read(proc)
+		if err != nil {
+			continue // gone, or hidden from us
+		}
+		if id := owner(p); id != "" {
+			owned[id] = append(owned[id], p)
+		}
+	}
+	return owned, nil
+}
+
+// Again returns those of some processes that still live, as they are by now in the process table below a folder.
+func Again(folder string, instances map[string][]Process) (map[string][]Process, error) {
+	fs, err := procfs.NewFS(folder)
+	if err != nil {
+		return nil, fmt.Errorf("reading the process table: %w", err)
+	}
+	again := make(map[string][]Process, len(instances))
+	for id, processes := range instances {
+		for _, p := range processes {
+			proc, err := fs.Proc(p.PID)
+			if err != nil {
+				continue // it is gone
+			}
+			if now, err := read(proc); err == nil && now.StartTime == p.StartTime {
+				again[id] = append(again[id], now)
+			}
+		}
+	}
+	return again, nil
+}
+
 // Lookup returns a live process, or [ErrGone] where there is none with this id.
 func Lookup(pid int) (Process, error) {
 	proc, err := procfs.NewProc(pid)

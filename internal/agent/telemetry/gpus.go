@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -19,45 +18,47 @@ import (
 type GPUSource func(ctx context.Context) ([]domain.GPU, error)
 
 // sampleGPUs returns the GPUs of this host, with what the processes that use them belong to.
-func sampleGPUs(ctx context.Context, source GPUSource) domain.HostGPUs {
-	gpus, err := source(ctx)
+func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPUs {
+	gpus, err := s.GPUs(ctx)
 	sample := domain.HostGPUs{GPUs: gpus, SampledAt: time.Now()}
-	if err != nil && hasNVIDIA() {
+	if err != nil && hasNVIDIA(s.Proc) {
 		sample.Unknown = err.Error()
 	}
-	owners := instancesByPID()
 	for i := range gpus {
 		for j := range gpus[i].Processes {
 			p := &gpus[i].Processes[j]
-			if p.Instance = owners[p.PID]; p.Instance == "" {
-				p.Instance = containerOf(p.PID)
-			}
+			p.Instance = owners.of(p.PID)
 		}
 	}
 	return sample
 }
 
-// instancesByPID returns the marks of instances by the IDs of their processes. Where the process table can't be read there are none.
-func instancesByPID() map[int]string {
-	owners := map[int]string{}
-	instances, _ := proctree.Scan()
-	for mark, processes := range instances {
-		for _, p := range processes {
-			owners[p.PID] = mark
-		}
-	}
-	return owners
+// owners are the instances that processes belong to, by their IDs; "" for those of none. The process table is read when there is a process
+// that was not seen before, and nobody else reads it at that time.
+type owners struct {
+	settings Settings
+	known    map[int]string
 }
 
-// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own at /proc, and
-// sysVariable that of its devices.
-const (
-	ProcVariable = "HOST_PROC"
-	sysVariable  = "HOST_SYS"
-)
-
-// HostProc returns the folder of the host's process table.
-func HostProc() string { return cmp.Or(os.Getenv(ProcVariable), "/proc") }
+// of returns the instance of a process, or the container that it is in.
+func (o *owners) of(pid int) string {
+	id, known := o.known[pid]
+	if known {
+		return id
+	}
+	o.known = map[int]string{pid: ""}
+	if instances, err := o.settings.census(); err == nil { // or else they are nobody's, this time
+		for id, processes := range instances {
+			for _, p := range processes {
+				o.known[p.PID] = id
+			}
+		}
+	}
+	if o.known[pid] == "" {
+		o.known[pid] = containerOf(o.settings.Proc, pid)
+	}
+	return o.known[pid]
+}
 
 // nvidiaVendor is NVIDIA's number among the makers of PCI devices, and displays begin the classes of those that compute or display.
 const (
@@ -67,8 +68,8 @@ const (
 
 // hasNVIDIA tells whether this host has a GPU of NVIDIA's, or their driver: where it has neither, that no GPUs can be read means that
 // there are none.
-func hasNVIDIA() bool {
-	if _, err := os.Stat(filepath.Join(HostProc(), "driver/nvidia")); err == nil {
+func hasNVIDIA(proc string) bool {
+	if _, err := os.Stat(filepath.Join(proc, "driver/nvidia")); err == nil {
 		return true
 	}
 	vendors, _ := filepath.Glob(filepath.Join(cmp.Or(os.Getenv(sysVariable), "/sys"), "bus/pci/devices/*/vendor"))
@@ -83,8 +84,8 @@ func hasNVIDIA() bool {
 var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // containerOf returns the ID of the container that a process of the host is in; "" where it is in none, or gone.
-func containerOf(pid int) string {
-	groups, err := os.ReadFile(filepath.Join(HostProc(), strconv.Itoa(pid), "cgroup")) //nolint:gosec // of the process table
+func containerOf(proc string, pid int) string {
+	groups, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup")) //nolint:gosec // of the process table
 	if err != nil {
 		return ""
 	}

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,17 +37,16 @@ func TestContainerIn(t *testing.T) {
 func TestContainerOf(t *testing.T) {
 	id := strings.Repeat("a", 64)
 	proc := t.TempDir()
-	t.Setenv(ProcVariable, proc)
 	if err := os.MkdirAll(filepath.Join(proc, "7"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(proc, "7", "cgroup"), []byte("0::/docker/"+id), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := containerOf(7); got != id {
+	if got := containerOf(proc, 7); got != id {
 		t.Errorf("container of a process in one is %q", got)
 	}
-	if got := containerOf(8); got != "" {
+	if got := containerOf(proc, 8); got != "" {
 		t.Errorf("container of a process that is gone is %q", got)
 	}
 }
@@ -65,12 +62,15 @@ func TestReport(t *testing.T) {
 	source := func(context.Context) ([]domain.GPU, error) {
 		return []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Processes: []domain.GPUProcess{{PID: member.Process.Pid}, {PID: 1 << 30}}}}, nil
 	}
-	report := reported(t, source)
+	report, err := Once(t.Context(), settings(source))
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := []domain.GPUProcess{{PID: member.Process.Pid, Instance: "mnist-worker-0.1"}, {PID: 1 << 30}}
 	if diff := cmp.Diff(want, report.GPUs.GPUs[0].Processes); diff != "" || report.GPUs.Unknown != "" {
 		t.Errorf("unknown %q; processes (-want +got):\n%s", report.GPUs.Unknown, diff)
 	}
-	if report.Host.TotalCPUs == 0 || report.Host.SampledAt.IsZero() || report.GPUs.SampledAt.IsZero() {
+	if report.Host.TotalCPUs == 0 || report.SampledAt.IsZero() || report.GPUs.SampledAt.IsZero() {
 		t.Errorf("the report is %+v", report)
 	}
 }
@@ -87,7 +87,6 @@ func TestReportWithoutGPUs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sys, proc := t.TempDir(), t.TempDir()
 			t.Setenv(sysVariable, sys)
-			t.Setenv(ProcVariable, proc)
 			device := filepath.Join(sys, "bus/pci/devices/0000:07:00.0")
 			if err := errors.Join(os.MkdirAll(device, 0o700), os.MkdirAll(filepath.Join(proc, test.driver), 0o700)); err != nil {
 				t.Fatal(err)
@@ -97,29 +96,17 @@ func TestReportWithoutGPUs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			report := reported(t, func(context.Context) ([]domain.GPU, error) { return nil, errors.New("no library") })
-			if report.GPUs.Unknown != test.unknown || report.Host.TotalCPUs == 0 {
-				t.Errorf("the report is %+v, want %q for unknown", report, test.unknown)
+			on := settings(func(context.Context) ([]domain.GPU, error) { return nil, errors.New("no library") })
+			on.Proc = proc
+			if found := on.sampleGPUs(t.Context(), &owners{settings: on}); found.Unknown != test.unknown {
+				t.Errorf("GPUs are not known: %q, want %q", found.Unknown, test.unknown)
 			}
 		})
 	}
 }
 
-func reported(t *testing.T, source GPUSource) Report {
-	t.Helper()
-	var text bytes.Buffer
-	if err := WriteReport(t.Context(), &text, 10*time.Millisecond, source); err != nil {
-		t.Fatal(err)
-	}
-	report, err := ReadReport(text.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
-}
-
 func FuzzReadReport(f *testing.F) {
-	f.Add([]byte(`{"host":{"CPUs":1},"gpus":{"gpus":[{"uuid":"GPU-1","processes":[{"pid":1}]}],"sampled_at":"2026-11-22T00:00:00Z"}}`))
+	f.Add([]byte(`{"host":{"cpus":{"last":1}},"gpus":{"gpus":[{"uuid":"GPU-1","processes":[{"pid":1}]}],"sampled_at":"2026-11-22T00:00:00Z"}}`))
 	f.Add([]byte(`{"gpus":{"unknown":"no driver"}}`))
 	f.Add([]byte(`null`))
 	f.Add([]byte(strconv.Quote("x")))

@@ -1,33 +1,99 @@
 package telemetry
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"math"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Report is what the agent of a host tells who asks from elsewhere.
+// Report is what the agent of a host tells who asks.
 type Report struct {
-	Host Host            `json:"host"`
-	GPUs domain.HostGPUs `json:"gpus"`
+	// Node is how the agent's engine knows its host; empty where it did not tell.
+	Node string     `json:"node,omitempty"`
+	Host HostReport `json:"host"`
+	// GPUs are as they were found last, and Devices what was measured of them, by UUID.
+	GPUs    domain.HostGPUs         `json:"gpus"`
+	Devices map[string]DeviceReport `json:"devices,omitempty"`
+	// Instances are those that run, by the mark of their processes, or their container.
+	Instances map[string]InstanceReport `json:"instances,omitempty"`
+	// Since is when the first sample of the window was taken, SampledAt when the last one was, and Samples is their number.
+	Since     time.Time `json:"since"`
+	SampledAt time.Time `json:"sampled_at"`
+	Samples   int       `json:"samples"`
 }
 
-// WriteReport measures this host, and writes what it finds as JSON: see [ReadReport].
-func WriteReport(ctx context.Context, w io.Writer, interval time.Duration, gpus GPUSource) error {
-	found := make(chan domain.HostGPUs, 1)
-	go func() { found <- sampleGPUs(ctx, gpus) }()
-	host, _, err := Sample(ctx, interval, nil)
-	if err != nil {
-		return err
+// HostReport is what is used of a host, by all that runs on it.
+type HostReport struct {
+	// CPUs are the processors that were busy, from 0 to TotalCPUs, which are all that are online.
+	CPUs      domain.Measure `json:"cpus"`
+	TotalCPUs int            `json:"total_cpus"`
+	// MemoryMiB is the memory that is not available to new processes without swapping, out of TotalMemoryMiB.
+	MemoryMiB      domain.Measure `json:"memory_mib"`
+	TotalMemoryMiB int64          `json:"total_memory_mib"`
+	// Load is the number of processes that run or wait to, the mean of a minute.
+	Load domain.Measure `json:"load"`
+	// DiskMiB is the space in use of the file system on which the agent is, out of TotalDiskMiB.
+	DiskMiB      domain.Measure `json:"disk_mib"`
+	TotalDiskMiB int64          `json:"total_disk_mib"`
+	// ReceivedBps and SentBps are the bytes that went through its interfaces to other hosts in a second.
+	ReceivedBps domain.Measure `json:"received_bps"`
+	SentBps     domain.Measure `json:"sent_bps"`
+}
+
+// DeviceReport is what is used of a GPU.
+type DeviceReport struct {
+	Utilisation  domain.Measure `json:"utilisation"` // in percent of the time
+	MemoryMiB    domain.Measure `json:"memory_mib"`
+	TemperatureC domain.Measure `json:"temperature_c"`
+	PowerW       domain.Measure `json:"power_w"`
+}
+
+// InstanceReport is what the processes of an instance use.
+type InstanceReport struct {
+	// CPUs are the processors that they kept busy.
+	CPUs domain.Measure `json:"cpus"`
+	// MemoryMiB is their resident memory; what several of them share counts for each.
+	MemoryMiB domain.Measure `json:"memory_mib"`
+	// GPUMemoryMiB is their memory on the host's GPUs.
+	GPUMemoryMiB domain.Measure `json:"gpu_memory_mib"`
+}
+
+// report tells of the samples of a window that ends now.
+func (h *history) report(window time.Duration, now time.Time) Report {
+	places := h.within(window, now)
+	if len(places) == 0 {
+		return Report{}
 	}
-	return json.NewEncoder(w).Encode(Report{Host: host, GPUs: <-found})
+	last := places[len(places)-1]
+	r := Report{
+		Host: HostReport{
+			CPUs: h.host[hostCPUs].measure(places), MemoryMiB: h.host[hostMemory].measure(places), Load: h.host[hostLoad].measure(places),
+			DiskMiB: h.host[hostDisk].measure(places), ReceivedBps: h.host[hostReceived].measure(places), SentBps: h.host[hostSent].measure(places),
+		},
+		Devices: map[string]DeviceReport{}, Instances: map[string]InstanceReport{},
+		Since: h.times[places[0]], SampledAt: h.times[last], Samples: len(places),
+	}
+	for uuid, own := range h.gpus {
+		r.Devices[uuid] = DeviceReport{
+			Utilisation: own[gpuUtilisation].measure(places), MemoryMiB: own[gpuMemory].measure(places),
+			TemperatureC: own[gpuTemperature].measure(places), PowerW: own[gpuPower].measure(places),
+		}
+	}
+	for id, own := range h.instances {
+		if math.IsNaN(float64(own[instanceCPUs][last])) {
+			continue // it has ended
+		}
+		r.Instances[id] = InstanceReport{
+			CPUs: own[instanceCPUs].measure(places), MemoryMiB: own[instanceMemory].measure(places), GPUMemoryMiB: own[instanceGPUMemory].measure(places),
+		}
+	}
+	return r
 }
 
-// ReadReport reads what [WriteReport] wrote.
+// ReadReport reads what an agent told.
 func ReadReport(text []byte) (Report, error) {
 	var report Report
 	if err := json.Unmarshal(text, &report); err != nil {

@@ -1,9 +1,14 @@
-// Package telemetry measures what a host has and what is used of it, by itself and by the instances on it.
+// Package telemetry measures what a host has and what is used of it, by itself, by the instances on it, and of its GPUs.
+//
+// A resident ([Resident]) takes a sample every second and remembers some minutes of them. Whoever asks it gets a [Report] over a window of
+// that time.
 package telemetry
 
 import (
-	"context"
 	"fmt"
+	"math"
+	"os"
+	"regexp"
 	"runtime"
 	"time"
 
@@ -13,82 +18,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// Host is what is used of a host, by all that runs on it.
-type Host struct {
-	// CPUs are the processors that were busy, from 0 to TotalCPUs, which are all that are online.
-	CPUs      float64
-	TotalCPUs int
-	// MemoryMiB is the memory that is not available to new processes without swapping, out of TotalMemoryMiB.
-	MemoryMiB      float64
-	TotalMemoryMiB int64
-	SampledAt      time.Time
+// Settings are what a host is measured by.
+type Settings struct {
+	// Proc is the folder with the host's process table, see [HostProc].
+	Proc string
+	// Disk is a folder on the file system whose space is measured.
+	Disk string
+	// GPUs reads the GPUs; nil where nobody can.
+	GPUs GPUSource
 }
 
-// Instance is what the processes of an instance use.
-type Instance struct {
-	// CPUs are the processors that they kept busy.
-	CPUs float64
-	// MemoryMiB is their resident memory; what several of them share counts for each.
-	MemoryMiB float64
-	SampledAt time.Time
-}
-
-// Sample returns the use of this host and of those of the instances that have processes. CPUs are measured between
-// two readings that are interval apart, memory at the second. It fails when ctx is done before that.
-func Sample(ctx context.Context, interval time.Duration, instances []string) (Host, map[string]Instance, error) {
-	if interval <= 0 {
-		return Host{}, nil, fmt.Errorf("an interval of %s can't be measured over: it must be positive", interval)
-	}
-	first, err := read()
-	if err != nil {
-		return Host{}, nil, err
-	}
-	timer := time.NewTimer(interval)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return Host{}, nil, context.Cause(ctx)
-	}
-	second, err := read()
-	if err != nil {
-		return Host{}, nil, err
-	}
-	memory, err := readMemory()
-	if err != nil {
-		return Host{}, nil, err
-	}
-
-	elapsed := second.sinceBoot - first.sinceBoot
-	host := Host{
-		CPUs:           processors(second.busy-first.busy, elapsed, second.cpus),
-		TotalCPUs:      second.cpus,
-		MemoryMiB:      mebibytes(memory.used()),
-		TotalMemoryMiB: int64(memory.total >> 20),
-		SampledAt:      second.at,
-	}
-	use := map[string]Instance{}
-	for _, id := range instances {
-		processes := second.instances[id]
-		if len(processes) == 0 {
-			continue
-		}
-		var resident int64
-		for _, p := range processes {
-			resident += p.ResidentBytes
-		}
-		use[id] = Instance{
-			CPUs:      processors(cpuBetween(first.instances[id], processes, first.sinceBoot), elapsed, second.cpus),
-			MemoryMiB: mebibytes(uint64(resident)),
-			SampledAt: second.at,
-		}
-	}
-	return host, use, nil
-}
+// inContainer tells whether this process has another process table than its host: then instances are containers.
+func (s Settings) inContainer() bool { return s.Proc != ownProc }
 
 // Capacity returns the processors that this process may run on and the memory of the host.
 func Capacity() (cpus float64, memoryMiB int64, err error) {
-	memory, err := readMemory()
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the host's memory: %w", err)
+	}
+	memory, err := readMemory(fs)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -101,11 +50,17 @@ type reading struct {
 	sinceBoot time.Duration
 	cpus      int
 	busy      time.Duration
-	instances map[string][]proctree.Process
+	memory    memory
+	disk      memory
+	load      float64
+	// received and sent are the bytes of all interfaces; NaN where they can't be read.
+	received, sent float64
+	instances      map[string][]proctree.Process
 }
 
-func read() (reading, error) {
-	fs, err := procfs.NewDefaultFS()
+// read reads the counters. The instances are those of an earlier reading, as they are by now, or all that there are where there was none.
+func (s Settings) read(instances map[string][]proctree.Process) (reading, error) {
+	fs, err := procfs.NewFS(s.Proc)
 	if err != nil {
 		return reading{}, fmt.Errorf("reading the host's counters: %w", err)
 	}
@@ -119,8 +74,29 @@ func read() (reading, error) {
 		return reading{}, fmt.Errorf("reading the host's counters: %w", err)
 	}
 	r.cpus, r.busy = len(stat.CPU), busy(stat.CPUTotal)
-	r.instances, err = proctree.Scan()
+	if r.memory, err = readMemory(fs); err != nil {
+		return reading{}, err
+	}
+	r.load = math.NaN()
+	if load, err := fs.LoadAvg(); err == nil {
+		r.load = load.Load1
+	}
+	r.disk = s.readDisk()
+	r.received, r.sent = readNetwork(fs)
+	if instances == nil {
+		r.instances, err = s.census()
+	} else {
+		r.instances, err = proctree.Again(s.Proc, instances)
+	}
 	return r, err
+}
+
+// census returns the processes of all instances.
+func (s Settings) census() (map[string][]proctree.Process, error) {
+	if s.inContainer() {
+		return proctree.ScanBy(s.Proc, func(p proctree.Process) string { return containerOf(s.Proc, p.PID) })
+	}
+	return proctree.Scan()
 }
 
 // busy returns the time that processors spent on this host's work. User and Nice hold that of guests.
@@ -128,7 +104,7 @@ func busy(s procfs.CPUStat) time.Duration {
 	return time.Duration((s.User + s.Nice + s.System + s.IRQ + s.SoftIRQ) * float64(time.Second))
 }
 
-// memory is the host's memory in bytes.
+// memory is memory or space in bytes.
 type memory struct {
 	total, available uint64
 }
@@ -137,11 +113,7 @@ func (m memory) used() uint64 {
 	return m.total - min(m.available, m.total)
 }
 
-func readMemory() (memory, error) {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return memory{}, fmt.Errorf("reading the host's memory: %w", err)
-	}
+func readMemory(fs procfs.FS) (memory, error) {
 	info, err := fs.Meminfo()
 	if err != nil {
 		return memory{}, fmt.Errorf("reading the host's memory: %w", err)
@@ -152,6 +124,91 @@ func readMemory() (memory, error) {
 	return memory{total: *info.MemTotalBytes, available: *info.MemAvailableBytes}, nil
 }
 
+// readDisk returns the space of the file system; 0 of 0 where it can't be read.
+func (s Settings) readDisk() memory {
+	var stat unix.Statfs_t
+	if s.Disk == "" || unix.Statfs(s.Disk, &stat) != nil {
+		return memory{}
+	}
+	size := uint64(stat.Bsize) //nolint:gosec // sizes are positive
+	return memory{total: stat.Blocks * size, available: stat.Bavail * size}
+}
+
+// inner are the interfaces by which a host speaks to itself and its containers: what goes through them is not counted, or is counted where
+// it leaves.
+var inner = regexp.MustCompile(`^(lo|veth.*|docker.*|br-.*|virbr.*|cni.*)$`)
+
+// readNetwork returns the bytes that the interfaces of the host received and sent, as its first process sees them.
+func readNetwork(fs procfs.FS) (received, sent float64) {
+	first, err := fs.Proc(1)
+	if err != nil {
+		return math.NaN(), math.NaN()
+	}
+	interfaces, err := first.NetDev()
+	if err != nil {
+		return math.NaN(), math.NaN()
+	}
+	for name, counted := range interfaces {
+		if !inner.MatchString(name) {
+			received += float64(counted.RxBytes)
+			sent += float64(counted.TxBytes)
+		}
+	}
+	return received, sent
+}
+
+// sample is what a host and its instances used between two readings. What is not known is NaN.
+type sample struct {
+	at        time.Time
+	host      [hostQuantities]float64
+	instances map[string]use
+}
+
+// The quantities of a host.
+const (
+	hostCPUs = iota
+	hostMemory
+	hostLoad
+	hostDisk
+	hostReceived
+	hostSent
+	hostQuantities
+)
+
+// use is what an instance uses: processors, which are not known where none of its processes was seen at the first reading, and the resident memory of its processes in MiB; what several of them share counts for each.
+type use struct {
+	cpus, memory float64
+}
+
+// between returns what was used between two readings, as of the second.
+func between(first, second reading) sample {
+	elapsed := second.sinceBoot - first.sinceBoot
+	s := sample{at: second.at, instances: make(map[string]use, len(second.instances))}
+	s.host = [hostQuantities]float64{
+		hostCPUs:     processors(second.busy-first.busy, elapsed, second.cpus),
+		hostMemory:   mebibytes(second.memory.used()),
+		hostLoad:     second.load,
+		hostDisk:     mebibytes(second.disk.used()),
+		hostReceived: max(second.received-first.received, 0) / elapsed.Seconds(),
+		hostSent:     max(second.sent-first.sent, 0) / elapsed.Seconds(),
+	}
+	if second.disk.total == 0 {
+		s.host[hostDisk] = math.NaN()
+	}
+	for id, processes := range second.instances {
+		var resident int64
+		for _, p := range processes {
+			resident += p.ResidentBytes
+		}
+		used := use{cpus: math.NaN(), memory: mebibytes(uint64(max(resident, 0)))}
+		if before := first.instances[id]; len(before) > 0 {
+			used.cpus = processors(cpuBetween(before, processes, first.sinceBoot), elapsed, second.cpus)
+		}
+		s.instances[id] = used
+	}
+	return s
+}
+
 // processors returns how many processors a processor time over a stretch of time is. The counters' ticks of 10 ms
 // may add up to a little more than there are, and the host's may run back a little.
 func processors(used, elapsed time.Duration, limit int) float64 {
@@ -160,4 +217,21 @@ func processors(used, elapsed time.Duration, limit int) float64 {
 
 func mebibytes(bytes uint64) float64 {
 	return float64(bytes) / (1 << 20)
+}
+
+// The environment variables of agents.
+const (
+	// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own at /proc.
+	ProcVariable = "HOST_PROC"
+	// sysVariable names that of its devices.
+	sysVariable = "HOST_SYS"
+	ownProc     = "/proc"
+)
+
+// HostProc returns the folder of the host's process table.
+func HostProc() string {
+	if folder := os.Getenv(ProcVariable); folder != "" {
+		return folder
+	}
+	return ownProc
 }

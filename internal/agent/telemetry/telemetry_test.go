@@ -2,14 +2,9 @@ package telemetry
 
 import (
 	"bufio"
-	"context"
-	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -43,66 +38,6 @@ func start(t *testing.T, instance, script string) {
 	})
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("the script said %q, %v", line, err)
-	}
-}
-
-func TestSample(t *testing.T) {
-	busy, idle, unasked := t.Name()+"-busy", t.Name()+"-idle", t.Name()+"-unasked"
-	start(t, busy, "while :; do :; done & echo ready; read never")
-	start(t, idle, `hold=$(head -c 50000000 /dev/zero | tr "\0" x); echo ready; read never`)
-	start(t, unasked, "echo ready; read never")
-
-	begin := time.Now()
-	var host Host
-	var instances map[string]Instance
-	// A machine under load may leave the busy instance without a processor for a while.
-	for instances[busy].CPUs == 0 {
-		var err error
-		host, instances, err = Sample(t.Context(), 50*time.Millisecond, []string{busy, idle, "not there"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.Sorted(maps.Keys(instances)); !slices.Equal(got, []string{busy, idle}) {
-			t.Fatalf("instances %q, want the two that run", got)
-		}
-	}
-	end := time.Now()
-
-	if use := instances[idle]; use.CPUs != 0 {
-		t.Errorf("an instance that waits uses %v CPUs", use.CPUs)
-	}
-	if use := instances[idle]; use.MemoryMiB < 45 || use.MemoryMiB > float64(host.TotalMemoryMiB) {
-		t.Errorf("an instance that holds 48 MiB uses %v MiB", use.MemoryMiB)
-	}
-	if use := instances[busy]; use.CPUs > float64(host.TotalCPUs) || use.MemoryMiB <= 0 || use.MemoryMiB > 45 {
-		t.Errorf("a shell that computes uses %+v on a host of %d CPUs", use, host.TotalCPUs)
-	}
-	if host.CPUs <= 0 || host.CPUs > float64(host.TotalCPUs) || host.TotalCPUs < runtime.NumCPU() {
-		t.Errorf("%v of %d CPUs of the host are busy", host.CPUs, host.TotalCPUs)
-	}
-	if host.MemoryMiB <= instances[idle].MemoryMiB/2 || host.MemoryMiB >= float64(host.TotalMemoryMiB) {
-		t.Errorf("%v of %d MiB of the host are used", host.MemoryMiB, host.TotalMemoryMiB)
-	}
-	for _, at := range []time.Time{host.SampledAt, instances[busy].SampledAt, instances[idle].SampledAt} {
-		if at.Before(begin) || at.After(end) {
-			t.Errorf("sampled at %s, want between %s and %s", at, begin, end)
-		}
-	}
-}
-
-func TestSampleEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := Sample(ctx, time.Hour, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want the context's error", err)
-	}
-}
-
-func TestSampleNeedsAnInterval(t *testing.T) {
-	for _, interval := range []time.Duration{0, -time.Second} {
-		if _, _, err := Sample(t.Context(), interval, nil); err == nil || !strings.Contains(err.Error(), "must be positive") {
-			t.Errorf("an interval of %s: %v", interval, err)
-		}
 	}
 }
 

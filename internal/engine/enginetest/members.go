@@ -281,23 +281,23 @@ func testUsage(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	start(t, e, h.member(0, "wait"), h.member(1, "exit:0"))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateCompleted)
-	usage, err := e.Usage(t.Context())
+	usage, err := e.Usage(t.Context(), time.Minute)
 	must(t, err)
 	if len(usage.Hosts) == 0 {
 		t.Error("there is no host")
 	}
 	for name, host := range usage.Hosts {
-		if host.CPUs == nil || host.MemoryMiB == nil || *host.MemoryMiB <= 0 || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
+		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil || *host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
 			t.Errorf("host %s uses %+v", name, host)
 		}
 	}
-	if m := usage.Members[h.memberName(0)]; m.MemoryMiB == nil || *m.MemoryMiB <= 0 || m.CPUs == nil || m.SampledAt.IsZero() {
+	if m := usage.Members[h.memberName(0)]; m.MemoryMiB.Last == nil || *m.MemoryMiB.Max <= 0 || m.CPUs.Last == nil || m.SampledAt.IsZero() {
 		t.Errorf("a member that runs uses %+v", m)
 	}
 	if m := usage.Members[h.memberName(0)]; m.Group != h.group || m.Role != "worker" || m.Host != h.Host || m.State != domain.StateRunning {
 		t.Errorf("what a member uses says of it: %+v", m)
 	}
-	if m := usage.Members[h.memberName(1)]; m.MemoryMiB != nil || m.CPUs != nil || m.Reason == "" {
+	if m := usage.Members[h.memberName(1)]; m.MemoryMiB.Last != nil || m.CPUs.Last != nil || m.Reason == "" {
 		t.Errorf("a member that ended uses %+v", m)
 	}
 }

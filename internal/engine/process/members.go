@@ -62,6 +62,7 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 		all[name] = true
 	}
 	delete(all, controllerMember)
+	delete(all, agentMember)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
 		return group != "" && !statedir.MayBeOf(name, group)
 	})

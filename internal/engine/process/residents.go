@@ -1,11 +1,14 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,8 +22,10 @@ import (
 )
 
 const (
-	// controllerMember is the name of the controller among the members; it is in no group.
-	controllerMember = "trainyard-controller"
+	// controllerMember and agentMember are the names of the residents among the members; they are in no group.
+	residentPrefix   = "trainyard-"
+	controllerMember = residentPrefix + "controller"
+	agentMember      = residentPrefix + "agent"
 	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for.
 	startPatience = 10 * time.Second
 	startLook     = 2 * time.Millisecond
@@ -57,16 +62,12 @@ func (e *Engine) supervise(ctx context.Context) error {
 
 // startSupervisor starts a supervisor that outlives this process.
 func (e *Engine) startSupervisor() error {
-	program := e.program.File
-	if program == "" {
-		program = supervisor.Executable()
-	}
 	log, err := os.OpenFile(e.dir.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	command := exec.Command(program, "supervise", "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster)
+	command := exec.Command(e.programFile(), "supervise", "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster)
 	command.Stdout, command.Stderr = log, log
 	command.Dir = "/"
 	// Its own mark keeps it apart from the instance that may have started it: the controller.
@@ -104,49 +105,61 @@ func (e *Engine) retire(ctx context.Context) error {
 	return e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
 }
 
-// StartController has the supervisor run the controller, as a member of no group. Residents of another version are
+// StartController has the supervisor run the controller and the agent, as members of no group. Residents of another version are
 // replaced.
 func (e *Engine) StartController(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
 	}
-	hash := "controller " + e.program.Version
-	present, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, controllerMember))
-	if err == nil && present.Hash == hash {
-		return e.supervise(ctx)
-	}
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return err
-	}
-	spec := domain.MemberSpec{
-		Cluster: e.dir.Cluster, Name: controllerMember, Role: "controller", Hash: hash, Run: 1,
-		Command:     []string{supervisor.Self, "controller", "--engine", Name, "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster},
-		Env:         baseEnvironment(),
-		WorkingDir:  "/",
-		Restart:     domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond)},
-		GracePeriod: domain.DefaultGracePeriod,
-	}
-	if err := statedir.Write(e.dir.Document(statedir.Specs, controllerMember), spec, statedir.Volatile); err != nil {
-		return err
+	agent := cmp.Or(e.agentProgram(), supervisor.Self)
+	for member, command := range map[string][]string{
+		controllerMember: {supervisor.Self, "controller", "--engine", Name, "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster},
+		agentMember:      {agent, "agent", "--socket", e.agentSocket(), "--disk", e.dir.Path()},
+	} {
+		if err := e.putResident(member, command); err != nil {
+			return err
+		}
 	}
 	return e.supervise(ctx)
 }
 
-// StopController ends the controller, and waits for that.
+// putResident makes sure that the supervisor runs this version of a resident.
+func (e *Engine) putResident(member string, command []string) error {
+	hash := strings.Join(append(slices.Clone(command), e.program.Version), " ")
+	present, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
+	if err == nil && present.Hash == hash {
+		return nil
+	}
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	return statedir.Write(e.dir.Document(statedir.Specs, member), domain.MemberSpec{
+		Cluster: e.dir.Cluster, Name: member, Role: strings.TrimPrefix(member, residentPrefix), Hash: hash, Run: present.Run + 1,
+		Command:     command,
+		Env:         baseEnvironment(),
+		WorkingDir:  "/",
+		Restart:     domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond)},
+		GracePeriod: domain.DefaultGracePeriod,
+	}, statedir.Volatile)
+}
+
+// StopController ends the controller and the agent, and waits for that.
 func (e *Engine) StopController(ctx context.Context) error {
+	residents := []string{controllerMember, agentMember}
 	removed := false
 	return e.await(ctx, "controller of cluster "+e.dir.Cluster, func() (gone bool, err error) {
 		if !removed {
-			if err := e.Remove(ctx, []string{controllerMember}); err != nil {
+			if err := e.Remove(ctx, residents); err != nil {
 				return false, err
 			}
 			removed = true
 		}
-		_, err = os.Stat(e.dir.Document(statedir.States, controllerMember))
-		if errors.Is(err, os.ErrNotExist) {
-			return true, nil
+		for _, member := range residents {
+			if _, err := os.Stat(e.dir.Document(statedir.States, member)); !errors.Is(err, os.ErrNotExist) {
+				return false, err
+			}
 		}
-		return false, err
+		return true, nil
 	})
 }
 

@@ -11,56 +11,60 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// usageInterval is the time between the two readings that make a rate.
-const usageInterval = 250 * time.Millisecond
-
-// Usage samples this machine, which is every host of the cluster, and the processes of the members.
-func (e *Engine) Usage(ctx context.Context) (engine.Usage, error) {
-	cluster, err := e.Cluster(ctx)
+// Usage has the agent tell of this machine, which is every host of the cluster, and of the processes of the members.
+func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
+	answers, running, err := e.told(ctx, window)
 	if err != nil {
 		return engine.Usage{}, err
 	}
-	observed, err := e.Observe(ctx, "")
-	if err != nil {
-		return engine.Usage{}, err
-	}
-	instances, err := e.instances(observed)
-	if err != nil {
-		return engine.Usage{}, err
-	}
-	host, sampled, err := telemetry.Sample(ctx, usageInterval, instances)
-	if err != nil {
-		return engine.Usage{}, err
-	}
-
-	usage := engine.Usage{Hosts: map[string]engine.HostUsage{}, Members: map[string]engine.MemberUsage{}}
-	for name := range cluster.Spec.Hosts {
-		usage.Hosts[name] = engine.HostUsage{
-			CPUs: &host.CPUs, MemoryMiB: &host.MemoryMiB,
-			TotalCPUs: float64(host.TotalCPUs), TotalMemoryMiB: host.TotalMemoryMiB, SampledAt: host.SampledAt,
-		}
-	}
-	for i, o := range observed {
-		sample, known := sampled[instances[i]]
-		if !known {
-			usage.Members[o.Name] = engine.MemberUsage{SampledAt: host.SampledAt, Reason: "no process: the member is " + string(o.State)}.Of(o)
-			continue
-		}
-		usage.Members[o.Name] = engine.MemberUsage{CPUs: &sample.CPUs, MemoryMiB: &sample.MemoryMiB, SampledAt: sample.SampledAt}.Of(o)
-	}
-	return usage, nil
+	return telemetry.Usage(answers, running), nil
 }
 
-// instances returns the marks of the members' present instances, in their order; "" where a member has none.
-func (e *Engine) instances(observed []domain.Observed) ([]string, error) {
-	marks := make([]string, len(observed))
-	for i, o := range observed {
+// GPUs has the agent tell of those of this machine, which are those of every host of the cluster.
+func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
+
+func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
+	answers, running, err := e.told(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return telemetry.GPUs(answers, running), nil
+}
+
+// told returns what the agent tells of each host, and what runs.
+func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+	running := telemetry.Running{Noun: "process"}
+	cluster, err := e.Cluster(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	if running.Observed, err = e.Observe(ctx, ""); err != nil {
+		return nil, running, err
+	}
+	if running.Instances, err = e.instances(running.Observed); err != nil {
+		return nil, running, err
+	}
+	var answer telemetry.Answer
+	if answer.Report, err = e.askAgent(ctx, window); err != nil {
+		answer.Why = err.Error()
+	}
+	answers := map[string]telemetry.Answer{}
+	for name := range cluster.Spec.Hosts {
+		answers[name] = answer
+	}
+	return answers, running, ctx.Err()
+}
+
+// instances returns the marks of the members' present instances by the members' names.
+func (e *Engine) instances(observed []domain.Observed) (map[string]string, error) {
+	marks := make(map[string]string, len(observed))
+	for _, o := range observed {
 		state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, o.Name))
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return nil, err
 		}
 		if state.State == domain.StateRunning {
-			marks[i] = state.Instance
+			marks[o.Name] = state.Instance
 		}
 	}
 	return marks, nil

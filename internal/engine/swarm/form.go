@@ -191,6 +191,9 @@ func (w *work) takeOne(ctx context.Context, s step) error {
 	case joinManager, joinWorker:
 		err = w.join(ctx, s)
 	case removeNetwork:
+		if err := w.engine.stop(ctx, kindAgent); err != nil { // they are on it, and started again with the controller
+			return err
+		}
 		return w.engine.removeNetwork(ctx)
 	case createNetwork:
 		return w.engine.createNetwork(ctx, s.network)

@@ -195,11 +195,11 @@ func TestPoolLeaves(t *testing.T) {
 func TestRunningContainers(t *testing.T) {
 	h := poolOf(t, 2, domain.Role{}.RestartRule(), nil)
 	h.slot(2, 2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").slot(2, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
-	got := running("lab", []swarm.Service{h.service}, byService(h.tasks))
+	got := containers("lab", []swarm.Service{h.service}, byService(h.tasks))
 	if diff := cmp.Diff(map[string]string{"job-worker-0": "container2", "job-worker-1": "container3"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if other := running("other", []swarm.Service{h.service}, byService(h.tasks)); len(other) > 0 {
+	if other := containers("other", []swarm.Service{h.service}, byService(h.tasks)); len(other) > 0 {
 		t.Errorf("of another cluster: %v", other)
 	}
 }

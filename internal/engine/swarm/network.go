@@ -29,9 +29,10 @@ const subnetBits = 20
 // unusable are the addresses of a subnet that no member gets: the network's, the gateway's, and the last one.
 const unusable = 3
 
-// addressRoom returns for how many members a subnet has addresses. Each node that runs one takes an address itself.
+// addressRoom returns for how many members a subnet has addresses. Each node takes an address itself, and one for its agent.
 func addressRoom(subnet netip.Prefix, nodes int) int {
-	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - nodes
+	const perNode = 2
+	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - perNode*nodes
 }
 
 // reserved is a range of addresses that is in use, and what uses it.
@@ -173,7 +174,7 @@ func (p *plan) connect(f *facts) {
 	case !subnet.Addr().Is4():
 		p.problems.Add(path, "Invalid subnet", "%q is not a range of IPv4 addresses; members reach each other by IPv4", spec.Subnet)
 	case addressRoom(subnet, p.nodes(f)) < 1:
-		p.problems.Add(path, "Subnet too small", "%s has %d addresses, and no member would get one: %d are the network's own, and each of the %d nodes needs one; a /%d has room for %d members",
+		p.problems.Add(path, "Subnet too small", "%s has %d addresses, and no member would get one: %d are the network's own, and each of the %d nodes needs two; a /%d has room for %d members",
 			spec.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits, addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
 	case !exists || is.Subnet != spec.Subnet:
 		checkOverlap(&p.problems, path, subnet, taken)

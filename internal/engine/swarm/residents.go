@@ -18,6 +18,7 @@ import (
 	"github.com/docker/docker/client"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
@@ -30,12 +31,16 @@ const (
 	socketPath = "/var/run/docker.sock"
 	// hostProc is where an agent finds the process table of its host.
 	hostProc = "/host/proc"
+	// agentSocket is where an agent answers within its container, and identityPath where it finds what the agents of its cluster know each
+	// other by.
+	agentSocket  = "/trainyard-agent.sock"
+	identityPath = "/run/secrets/" + identityFile
 	// programImage is the name under which the image of this program is loaded.
 	programImage = "trainyard/trainyard"
 )
 
 // StartController runs this program as two services: the controller on one of the managers, and an agent on every host that has its
-// image. Those that are there already are left alone.
+// image, on the cluster's network. Those that are there already are left alone.
 func (e *Engine) StartController(ctx context.Context) error {
 	m, err := e.manager(ctx)
 	if err != nil {
@@ -45,11 +50,15 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	meeting, err := e.meetingPoint(ctx, m)
+	if err != nil {
+		return err
+	}
 	services, err := e.services(ctx)
 	if err != nil {
 		return err
 	}
-	return inParallel(ctx, residents(e.cluster.Name, from), func(ctx context.Context, want swarm.ServiceSpec) error {
+	return inParallel(ctx, residents(e.cluster.Name, from, meeting), func(ctx context.Context, want swarm.ServiceSpec) error {
 		live, found := services[want.Name]
 		switch {
 		case !found:
@@ -63,6 +72,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 		}
 		return e.update(ctx, m, live, want.Name, from.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := overlay(live.Spec, want)
+			next.TaskTemplate.Networks = overlayNetworks(nil, want.TaskTemplate.Networks, "") // and no former one
 			return next, !sameService(next, live.Spec)
 		})
 	})
@@ -122,17 +132,22 @@ func checkPulled(ctx context.Context, m manager, name, auth string) error {
 }
 
 // residents are the services of a cluster's controller and agents, from an image, on the nodes that have it or can pull it.
-func residents(cluster string, from residentImage) []swarm.ServiceSpec {
+func residents(cluster string, from residentImage, meeting meetingPoint) []swarm.ServiceSpec {
 	controller := resident(cluster, from, kindController, "controller", "--engine", Name, "--cluster", cluster)
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socketPath, Target: socketPath}}
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
 	setReplicas(&controller, 1)
-	agent := resident(cluster, from, kindAgent, "agent")
-	agent.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
+	measuring := resident(cluster, from, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath)
+	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
+	measuring.EndpointSpec = &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR} // its name stands for all
+	measuring.TaskTemplate.Networks = []swarm.NetworkAttachmentConfig{{Target: meeting.network}}
+	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{meeting.identity}
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
-	agent.TaskTemplate.ContainerSpec.Env = []string{"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc}
-	agent.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
-	return []swarm.ServiceSpec{controller, agent}
+	measuring.TaskTemplate.ContainerSpec.Env = []string{
+		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
+	}
+	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
+	return []swarm.ServiceSpec{controller, measuring}
 }
 
 func resident(cluster string, from residentImage, kind string, args ...string) swarm.ServiceSpec {
@@ -298,6 +313,11 @@ func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 
 // StopController removes the services of the controller and the agents, and returns when their tasks have ended.
 func (e *Engine) StopController(ctx context.Context) error {
+	return e.stop(ctx, kindController, kindAgent)
+}
+
+// stop removes the services of kinds of residents, and returns when their tasks have ended.
+func (e *Engine) stop(ctx context.Context, kinds ...string) error {
 	m, err := e.manager(ctx)
 	if err != nil {
 		return err
@@ -307,7 +327,7 @@ func (e *Engine) StopController(ctx context.Context) error {
 		return err
 	}
 	ending := map[string]bool{}
-	for _, kind := range []string{kindController, kindAgent} {
+	for _, kind := range kinds {
 		service, found := services[residentName(e.cluster.Name, kind)]
 		if !found || !ours(service, e.cluster.Name) {
 			continue

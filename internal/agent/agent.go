@@ -1,0 +1,118 @@
+// Package agent is the program that runs on each host of a cluster: it measures the host, its GPUs and what runs there, and answers who asks.
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+)
+
+// NodeVariable names the node that an agent runs on, as its engine knows it.
+const NodeVariable = "TRAINYARD_NODE"
+
+// options are those of the command line.
+type options struct {
+	// socket is where the resident of this host answers, and disk a folder on the file system that it measures.
+	socket, disk string
+	// identity is the file with what agents know each other by, and peers the name that stands for all of them.
+	identity, peers string
+	window          time.Duration
+}
+
+// Run is "agent", which stays and measures, and "agent sample", which writes a report as JSON: of the resident behind a socket, of all peers,
+// or, without either, of a moment of its own.
+func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) error {
+	sample := len(args) > 0 && args[0] == "sample"
+	if sample {
+		args = args[1:]
+	}
+	var o options
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	flags.StringVar(&o.socket, "socket", "", "Unix socket of the agent that stays on this host")
+	flags.StringVar(&o.identity, "identity", "", "file with the key and certificate of the cluster's agents")
+	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
+	flags.StringVar(&o.peers, "peers", "", "with sample: ask all agents that this name stands for")
+	flags.DurationVar(&o.window, "window", 0, "with sample: the window of time to tell of")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("agent: unknown argument %q", flags.Arg(0))
+	}
+	if sample {
+		return o.sample(ctx, out)
+	}
+	return o.stay(ctx, log)
+}
+
+// sample writes a report.
+func (o options) sample(ctx context.Context, out io.Writer) error {
+	var told any
+	var err error
+	switch {
+	case o.peers != "":
+		told, err = telemetry.AskPeers(ctx, o.peers, o.identity, o.window)
+	case o.socket != "":
+		told, err = telemetry.Ask(ctx, o.socket, o.window)
+	default:
+		told, err = telemetry.Once(ctx, o.settings(nvml.Source(nvmlSettings())))
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(told)
+}
+
+func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {
+	return telemetry.Settings{Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), GPUs: gpus}
+}
+
+func nvmlSettings() nvml.Settings { return nvml.Settings{Proc: telemetry.HostProc()} }
+
+// stay measures until ctx is done, and answers at the socket and, where there is an identity, its peers and Prometheus.
+func (o options) stay(ctx context.Context, log *slog.Logger) error {
+	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(NodeVariable), log)
+	if err != nil {
+		return err
+	}
+	type door struct {
+		what   string
+		listen func() (net.Listener, error)
+		answer http.Handler
+	}
+	var doors []door
+	if o.socket != "" {
+		doors = append(doors, door{"socket", func() (net.Listener, error) { return telemetry.Listen(o.socket) }, resident.Handler()})
+	}
+	if o.identity != "" {
+		doors = append(doors, door{"peers", func() (net.Listener, error) {
+			return telemetry.ListenToPeers(fmt.Sprintf(":%d", telemetry.PeerPort), o.identity)
+		}, resident.Handler()})
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, d := range doors {
+		listener, err := d.listen()
+		if err != nil {
+			return fmt.Errorf("the agent can't be reached (%s): %w", d.what, err)
+		}
+		all.Go(func() error { return telemetry.Serve(ctx, listener, d.answer) })
+	}
+	all.Go(func() error {
+		resident.Run(ctx)
+		return nil
+	})
+	return all.Wait()
+}

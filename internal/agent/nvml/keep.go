@@ -1,0 +1,82 @@
+package nvml
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// reopen is how soon a driver is tried again that could not be used.
+const reopen = 15 * time.Second
+
+// Keep returns a function that reads the GPUs of this host, for a program that does so again and again until ctx is done: the driver stays open, its
+// errors are watched, and what can't be opened is tried again from time to time. It may be called by one at a time.
+func Keep(ctx context.Context, settings Settings, log *slog.Logger) func(ctx context.Context) ([]domain.GPU, error) {
+	k := &keeper{life: ctx, settings: settings, log: log}
+	return k.read
+}
+
+type keeper struct {
+	life     context.Context //nolint:containedctx // of the program, not of a call
+	settings Settings
+	log      *slog.Logger
+
+	reader *Reader
+	watch  context.CancelFunc
+	ended  sync.WaitGroup
+	// failed is when opening failed last, and why.
+	failed time.Time
+	why    error
+}
+
+func (k *keeper) read(ctx context.Context) ([]domain.GPU, error) {
+	if err := k.open(ctx); err != nil {
+		return nil, err
+	}
+	gpus, err := k.reader.Read(ctx)
+	if err != nil && len(gpus) == 0 {
+		k.close()
+		k.failed, k.why = time.Now(), err
+	}
+	return gpus, err
+}
+
+// open opens the driver where it is not, and watches its errors.
+func (k *keeper) open(ctx context.Context) error {
+	if k.reader != nil {
+		return nil
+	}
+	if k.why != nil && time.Since(k.failed) < reopen {
+		return k.why
+	}
+	reader, err := Open(ctx, k.settings)
+	if err != nil {
+		k.failed, k.why = time.Now(), err
+		return err
+	}
+	k.reader, k.why = reader, nil
+	watching, stop := context.WithCancel(k.life)
+	k.watch = stop
+	k.ended.Go(func() {
+		err := reader.Watch(watching, func(uuid string, xid int, _ time.Time) {
+			k.log.Warn("the driver reports an error of a GPU", "gpu", uuid, "xid", xid, "means", domain.XIDText(xid))
+		})
+		if err != nil {
+			k.log.Error("errors of GPUs are not heard of", "error", err)
+		}
+	})
+	return nil
+}
+
+// close closes the driver. One that is stuck stays open until the program ends.
+func (k *keeper) close() {
+	k.watch()
+	k.ended.Wait()
+	if err := k.reader.Close(); err != nil {
+		k.log.Error("the driver can't be closed", "error", err)
+	}
+	k.reader = nil
+}

@@ -1,0 +1,108 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// PeerPort is where the agents of a cluster answer each other on its network, and MetricsPort where they answer Prometheus.
+	PeerPort    = 9464
+	MetricsPort = 9465
+
+	// peersAtOnce bounds how many are asked at a time, and peerPatience how long one may take.
+	peersAtOnce  = 16
+	peerPatience = 5 * time.Second
+)
+
+// Reports are what the agents of a cluster told.
+type Reports struct {
+	// Reports are by what the agents' nodes are called.
+	Reports map[string]Report `json:"reports"`
+	// Failures say of agents that did not tell why, by their addresses.
+	Failures map[string]string `json:"failures,omitempty"`
+}
+
+// ListenToPeers listens for other agents of the cluster at an address, which have to show the identity that is in a file.
+func ListenToPeers(address, identityFile string) (net.Listener, error) {
+	settings, err := readIdentity(identityFile)
+	if err != nil {
+		return nil, err
+	}
+	return tls.Listen("tcp", address, settings)
+}
+
+func readIdentity(file string) (*tls.Config, error) {
+	identity, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the identity of the cluster's agents can't be read: %w", err)
+	}
+	return mutual(identity)
+}
+
+// AskPeers asks all agents that a name stands for, on the network of the cluster. It takes as long as the slowest, and no longer than a few
+// seconds.
+func AskPeers(ctx context.Context, name, identityFile string, window time.Duration) (Reports, error) {
+	settings, err := readIdentity(identityFile)
+	if err != nil {
+		return Reports{}, err
+	}
+	resolver := &net.Resolver{PreferGo: true} // an image without a C library's services has no other
+	addresses, err := resolver.LookupHost(ctx, name)
+	if err != nil {
+		return Reports{}, fmt.Errorf("the cluster's agents are not found on its network: %w", err)
+	}
+	return askAll(ctx, addresses, PeerPort, settings, window), nil
+}
+
+func askAll(ctx context.Context, addresses []string, port int, settings *tls.Config, window time.Duration) Reports {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true}, Timeout: peerPatience}
+	found := Reports{Reports: map[string]Report{}, Failures: map[string]string{}}
+	var mu sync.Mutex
+	var all errgroup.Group
+	all.SetLimit(peersAtOnce)
+	for _, address := range addresses {
+		all.Go(func() error {
+			report, err := ask(ctx, client, "https://"+net.JoinHostPort(address, fmt.Sprint(port)), window)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				found.Failures[address] = err.Error()
+				return nil
+			}
+			found.Reports[report.Node] = report
+			return nil
+		})
+	}
+	_ = all.Wait() // what fails is noted
+	return found
+}
+
+// ReadReports reads what an agent told that asked others.
+func ReadReports(text []byte) (Reports, error) {
+	var reports Reports
+	if err := json.Unmarshal(text, &reports); err != nil {
+		return Reports{}, fmt.Errorf("the agent's reports %.100q can't be read: %w", text, err)
+	}
+	return reports, nil
+}
+
+// Serve answers requests at a listener until ctx is done.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: peerPatience}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

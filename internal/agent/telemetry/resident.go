@@ -1,0 +1,187 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// censusEvery is how often all processes of the host are looked at for those of instances; in between those that are known are. To read the
+// table of a large host takes some ten milliseconds.
+const censusEvery = 5 * time.Second
+
+// Resident measures a host as long as it runs, and answers who asks. All its methods may be called at the same time.
+type Resident struct {
+	settings Settings
+	node     string
+	log      *slog.Logger
+
+	// measuring is held by who takes a sample.
+	measuring sync.Mutex
+	last      reading
+	// known is when the instances were looked for last.
+	known time.Time
+
+	mu      sync.Mutex
+	history *history
+	totals  reading // the last one, for what there is of everything
+	gpus    domain.HostGPUs
+}
+
+// NewResident returns a resident of a node that has measured for a moment, and has a sample therefore.
+func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
+	r := &Resident{settings: settings, node: node, log: log, history: newHistory()}
+	r.gpus = settings.sampleGPUs(ctx, &owners{settings: settings})
+	return r, r.refresh(ctx)
+}
+
+// moment is the time over which a sample is taken for which somebody waits.
+const moment = 250 * time.Millisecond
+
+// Run measures until ctx is done. What can't be measured is tried again, and logged once.
+func (r *Resident) Run(ctx context.Context) {
+	go func() {
+		owners := &owners{settings: r.settings}
+		for pause(ctx, Interval) {
+			found := r.settings.sampleGPUs(ctx, owners) // which may take long, and holds up no sample
+			r.mu.Lock()
+			r.gpus = found
+			r.mu.Unlock()
+		}
+	}()
+	complaint := ""
+	for pause(ctx, Interval) {
+		said := ""
+		if err := r.step(); err != nil {
+			said = err.Error()
+			if said != complaint {
+				r.log.Error("the host can't be measured; trying again", "error", err)
+			}
+		}
+		complaint = said
+	}
+}
+
+// pause waits, and tells whether ctx is not done.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// step takes a sample of the time since the last one.
+func (r *Resident) step() error {
+	r.measuring.Lock()
+	defer r.measuring.Unlock()
+	known := r.last.instances
+	if time.Since(r.known) >= censusEvery {
+		known = nil
+	}
+	return r.sample(known)
+}
+
+// refresh looks for instances, and takes a sample of a moment from then on: so that those are in it that have just been started.
+func (r *Resident) refresh(ctx context.Context) error {
+	r.measuring.Lock()
+	defer r.measuring.Unlock()
+	if time.Since(r.known) < Interval {
+		return nil
+	}
+	var err error
+	if r.last, err = r.settings.read(nil); err != nil {
+		return err
+	}
+	r.known = r.last.at
+	if !pause(ctx, moment) {
+		return context.Cause(ctx)
+	}
+	return r.sample(r.last.instances)
+}
+
+// sample takes a sample of the instances that are known, or of all where none are.
+func (r *Resident) sample(known map[string][]proctree.Process) error {
+	reading, err := r.settings.read(known)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		r.known = reading.at
+	}
+	taken := between(r.last, reading)
+	r.last = reading
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.totals = reading
+	r.history.add(taken, r.gpus)
+	return nil
+}
+
+// Report tells of the samples of a window that ends now.
+func (r *Resident) Report(window time.Duration) Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := r.history.report(window, time.Now())
+	report.Node, report.GPUs = r.node, r.gpus
+	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus, int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
+	return report
+}
+
+// The requests that a resident answers, see [Resident.Handler].
+const (
+	reportPath   = "/report"
+	windowOption = "window"
+)
+
+// Handler answers requests for reports: GET /report?window=1m, with a [Report] as JSON. Without a window it is of the last sample, and comes at once;
+// else instances are looked for before.
+func (r *Resident) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+reportPath, func(w http.ResponseWriter, request *http.Request) {
+		var window time.Duration
+		if text := request.URL.Query().Get(windowOption); text != "" {
+			var err error
+			if window, err = time.ParseDuration(text); err == nil {
+				err = CheckWindow(window)
+			}
+			if err == nil {
+				err = r.refresh(request.Context())
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(r.Report(window)) // who asked has gone
+	})
+	return mux
+}
+
+// CheckWindow returns an error where a window of time is not one that agents remember.
+func CheckWindow(window time.Duration) error {
+	if window < Interval || window > Memory {
+		return fmt.Errorf("%s is not a window of time that agents remember: %s to %s is allowed", window, Interval, Memory)
+	}
+	return nil
+}
+
+// Once measures this host for a moment, for who has no resident to ask.
+func Once(ctx context.Context, settings Settings) (Report, error) {
+	r, err := NewResident(ctx, settings, "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return Report{}, err
+	}
+	return r.Report(Interval), nil
+}

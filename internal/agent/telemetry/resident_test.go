@@ -1,0 +1,205 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// settings are those of a host that is measured by itself, with these GPUs.
+func settings(gpus GPUSource) Settings {
+	if gpus == nil {
+		gpus = func(context.Context) ([]domain.GPU, error) { return nil, nil }
+	}
+	return Settings{Proc: ownProc, Disk: "/", GPUs: gpus}
+}
+
+func newResident(t *testing.T, gpus GPUSource) *Resident {
+	t.Helper()
+	r, err := NewResident(t.Context(), settings(gpus), "node1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestResident(t *testing.T) {
+	busy, idle := t.Name()+"-busy", t.Name()+"-idle"
+	start(t, busy, "while :; do :; done & echo ready; read never")
+	start(t, idle, `hold=$(head -c 50000000 /dev/zero | tr "\0" x); echo ready; read never`)
+
+	begin := time.Now()
+	r := newResident(t, nil)
+	report := r.Report(Interval)
+	// A machine under load may leave the busy instance without a processor for a while.
+	for *report.Instances[busy].CPUs.Last == 0 {
+		if err := r.step(); err != nil {
+			t.Fatal(err)
+		}
+		report = r.Report(Interval)
+	}
+	end := time.Now()
+
+	host := report.Host
+	if use := report.Instances[idle]; *use.CPUs.Last != 0 || *use.MemoryMiB.Last < 45 || *use.MemoryMiB.Last > float64(host.TotalMemoryMiB) {
+		t.Errorf("an instance that waits and holds 48 MiB uses %v CPUs and %v MiB", *use.CPUs.Last, *use.MemoryMiB.Last)
+	}
+	if use := report.Instances[busy]; *use.CPUs.Last > float64(host.TotalCPUs) || *use.MemoryMiB.Last <= 0 || *use.MemoryMiB.Last > 45 {
+		t.Errorf("a shell that computes uses %v CPUs and %v MiB on a host of %d CPUs", *use.CPUs.Last, *use.MemoryMiB.Last, host.TotalCPUs)
+	}
+	if *host.CPUs.Last <= 0 || *host.CPUs.Last > float64(host.TotalCPUs) || host.TotalCPUs < runtime.NumCPU() {
+		t.Errorf("%v of %d CPUs of the host are busy", *host.CPUs.Last, host.TotalCPUs)
+	}
+	for what, m := range map[string]domain.Measure{"memory": host.MemoryMiB, "disk": host.DiskMiB, "load": host.Load} {
+		if m.Last == nil || *m.Last <= 0 {
+			t.Errorf("%s of the host: %v", what, m.Last)
+		}
+	}
+	if host.ReceivedBps.Last == nil || host.SentBps.Last == nil || *host.MemoryMiB.Last >= float64(host.TotalMemoryMiB) || *host.DiskMiB.Last > float64(host.TotalDiskMiB) {
+		t.Errorf("the host uses %+v", host)
+	}
+	if report.SampledAt.Before(begin) || report.SampledAt.After(end) || report.Node != "node1" {
+		t.Errorf("node %s, sampled at %s, want between %s and %s", report.Node, report.SampledAt, begin, end)
+	}
+}
+
+// TestResidentLooksForInstances: who asks for a window is told of instances that have just been started, and of none that has ended.
+func TestResidentLooksForInstances(t *testing.T) {
+	r := newResident(t, nil)
+	socket := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "agent.sock")
+	serveAt(t, socket, r.Handler())
+	asked := func() Report {
+		t.Helper()
+		report, err := Ask(t.Context(), socket, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	r.known = time.Time{}
+	name := t.Name()
+	t.Run("while it runs", func(t *testing.T) {
+		start(t, name, "echo ready; read never")
+		if report := asked(); report.Instances[name].MemoryMiB.Last == nil || report.Instances[name].CPUs.Last == nil {
+			t.Errorf("an instance that has just been started uses %+v", report.Instances[name])
+		}
+	})
+	r.known = time.Time{}
+	if report := asked(); slices.Contains(slices.Collect(maps.Keys(report.Instances)), name) {
+		t.Errorf("an instance that has ended uses %+v", report.Instances[name])
+	}
+	report, err := Ask(t.Context(), socket, 0)
+	if err != nil || report.Samples != 1 {
+		t.Errorf("without a window there are %d samples, %v", report.Samples, err)
+	}
+}
+
+// TestResidentIsReplaced: another agent takes the place of one that died, and left its socket behind.
+func TestResidentIsReplaced(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	for _, node := range []string{"first", "second"} {
+		serveAt(t, socket, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"node":"` + node + `"}`)) }))
+		if report, err := Ask(t.Context(), socket, 0); err != nil || report.Node != node {
+			t.Errorf("%q answers, %v; want %q", report.Node, err, node)
+		}
+	}
+	if _, err := Ask(t.Context(), socket+"2", 0); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("where there is none: %v", err)
+	}
+}
+
+func serveAt(t *testing.T, socket string, handler http.Handler) {
+	t.Helper()
+	mkdir(t, filepath.Dir(socket))
+	listener, err := Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, listener, handler) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWindows(t *testing.T) {
+	handler := newResident(t, nil).Handler()
+	for query, want := range map[string]int{
+		"": http.StatusOK, "?window=1s": http.StatusOK, "?window=10m": http.StatusOK,
+		"?window=0s": http.StatusBadRequest, "?window=11m": http.StatusBadRequest, "?window=-1m": http.StatusBadRequest, "?window=soon": http.StatusBadRequest,
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, reportPath+query, nil))
+		if answer.Code != want {
+			t.Errorf("%q: %d %s", query, answer.Code, answer.Body)
+		}
+	}
+}
+
+func TestResidentEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := NewResident(ctx, settings(nil), "", slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+}
+
+// TestHistory has more samples than are remembered, in which an instance and a GPU come and go.
+func TestHistory(t *testing.T) {
+	h := newHistory()
+	begin := time.Unix(1_700_000_000, 0)
+	at := func(n int) time.Time { return begin.Add(time.Duration(n) * Interval) }
+	const last = 2*capacity + 10
+	for n := range last + 1 {
+		s := sample{at: at(n), instances: map[string]use{"stays": {cpus: float64(n % 2), memory: 5}}}
+		s.host[hostCPUs], s.host[hostLoad] = float64(n), math.NaN()
+		gpus := domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(float64(n % 100)), Processes: []domain.GPUProcess{}}}}
+		if n < 100 {
+			s.instances["ended long ago"] = use{1, 1}
+			gpus.GPUs = append(gpus.GPUs, domain.GPU{Device: domain.Device{UUID: "GPU-2"}})
+		}
+		if n < last-5 {
+			s.instances["ended"] = use{1, 1}
+		}
+		h.add(s, gpus)
+	}
+	report := h.report(10*Interval, at(last))
+	cpus := report.Host.CPUs
+	if report.Samples != 11 || !report.Since.Equal(at(last-10)) || !report.SampledAt.Equal(at(last)) || *cpus.Last != float64(last) || *cpus.Mean != float64(last-5) || *cpus.Max != float64(last) {
+		t.Errorf("%d samples from %s to %s: %v %v %v", report.Samples, report.Since, report.SampledAt, *cpus.Last, *cpus.Mean, *cpus.Max)
+	}
+	if report.Host.Load.Last != nil {
+		t.Errorf("what is not known is %v", *report.Host.Load.Last)
+	}
+	if use := report.Instances["stays"]; *use.CPUs.Max != 1 || *use.MemoryMiB.P95 != 5 || *use.GPUMemoryMiB.Last != 0 {
+		t.Errorf("an instance uses %+v", use)
+	}
+	if _, told := report.Instances["ended"]; told {
+		t.Error("an instance that has ended is told of")
+	}
+	if h.instances["ended"] == nil || h.instances["ended long ago"] != nil || h.gpus["GPU-2"] != nil || len(h.seen) != 3 {
+		t.Errorf("remembered are %v", slices.Sorted(maps.Keys(h.seen)))
+	}
+	if all := h.report(Memory, at(last)); all.Samples != capacity {
+		t.Errorf("%d samples are remembered, want %d", all.Samples, capacity)
+	}
+	if late := h.report(Interval, at(last+100)); late.Samples != 1 || !late.SampledAt.Equal(at(last)) {
+		t.Errorf("a resident that measures no more tells of %d samples, the last at %s", late.Samples, late.SampledAt)
+	}
+}

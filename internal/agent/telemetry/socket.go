@@ -1,0 +1,88 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// largest bounds the answer of a resident, in bytes: one of a host with 16 GPUs and 1,000 instances has less than one.
+const largest = 16 << 20
+
+// Listen listens at a Unix socket, in place of one that an agent left behind which has died. Only the user that runs this process reaches it.
+func Listen(socket string) (net.Listener, error) {
+	short, done, err := shortened(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := os.Remove(short); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false) // by then the name is somebody else's
+	return listener, os.Chmod(short, 0o600)
+}
+
+// Ask asks the resident behind a socket for a report over a window, or, where that is 0, of the last sample alone.
+func Ask(ctx context.Context, socket string, window time.Duration) (Report, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		short, done, err := shortened(socket)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "unix", short)
+	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+	return ask(ctx, &http.Client{Transport: transport}, "http://agent", window)
+}
+
+// ask asks for the report of the resident at a URL.
+func ask(ctx context.Context, client *http.Client, at string, window time.Duration) (Report, error) {
+	if window > 0 {
+		at += reportPath + "?" + url.Values{windowOption: {window.String()}}.Encode()
+	} else {
+		at += reportPath
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return Report{}, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return Report{}, fmt.Errorf("the agent does not answer: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, largest))
+	if err != nil {
+		return Report{}, fmt.Errorf("the agent's answer broke off: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return Report{}, fmt.Errorf("the agent answered %s: %.200s", response.Status, text)
+	}
+	return ReadReport(text)
+}
+
+// shortened returns another name of a file, valid until done is called: that of a Unix socket may have 107 bytes, and that of a state
+// directory more.
+func shortened(file string) (name string, done func(), err error) {
+	folder, err := os.OpenFile(filepath.Dir(file), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	return filepath.Join("/proc/self/fd", fmt.Sprint(folder.Fd()), filepath.Base(file)), func() { _ = folder.Close() }, nil
+}

@@ -1,0 +1,66 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+)
+
+const (
+	// agentPatience bounds what an agent may take that is run for one report: to open the driver of GPUs that nobody uses takes seconds.
+	agentPatience = 30 * time.Second
+	// residentPatience bounds what the resident one may.
+	residentPatience = 10 * time.Second
+)
+
+// agentSocket is where the resident agent answers.
+func (e *Engine) agentSocket() string { return e.dir.Path("agent.sock") }
+
+// agentProgram is the file that agents are run from; "" where it is that of the residents themselves.
+func (e *Engine) agentProgram() string {
+	program := e.programFile()
+	if agent := telemetry.AgentProgram(program); agent != program {
+		return agent
+	}
+	return ""
+}
+
+func (e *Engine) programFile() string {
+	if e.program.File != "" {
+		return e.program.File
+	}
+	return supervisor.Executable()
+}
+
+// askAgent asks the resident agent for a report over a window. Where none answers, as when the cluster has just been made, one is run as a child of
+// this process, and measures for a moment.
+func (e *Engine) askAgent(ctx context.Context, window time.Duration) (telemetry.Report, error) {
+	asking, cancel := context.WithTimeout(ctx, residentPatience)
+	defer cancel()
+	report, err := telemetry.Ask(asking, e.agentSocket(), window)
+	if err == nil || ctx.Err() != nil {
+		return report, err
+	}
+	return e.runAgent(ctx)
+}
+
+func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	var out, complaint bytes.Buffer
+	command := exec.CommandContext(ctx, telemetry.AgentProgram(e.programFile()), "agent", "sample", "--disk", e.dir.Path()) //nolint:gosec // our own
+	command.Stdout, command.Stderr = &out, &complaint
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("it took more than " + agentPatience.String())
+		}
+		return telemetry.Report{}, fmt.Errorf("the agent did not tell: %w %s", err, bytes.TrimSpace(complaint.Bytes()))
+	}
+	return telemetry.ReadReport(out.Bytes())
+}

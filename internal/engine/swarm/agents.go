@@ -1,0 +1,230 @@
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+const (
+	// identityFile is what the secret with the identity of a cluster's agents is called where they find it, and identityMode who may read it.
+	identityFile = "agent.pem"
+	identityMode = 0o400
+	// agentsPatience bounds what it takes to ask all agents of a cluster.
+	agentsPatience = 20 * time.Second
+)
+
+// meetingPoint is where the agents of a cluster meet: its network, and the secret by which they know each other.
+type meetingPoint struct {
+	network  string
+	identity *swarm.SecretReference
+}
+
+// meetingPoint returns where the cluster's agents meet, and makes their identity where there is none yet.
+func (e *Engine) meetingPoint(ctx context.Context, m manager) (meetingPoint, error) {
+	networks, err := liveReads(e.connection).networks(ctx)
+	if err != nil {
+		return meetingPoint{}, err
+	}
+	network, found := ownNetwork(networks, e.cluster.Name)
+	if !found {
+		return meetingPoint{}, fmt.Errorf("network %s is missing, on which the agents of cluster %q meet: apply the cluster again", networkName(e.cluster.Name), e.cluster.Name)
+	}
+	name := objectName(e.cluster.Name, kindAgent, "identity")
+	id, err := e.agentIdentity(ctx, m, name)
+	if err != nil {
+		return meetingPoint{}, fmt.Errorf("secret %q, by which the agents of the cluster know each other, can't be provided: %w", name, err)
+	}
+	return meetingPoint{network.ID, &swarm.SecretReference{
+		SecretID: id, SecretName: name, File: &swarm.SecretReferenceFileTarget{Name: identityFile, UID: "0", GID: "0", Mode: identityMode},
+	}}, nil
+}
+
+// agentIdentity returns the ID of the secret of a name, which is made where there is none.
+func (e *Engine) agentIdentity(ctx context.Context, m manager, name string) (id string, err error) {
+	for {
+		secrets, err := m.SecretList(ctx, swarm.SecretListOptions{Filters: filters.NewArgs(filters.Arg("name", name))})
+		if err != nil {
+			return "", err
+		}
+		if i := slices.IndexFunc(secrets, func(s swarm.Secret) bool { return s.Spec.Name == name }); i >= 0 {
+			return secrets[i].ID, nil
+		}
+		identity, err := telemetry.NewIdentity()
+		if err != nil {
+			return "", err
+		}
+		created, err := m.SecretCreate(ctx, swarm.SecretSpec{
+			Annotations: swarm.Annotations{Name: name, Labels: map[string]string{labelCluster: e.cluster.Name, labelKind: kindAgent}}, Data: identity,
+		})
+		if !cerrdefs.IsConflict(err) { // or else somebody else has just made it
+			return created.ID, err
+		}
+	}
+}
+
+// told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its container: that needs neither a
+// port nor the address of any other host.
+func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+	running := telemetry.Running{Noun: "container"}
+	document, err := e.Cluster(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	services, err := e.reads.services(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	tasks, err := e.reads.tasks(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	if running.Observed, err = e.Observe(ctx, ""); err != nil {
+		return nil, running, err
+	}
+	running.Instances = containers(e.cluster.Name, services, byService(tasks))
+	m, err := e.manager(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	engines, err := e.engines(ctx, m)
+	if err != nil {
+		return nil, running, err
+	}
+	asking, cancel := context.WithTimeoutCause(ctx, agentsPatience, errSilent)
+	defer cancel()
+	reports, why := e.askAgents(asking, engines, window)
+	answers := make(map[string]telemetry.Answer, len(document.Spec.Hosts))
+	for name, host := range document.Spec.Hosts {
+		report, found := reports.Reports[host.ID]
+		answer := telemetry.Answer{Report: report}
+		if !found {
+			answer.Host.TotalCPUs, answer.Host.TotalMemoryMiB = int(host.Capacity.CPUs), host.Capacity.MemoryMiB
+			answer.Why = fmt.Sprintf("host %s: %s", name, why)
+		}
+		if answer.GPUs.Unknown != "" {
+			answer.GPUs.Unknown += withoutRuntime(ctx, engines[host.ID])
+		}
+		answers[name] = answer
+	}
+	return answers, running, ctx.Err()
+}
+
+// askAgents has the agent behind one of the Engines ask all agents; why is why one is not among the reports.
+func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APIClient, window time.Duration) (reports telemetry.Reports, why string) {
+	var failures []error
+	for _, node := range slices.Sorted(maps.Keys(engines)) {
+		reached := engines[node]
+		agents, err := reached.ContainerList(ctx, container.ListOptions{
+			Filters: filters.NewArgs(filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindAgent)),
+		})
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+			continue
+		case len(agents) == 0:
+			continue // a drained node runs none
+		}
+		reports, err := askThrough(ctx, reached, agents[0].ID, residentName(e.cluster.Name, kindAgent), window)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		why := "no agent of the cluster told of it"
+		for _, address := range slices.Sorted(maps.Keys(reports.Failures)) {
+			why += fmt.Sprintf("; the one at %s: %s", address, reports.Failures[address])
+		}
+		return reports, why
+	}
+	if len(failures) == 0 {
+		return reports, "no agent of the cluster runs where its Engines can be reached"
+	}
+	return reports, fmt.Sprintf("the cluster's agents did not tell: %v", errors.Join(failures...))
+}
+
+// askThrough has the agent in a container ask those that a name stands for.
+func askThrough(ctx context.Context, reached client.APIClient, agent, peers string, window time.Duration) (telemetry.Reports, error) {
+	exec, err := reached.ContainerExecCreate(ctx, agent, container.ExecOptions{
+		Cmd:          []string{programPath, "agent", "sample", "--peers", peers, "--identity", identityPath, "--window", window.String()},
+		AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return telemetry.Reports{}, err
+	}
+	attached, err := reached.ContainerExecAttach(ctx, exec.ID, container.ExecAttachOptions{})
+	if err != nil {
+		return telemetry.Reports{}, err
+	}
+	defer attached.Close()
+	defer context.AfterFunc(ctx, attached.Close)() // it knows of no context
+	var out, complaint bytes.Buffer
+	if _, err := stdcopy.StdCopy(&out, &complaint, attached.Reader); err != nil {
+		return telemetry.Reports{}, err
+	}
+	if out.Len() == 0 {
+		return telemetry.Reports{}, fmt.Errorf("the agent answered: %s", bytes.TrimSpace(complaint.Bytes()))
+	}
+	return telemetry.ReadReports(out.Bytes())
+}
+
+// containers returns the IDs of the containers of members that run, by the members' names.
+func containers(cluster string, services []swarm.Service, tasks map[string][]swarm.Task) map[string]string {
+	found := map[string]string{}
+	for _, service := range services {
+		if !ours(service, cluster) || identityOf(service).group == "" {
+			continue
+		}
+		for _, member := range membersOf(service, tasks[service.ID]) {
+			for _, task := range member.tasks {
+				if task.Status.State == swarm.TaskStateRunning && task.Status.ContainerStatus != nil {
+					found[member.name] = task.Status.ContainerStatus.ContainerID
+				}
+			}
+		}
+	}
+	return found
+}
+
+// GPUs has the agents tell of those of their hosts.
+func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
+
+func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
+	answers, running, err := e.told(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return telemetry.GPUs(answers, running), nil
+}
+
+// nvidiaRuntime is what NVIDIA's toolkit calls the runtime that gives containers the GPUs that they ask for.
+const nvidiaRuntime = "nvidia"
+
+// withoutRuntime says what to do where it may be for the runtime of an Engine that its containers see no GPUs; "" where it is not, or can't be told.
+func withoutRuntime(ctx context.Context, reached client.APIClient) string {
+	if reached == nil {
+		return ""
+	}
+	info, err := reached.Info(ctx)
+	if err != nil || info.DefaultRuntime == nvidiaRuntime {
+		return ""
+	}
+	how := "nvidia-ctk runtime configure --runtime=docker --set-as-default, and restart the Engine"
+	if _, installed := info.Runtimes[nvidiaRuntime]; !installed {
+		how = "install NVIDIA's container toolkit, then " + how
+	}
+	return fmt.Sprintf(". The services of a Swarm run in the default runtime of each Engine, which is %q there: to use its GPUs, make it %q (%s)", info.DefaultRuntime, nvidiaRuntime, how)
+}
