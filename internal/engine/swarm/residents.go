@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -291,8 +292,12 @@ func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []
 	})
 }
 
-// rejectingNodes returns the nodes that have rejected the task of a global service since that was last changed, where its image is one that
-// can't be pulled.
+// noImage is how a task's error begins that was rejected for its image. Of the cluster's network nodes hear a moment later than of a task, and
+// reject that for it, too, but not the next.
+const noImage = "No such image"
+
+// rejectingNodes returns the nodes that have rejected the task of a global service since that was last changed, as they don't have its image and
+// can't pull it.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	if spec := service.Spec.TaskTemplate.ContainerSpec; spec == nil || !isID(spec.Image) {
 		return nil
@@ -303,7 +308,7 @@ func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	}
 	var nodes []string
 	for id, task := range newest {
-		if id != "" && task.Status.State == swarm.TaskStateRejected && task.CreatedAt.After(service.UpdatedAt) {
+		if id != "" && task.Status.State == swarm.TaskStateRejected && strings.HasPrefix(task.Status.Err, noImage) && task.CreatedAt.After(service.UpdatedAt) {
 			nodes = append(nodes, id)
 		}
 	}
