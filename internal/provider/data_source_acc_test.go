@@ -116,7 +116,7 @@ data "trainyard_utilisation" "now" {
 					"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
 				}),
 				"job-worker-0": object(map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Float64Exact(0),
+					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Null(),
 					"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": moment,
 					"reason": exactly("no process: the member is completed"),
 				}),

@@ -29,6 +29,10 @@ type Resident struct {
 	// known is when the instances were looked for last.
 	known time.Time
 
+	// looking is held by who looks at the GPUs.
+	looking sync.Mutex
+	owners  owners
+
 	mu      sync.Mutex
 	history *history
 	totals  reading // the last one, for what there is of everything
@@ -37,8 +41,8 @@ type Resident struct {
 
 // NewResident returns a resident of a node that has measured for a moment, and has a sample therefore.
 func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
-	r := &Resident{settings: settings, node: node, log: log, history: newHistory()}
-	r.gpus = settings.sampleGPUs(ctx, &owners{settings: settings})
+	r := &Resident{settings: settings, node: node, log: log, history: newHistory(), owners: owners{settings: settings}}
+	r.look(ctx)
 	return r, r.refresh(ctx)
 }
 
@@ -48,12 +52,8 @@ const moment = 250 * time.Millisecond
 // Run measures until ctx is done. What can't be measured is tried again, and logged once.
 func (r *Resident) Run(ctx context.Context) {
 	go func() {
-		owners := &owners{settings: r.settings}
 		for pause(ctx, Interval) {
-			found := r.settings.sampleGPUs(ctx, owners) // which may take long, and holds up no sample
-			r.mu.Lock()
-			r.gpus = found
-			r.mu.Unlock()
+			r.look(ctx) // which may take long, and holds up no sample
 		}
 	}()
 	complaint := ""
@@ -81,6 +81,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// look looks at the GPUs.
+func (r *Resident) look(ctx context.Context) {
+	r.looking.Lock()
+	defer r.looking.Unlock()
+	found := r.settings.sampleGPUs(ctx, &r.owners)
+	if ctx.Err() != nil {
+		return // who asked has gone, and it was cut short
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gpus = found
+}
+
 // step takes a sample of the time since the last one.
 func (r *Resident) step() error {
 	r.measuring.Lock()
@@ -96,9 +109,6 @@ func (r *Resident) step() error {
 func (r *Resident) refresh(ctx context.Context) error {
 	r.measuring.Lock()
 	defer r.measuring.Unlock()
-	if time.Since(r.known) < Interval {
-		return nil
-	}
 	var err error
 	if r.last, err = r.settings.read(nil); err != nil {
 		return err
@@ -144,8 +154,8 @@ const (
 	windowOption = "window"
 )
 
-// Handler answers requests for reports: GET /report?window=1m, with a [Report] as JSON. Without a window it is of the last sample, and comes at once;
-// else instances are looked for before.
+// Handler answers requests for reports: GET /report?window=1m, with a [Report] as JSON. The GPUs are looked at anew. Without a window all
+// else is of the last sample; with one, instances are looked for before.
 func (r *Resident) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+reportPath, func(w http.ResponseWriter, request *http.Request) {
@@ -155,11 +165,15 @@ func (r *Resident) Handler() http.Handler {
 			if window, err = time.ParseDuration(text); err == nil {
 				err = CheckWindow(window)
 			}
-			if err == nil {
-				err = r.refresh(request.Context())
-			}
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		r.look(request.Context())
+		if window > 0 {
+			if err := r.refresh(request.Context()); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
 		}
