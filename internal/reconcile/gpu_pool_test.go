@@ -145,7 +145,7 @@ func TestDeviceStates(t *testing.T) {
 		"GPU-a1":   {Busy: "python (process 4711), process 4712"},
 		"GPU-a3":   {Busy: "processes that its agent can't see (20000 MiB)"},
 		"GPU-a2":   {Lost: "fallen off the bus (XID 79)"},
-		"GPU-gone": {Lost: "host a has it no longer"},
+		"GPU-gone": {Lost: "no longer found"},
 		"GPU-c0":   {Closed: "no driver"},
 	}
 	if diff := cmp.Diff(want, reconcile.DeviceStates(pools, found, groups)); diff != "" {
