@@ -168,8 +168,8 @@ func (d GPUPoolDocument) UUIDs() map[string][]string {
 // Unhealthy says of each device in trouble on which host it is, and what is wrong with it, by UUID.
 func (d GPUPoolDocument) Unhealthy() map[string]string {
 	unhealthy := map[string]string{}
-	for host, devices := range d.Devices {
-		for _, device := range devices {
+	for _, host := range slices.Sorted(maps.Keys(d.Devices)) {
+		for _, device := range d.Devices[host] {
 			if why := d.Trouble[device.UUID]; why != "" {
 				unhealthy[device.UUID] = "host " + host + ": " + why
 			}

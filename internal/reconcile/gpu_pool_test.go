@@ -121,6 +121,14 @@ func TestResolvePool(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
+			for uuid, why := range doc.Trouble {
+				if uuid != former.UUID || why != "no longer found" {
+					t.Errorf("%s is in trouble: %s", uuid, why)
+				}
+			}
+			if doc.Has(former.UUID) != (doc.Trouble[former.UUID] != "") {
+				t.Errorf("what is no longer found is said to be in trouble: %v", doc.Trouble)
+			}
 			if diff := cmp.Diff(test.want, doc.UUIDs()); diff != "" || doc.Slots() != test.slots || doc.Revision != test.pools["p"].Revision {
 				t.Errorf("%d slots, want %d, at revision %d (-want +got):\n%s", doc.Slots(), test.slots, doc.Revision, diff)
 			}

@@ -86,7 +86,7 @@ func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 	}
 	trouble, err := r.poolTrouble(ctx, doc.Spec)
 	if err != nil {
-		return Group{}, fmt.Errorf("group %q is there, but its GPU pools could not be read: %w", name, err)
+		return Group{}, withoutCluster(doc.Spec, err)
 	}
 	return Group{Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), Trouble: trouble, ClusterID: cluster.Spec.ID}, nil
 }
