@@ -1,5 +1,6 @@
 // Package controller is the resident process of a cluster that acts between two applies: it ends the rest of a
-// group that has completed, sees to deadlines, moves members off hosts that are lost, and restarts groups as a whole.
+// group that has completed, sees to deadlines, moves members off hosts that are lost, restarts groups as a whole, and notes which
+// GPUs of pools can't be used.
 //
 // It keeps nothing of its own. All that it knows it reads from the engine, so that it may die at any point.
 package controller
@@ -30,13 +31,19 @@ func Run(ctx context.Context, e engine.Engine, log *slog.Logger) error {
 			pause(ctx, afterFault)
 		}
 	}()
+	go again(ctx, e, log, watchGPUs)
+	again(ctx, e, log, watch)
+	return nil
+}
+
+// again does what is done after each change, with another stream of changes when one ends, until ctx is done.
+func again(ctx context.Context, e engine.Engine, log *slog.Logger, do func(context.Context, reconcile.Reconciler, *slog.Logger) error) {
 	for ctx.Err() == nil {
-		if err := watch(ctx, reconcile.Reconciler{Engine: e, Controller: true}, log); err != nil && ctx.Err() == nil {
+		if err := do(ctx, reconcile.Reconciler{Engine: e, Controller: true}, log); err != nil && ctx.Err() == nil {
 			log.Error("the cluster can't be watched; trying again", "error", err)
 			pause(ctx, afterFault)
 		}
 	}
-	return nil
 }
 
 // watch does what the groups need, again after each change, until the stream of changes ends.

@@ -82,6 +82,8 @@ type GPUPoolDocument struct {
 	Spec     GPUPool `json:"spec"`
 	// Devices are the pool's devices by host, in the order in which they are numbered there.
 	Devices map[string][]Device `json:"devices"`
+	// Trouble says in words of those that can't be used why, by UUID, such as "fallen off the bus (XID 79)". It is what was found last.
+	Trouble map[string]string `json:"trouble,omitempty"`
 }
 
 // GPURequest is what one member of a role asks of a pool.
@@ -161,6 +163,19 @@ func (d GPUPoolDocument) UUIDs() map[string][]string {
 		}
 	}
 	return uuids
+}
+
+// Unhealthy says of each device in trouble on which host it is, and what is wrong with it, by UUID.
+func (d GPUPoolDocument) Unhealthy() map[string]string {
+	unhealthy := map[string]string{}
+	for _, host := range slices.Sorted(maps.Keys(d.Devices)) {
+		for _, device := range d.Devices[host] {
+			if why := d.Trouble[device.UUID]; why != "" {
+				unhealthy[device.UUID] = "host " + host + ": " + why
+			}
+		}
+	}
+	return unhealthy
 }
 
 // Matches tells whether the selector would have a device of a host.

@@ -130,6 +130,10 @@ func TestGPUPoolDocument(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"gpu1": {gpuB, gpuA}}, d.UUIDs()); diff != "" {
 		t.Errorf("UUIDs (-want +got):\n%s", diff)
 	}
+	d.Trouble = map[string]string{gpuA: "fallen off the bus (XID 79)", "GPU-00000000": "of a device that was taken out"}
+	if diff := cmp.Diff(map[string]string{gpuA: "host gpu1: fallen off the bus (XID 79)"}, d.Unhealthy()); diff != "" {
+		t.Errorf("unhealthy devices (-want +got):\n%s", diff)
+	}
 	d.Spec = GPUPool{}
 	if got := d.Slots(); got != 2 {
 		t.Errorf("%d exclusive devices, want 2", got)

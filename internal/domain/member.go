@@ -148,6 +148,9 @@ type Observed struct {
 	// HostTrouble says in words why its host is not as it should be, such as "host gpu1 is down"; empty where it is.
 	// It is said of failed members, too, which may be about to be restarted with their group.
 	HostTrouble string
+	// GPUTrouble says in words which of its GPUs can't be used, and why, such as "GPU-4fa6a2a8-… of host gpu1 (fallen off the bus (XID 79))";
+	// empty where all can. No engine says it: the documents of the GPU pools do.
+	GPUTrouble string
 	// Live is what the member is found to be, where somebody else changed it since it was put in force: a
 	// specification that Trainyard did not write. It is nil where nobody did.
 	Live *MemberSpec

@@ -17,7 +17,7 @@ const (
 	// PhaseRunning: every member runs, or has completed where the group can.
 	PhaseRunning Phase = "running"
 	// PhaseDegraded: a member is missing, failed or between two attempts, has ended in a group that never completes, or
-	// is on a host that is not as it should be; the group goes on without it.
+	// is on a host that is not as it should be, or has a GPU that can't be used; the group goes on without it.
 	PhaseDegraded Phase = "degraded"
 	// PhaseCompleted: the group's completion rule is met.
 	PhaseCompleted Phase = "completed"
@@ -75,6 +75,8 @@ func (rule CompletionRule) Progress(want []string, minRun int, observed []Observ
 			missing = append(missing, name)
 		case o.HostTrouble != "" && !o.State.Ended():
 			troubled[o.HostTrouble] = append(troubled[o.HostTrouble], name)
+		case o.GPUTrouble != "" && !o.State.Ended():
+			troubled[o.GPUTrouble] = append(troubled[o.GPUTrouble], name)
 		case o.State == StateFailed:
 			failed = append(failed, name)
 		case o.State == StateRestarting:

@@ -32,6 +32,12 @@ func on(o Observed, trouble string) Observed {
 	return o
 }
 
+// using returns the member with trouble on one of its GPUs.
+func using(o Observed, trouble string) Observed {
+	o.GPUTrouble = trouble
+	return o
+}
+
 // TestProgress looks at groups that should consist of ps, w0 and w1, started in run 2 or later.
 func TestProgress(t *testing.T) {
 	never := CompletionRule{When: WhenNever}
@@ -103,6 +109,18 @@ func TestProgress(t *testing.T) {
 			Progress{PhaseFailed, "failed: w1: exit code 1 of w1"},
 		},
 		{"host of a member of no concern", all, []Observed{running("ps"), running("w0"), running("w1"), on(running("w2"), "host a is down")}, Progress{Phase: PhaseRunning}},
+
+		{
+			"GPU in trouble", all,
+			[]Observed{running("ps"), using(running("w0"), "GPU-1 of host a (fallen off the bus)"), running("w1")},
+			degraded("GPU-1 of host a (fallen off the bus): w0"),
+		},
+		{
+			"GPU in trouble on a host that is down", all,
+			[]Observed{running("ps"), on(using(running("w0"), "GPU-1 of host a (fallen off the bus)"), "host a is down"), using(restarting("w1"), "GPU-1 of host a (fallen off the bus)")},
+			degraded("GPU-1 of host a (fallen off the bus): w1; host a is down: w0"),
+		},
+		{"GPU in trouble, member completed before", all, []Observed{running("ps"), using(completed("w0"), "GPU-1 of host a (no longer found)"), running("w1")}, Progress{Phase: PhaseRunning}},
 
 		{
 			"past the deadline", timed,

@@ -9,7 +9,8 @@ import (
 
 // DeviceState is what there is to say about a device beside what it is.
 type DeviceState struct {
-	// Lost says in words why it can't be used, such as "fallen off the bus (XID 79)": its members can't stay.
+	// Lost says in words why it can't be used, such as "fallen off the bus (XID 79)": its members can't stay, but for those in
+	// [Input.Staying].
 	Lost string
 	// Closed says in words why it takes no new members, such as that nothing is known of the GPUs of its host. Members that have it stay.
 	Closed string
@@ -26,8 +27,9 @@ type fleet struct {
 	numbers map[string]int
 	// others hold devices as members of other groups do, by device.
 	others map[int][]holder
-	// had is what the group's members had before this placement.
-	had map[string]held
+	// had is what the group's members had before this placement, and staying are those that keep of it what is lost.
+	had     map[string]held
+	staying map[string]bool
 }
 
 // device is a GPU and what is in use of it.
@@ -78,7 +80,7 @@ type holder struct {
 
 // newFleet returns the devices of all pools, in use by the members of other groups.
 func newFleet(in Input, sites []site, others []neighbour) *fleet {
-	f := &fleet{pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{}}
+	f := &fleet{pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{}, staying: in.Staying}
 	for _, name := range slices.Sorted(maps.Keys(in.Pools)) {
 		spec := in.Pools[name].Spec
 		p := &pool{spec: spec, exclusive: spec.SharingRule() == domain.Exclusive, size: spec.MemoryMiBPerSlot, bySite: make([][]int, len(sites))}

@@ -28,12 +28,12 @@ func (f *fleet) suits(c *claim, at int) bool { return c == nil || len(f.suited(c
 // fits tells whether a device has what the claim asks for.
 func (f *fleet) fits(c *claim, i int) bool {
 	d := &f.devices[i]
-	return d.Lost == "" && d.MemoryMiB >= c.memory && c.pool.free(i, d.taken) >= c.slots
+	return d.MemoryMiB >= c.memory && c.pool.free(i, d.taken) >= c.slots
 }
 
 // offers tells whether a device may be given to a member that does not have it.
 func (f *fleet) offers(c *claim, i int) bool {
-	return f.fits(c, i) && f.devices[i].Closed == "" && (f.devices[i].Busy == "" || c.pool.spec.ForeignRule() != domain.ForeignAvoid)
+	return f.fits(c, i) && f.devices[i].Lost == "" && f.devices[i].Closed == "" && (f.devices[i].Busy == "" || c.pool.spec.ForeignRule() != domain.ForeignAvoid)
 }
 
 // worries tells whether a device is given with a warning, and so as the last resort.
@@ -55,7 +55,7 @@ func (f *fleet) has(c *claim, at int, worry bool) bool {
 	return n >= c.count
 }
 
-// enough tells whether the pools have slots for all demands together, wherever those are.
+// enough tells whether the pools have slots for all demands together, wherever those are; lost ones count where members keep them.
 func (f *fleet) enough(demands []*demand) bool {
 	lacking := map[*pool]int{}
 	for _, d := range demands {
@@ -65,7 +65,7 @@ func (f *fleet) enough(demands []*demand) bool {
 	}
 	for p, slots := range lacking {
 		for i := range f.devices {
-			if f.devices[i].Lost == "" {
+			if f.devices[i].Lost == "" || len(f.staying) > 0 {
 				slots -= p.free(i, f.devices[i].taken)
 			}
 		}
@@ -77,12 +77,12 @@ func (f *fleet) enough(demands []*demand) bool {
 }
 
 // keepable returns those of a member's devices that it can keep on a site, in the order in which it has them.
-func (f *fleet) keepable(c *claim, at int, had domain.DeviceSet) []int {
+func (f *fleet) keepable(c *claim, at int, member string, had domain.DeviceSet) []int {
 	if c == nil {
 		return nil
 	}
 	kept := slices.DeleteFunc(f.numbered(had.UUIDs()), func(i int) bool {
-		return !slices.Contains(c.pool.bySite[at], i) || !f.fits(c, i)
+		return !slices.Contains(c.pool.bySite[at], i) || !f.fits(c, i) || f.devices[i].Lost != "" && !f.staying[member]
 	})
 	if len(kept) > c.count {
 		kept = f.pick(c, nil, kept, c.count)

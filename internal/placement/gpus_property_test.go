@@ -88,10 +88,11 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 		}
 		return a
 	})
-	in.Current = map[string]domain.Assignment{}
+	in.Current, in.Staying = map[string]domain.Assignment{}, map[string]bool{}
 	for _, m := range in.Members {
 		if rapid.IntRange(0, 2).Draw(t, "placed") == 0 {
 			in.Current[m.Name] = assignment.Draw(t, "current")
+			in.Staying[m.Name] = rapid.Bool().Draw(t, "staying")
 		}
 	}
 	old := other(domain.Resources{}, rapid.SliceOfN(assignment, 0, 2).Draw(t, "others")...)
@@ -187,7 +188,7 @@ func checkGPUs(t *rapid.T, in Input, got map[string]domain.Assignment) {
 			device, state := pool.Devices[a.Host][at], in.Devices[uuid]
 			has := in.Current[m.Name].Host == a.Host && slices.Contains(in.Current[m.Name].GPUs.UUIDs(), uuid)
 			switch {
-			case state.Lost != "":
+			case state.Lost != "" && (!has || !in.Staying[m.Name]):
 				t.Fatalf("%s has %s, which is lost", m.Name, uuid)
 			case !has && state.Closed != "":
 				t.Fatalf("%s was given %s, which is closed", m.Name, uuid)

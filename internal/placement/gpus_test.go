@@ -52,9 +52,10 @@ func TestPlaceGPUs(t *testing.T) {
 		pools  map[string]domain.GPUPoolDocument
 		states map[string]DeviceState
 		roles  map[string]role
-		// before are roles as they were, where they were others, and current what members have.
+		// before are roles as they were, where they were others, current what members have, and staying are members that keep what is lost.
 		before  map[string]domain.Role
 		current map[string]string
+		staying []string
 		others  map[string]domain.GroupDocument
 		want    map[string]string
 		// warnings are parts of the warnings.
@@ -311,6 +312,34 @@ func TestPlaceGPUs(t *testing.T) {
 			want:    map[string]string{"m-w-0": "b: b0", "m-w-1": "a: a1"},
 		},
 		{
+			name:    "a lost device is kept by a member that stays, and given to no other",
+			pools:   exclusive(map[string][]domain.Device{"a": gpus("a0", "a1", "a2"), "b": gpus("b0")}),
+			states:  lost("a0", "a1"),
+			roles:   map[string]role{"w": {onGPUs(1, 0), 3}},
+			current: map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a1"},
+			staying: []string{"m-w-0"},
+			want:    map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a2", "m-w-2": "b: b0"},
+		},
+		{
+			name:    "of a lost device that is shared, some stay and others leave",
+			pools:   slots(4000, "", map[string][]domain.Device{"a": {sized("a0", 12_000), sized("a1", 4200)}}),
+			states:  lost("a0"),
+			roles:   map[string]role{"w": {onGPUs(1, 0), 2}},
+			current: map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a0"},
+			staying: []string{"m-w-1"},
+			want:    map[string]string{"m-w-0": "a: a1", "m-w-1": "a: a0"},
+		},
+		{
+			name:    "beside a member that stays on a lost device, others make room where that is the only way",
+			pools:   exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1"), "c": gpus("c0")}),
+			hosts:   plainHosts("a", "b", "c"),
+			states:  lost("c0"),
+			roles:   map[string]role{"v": {onGPUs(1, 0), 3}, "w": {onGPUs(2, 0), 1}},
+			current: map[string]string{"m-v-0": "a: a0", "m-v-1": "b: b0", "m-v-2": "c: c0"},
+			staying: []string{"m-v-2"},
+			want:    map[string]string{"m-v-0": "b: b1", "m-v-1": "b: b0", "m-v-2": "c: c0", "m-w-0": "a: a0,a1"},
+		},
+		{
 			name:    "a member that leaves for a lost device leaves the port that it publishes, too",
 			pools:   exclusive(ab),
 			states:  lost("a0", "a1"),
@@ -455,6 +484,10 @@ func TestPlaceGPUs(t *testing.T) {
 			}
 			in := input(hosts, tc.roles)
 			in.Pools, in.Devices, in.Current = tc.pools, tc.states, assigned(tc.current)
+			in.Staying = map[string]bool{}
+			for _, member := range tc.staying {
+				in.Staying[member] = true
+			}
 			in.Groups = map[string]domain.GroupDocument{}
 			maps.Copy(in.Groups, tc.others)
 			if tc.current != nil {

@@ -51,14 +51,14 @@ func newLayout(sites []site, gpus *fleet) *layout {
 // allowed. What they lack of their devices is for [layout.complete], once all members have kept what they can.
 func (l *layout) keep(d *demand, current map[string]domain.Assignment) {
 	for _, m := range d.members {
-		if s, found := l.stay(d, current[m.Name]); found {
+		if s, found := l.stay(d, m.Name, current[m.Name]); found {
 			l.put(m, s)
 		}
 	}
 }
 
 // stay returns the spot of a member where it is now, with those of its devices that it can keep; false where it can't stay there.
-func (l *layout) stay(d *demand, current domain.Assignment) (s spot, found bool) {
+func (l *layout) stay(d *demand, member string, current domain.Assignment) (s spot, found bool) {
 	at, found := l.byName[current.Host]
 	if !found || !d.allows(at) || l.spent(d, at) {
 		return spot{}, false
@@ -66,7 +66,7 @@ func (l *layout) stay(d *demand, current domain.Assignment) (s spot, found bool)
 	if (d.grown || !l.sites[at].keeps(d.spec.Resources)) && !l.sites[at].fits(d.spec.Resources) {
 		return spot{}, false
 	}
-	return spot{d, at, l.fleet.keepable(d.gpus, at, current.GPUs), d.grown}, true
+	return spot{d, at, l.fleet.keepable(d.gpus, at, member, current.GPUs), d.grown}, true
 }
 
 // complete gives those of the role's members that stay the devices that they lack, and lets go those whose hosts do not have them.

@@ -11,7 +11,8 @@
 // that leads nowhere either, a bounded search takes back what was in the way.
 //
 // What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
-// members that stay as they are have their place already. So it is with devices that others use.
+// members that stay as they are have their place already. So it is with devices that others use, and with those that are lost for
+// members that are told to stay.
 package placement
 
 import (
@@ -46,6 +47,8 @@ type Input struct {
 	Pools map[string]domain.GPUPoolDocument
 	// Devices is what there is to say of the devices of pools, by UUID; those about which there is nothing are left out.
 	Devices map[string]DeviceState
+	// Staying are the members that keep devices that are lost, as no others can be had for them, or nobody asked that they leave them.
+	Staying map[string]bool
 	// Groups are the documents of the cluster's groups by name. What the members of other groups request and the ports
 	// assigned to them are taken; that of the group itself tells what its members requested so far.
 	Groups map[string]domain.GroupDocument

@@ -86,7 +86,7 @@ func (s *searcher) place(turns []turn, failed []spot) bool {
 func (s *searcher) options(t turn) []spot {
 	d := t.demand
 	var options []spot
-	if at, found := s.stay(d, t.current); found {
+	if at, found := s.stay(d, t.member.Name, t.current); found {
 		if gpus, complete := s.fleet.choose(d.gpus, at.site, at.gpus); complete {
 			at.gpus = gpus
 			options = append(options, at)

@@ -28,6 +28,7 @@ type gpuPoolModel struct {
 	OnForeignProcess types.String     `tfsdk:"on_foreign_process"`
 	Slots            types.Int64      `tfsdk:"slots"`
 	DeviceSlots      types.Map        `tfsdk:"device_slots"`
+	Unhealthy        types.Map        `tfsdk:"unhealthy"`
 	Timeouts         timeouts.Value   `tfsdk:"timeouts"`
 }
 
@@ -101,6 +102,7 @@ func flattenGPUPool(document domain.GPUPoolDocument, prior gpuPoolModel) gpuPool
 	m.Strategy = types.StringValue(string(cmp.Or(spec.Strategy, domain.Spread)))
 	m.OnForeignProcess = types.StringValue(string(spec.ForeignRule()))
 	m.Devices, m.Slots, m.DeviceSlots = foundDevices(document)
+	m.Unhealthy = stringMap(document.Unhealthy())
 	return m
 }
 

@@ -58,6 +58,12 @@ func drawGPUPool(t *rapid.T) (gpuPoolModel, domain.GPUPoolDocument) {
 			document.Devices[host] = append(document.Devices[host], domain.Device{UUID: uuid, MemoryMiB: 46068})
 		}
 	}
+	if rapid.Bool().Draw(t, "unhealthy") {
+		for _, uuids := range devices {
+			document.Trouble = map[string]string{uuids[0]: "no longer found"}
+		}
+	}
+	m.Unhealthy = stringMap(document.Unhealthy())
 	_, m.Slots, m.DeviceSlots = foundDevices(document)
 	return m, document
 }

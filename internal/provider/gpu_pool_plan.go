@@ -3,12 +3,17 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -18,7 +23,7 @@ import (
 
 // beyondPoolName are the attributes of a GPU pool but for those that say which one it is.
 var beyondPoolName = []string{
-	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process", "slots", "device_slots", "timeouts",
+	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process", "slots", "device_slots", "unhealthy", "timeouts",
 }
 
 // ValidateConfig checks a pool that is known as far as it can be told without its cluster.
@@ -69,6 +74,9 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if existed && created {
 		plans.putPool(before.cluster, before.name, plannedPool{leaving: true})
 	}
+	if existed && !created {
+		planUnhealthy(ctx, req.State, resp)
+	}
 	if !settledAttributes(req.Config.Raw, "cluster", "timeouts") {
 		plans.putPool(planned.cluster, planned.name, plannedPool{})
 		return
@@ -90,10 +98,36 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		tflog.Debug(ctx, "the hosts are not known yet: devices will be known after the apply", map[string]any{"cluster": planned.cluster.name, "pool": planned.name})
 		return
 	}
+	warnUnhealthy(&resp.Diagnostics, pool.document)
 	devices, slots, deviceSlots := foundDevices(pool.document)
 	for name, value := range map[string]attr.Value{"devices": devices, "slots": slots, "device_slots": deviceSlots} {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
 	}
+}
+
+// planUnhealthy has the plan of a pool with devices in trouble show them, and the apply look at them again. The state decides, not what is found
+// by now: the plan that is made once more during the apply has to come out the same.
+func planUnhealthy(ctx context.Context, state tfsdk.State, resp *resource.ModifyPlanResponse) {
+	var unhealthy types.Map
+	resp.Diagnostics.Append(state.GetAttribute(ctx, path.Root("unhealthy"), &unhealthy)...)
+	if len(unhealthy.Elements()) > 0 {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("unhealthy"), types.MapUnknown(types.StringType))...)
+	}
+}
+
+// warnUnhealthy says which devices of a pool can't be used, and what to do.
+func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
+	unhealthy := pool.Unhealthy()
+	if len(unhealthy) == 0 {
+		return
+	}
+	var said []string
+	for _, uuid := range slices.Sorted(maps.Keys(unhealthy)) {
+		said = append(said, uuid+" of "+unhealthy[uuid])
+	}
+	diags.AddAttributeWarning(path.Root("unhealthy"), "GPUs in trouble", fmt.Sprintf(
+		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves those that have them to others of the pool, where there are some. "+
+			"Repair them, or leave them out of the pool.", pool.Spec.Name, strings.Join(said, "; ")))
 }
 
 // decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is stored as specified

@@ -210,6 +210,58 @@ func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 	}
 }
 
+// As long as a pool has devices in trouble each plan shows them, without a look at the hosts, which is the apply's.
+func TestPlanOfUnhealthyGPUPool(t *testing.T) {
+	for name, set := range map[string]map[string]tftypes.Value{
+		"named": named(t, map[string][]int{"a": {4, 5}}), "chosen": selected(t, selectorModel{Model: new("Tesla*")}),
+	} {
+		stub := gpuStub()
+		tf := newTerraform(t, stub)
+		config := tf.gpuPool("p", set)
+		state := tf.applyPool(config)
+		pool := stub.pools["p"]
+		pool.Trouble = map[string]string{uuid("a", 5): "fallen off the bus (XID 79)"}
+		stub.pools["p"] = pool
+		stub.gpus["a"].GPUs[5].Trouble = "no longer found"
+		for _, why := range []string{"fallen off the bus (XID 79)", "no longer found"} {
+			stub.calls = nil
+			state, diagnostics := tf.read(theGPUPool, state)
+			fatalOn(t, nil, diagnostics)
+			if got := textsOf(t, state["unhealthy"]); !maps.Equal(got, map[string]string{uuid("a", 5): "host a: " + why}) {
+				t.Errorf("%s: unhealthy is %v", name, got)
+			}
+			planned, diagnostics := tf.plan(theGPUPool, config, state)
+			if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, uuid("a", 5)+" of host a: "+why) {
+				t.Errorf("%s: got %q", name, details(diagnostics))
+			}
+			for attribute := range state {
+				if planned[attribute].Equal(state[attribute]) == (attribute == "unhealthy") {
+					t.Errorf("%s: planned %s as %s, is %s", name, attribute, planned[attribute], state[attribute])
+				}
+			}
+			if slices.Contains(stub.calls, "GPUs") || planned["unhealthy"].IsKnown() {
+				t.Errorf("%s: planned %s, with the calls %v", name, planned["unhealthy"], stub.calls)
+			}
+			state, diagnostics = tf.apply(theGPUPool, config, state, planned)
+			fatalOn(t, nil, diagnostics)
+			if got := textsOf(t, state["unhealthy"]); got[uuid("a", 5)] != "host a: no longer found" || !slices.Contains(stub.calls, "GPUs") {
+				t.Errorf("%s: after the apply unhealthy is %v, with the calls %v", name, got, stub.calls)
+			}
+		}
+
+		pool = stub.pools["p"]
+		pool.Trouble = nil
+		stub.pools["p"] = pool
+		state, diagnostics := tf.read(theGPUPool, state)
+		fatalOn(t, nil, diagnostics)
+		for attribute, planned := range tf.planPool(config, state) {
+			if !planned.Equal(state[attribute]) {
+				t.Errorf("%s: after the recovery %s is planned as %s, is %s", name, attribute, planned, state[attribute])
+			}
+		}
+	}
+}
+
 // What makes no other pool leaves its devices as they were chosen.
 func TestUpdateOfGPUPoolInNameOnly(t *testing.T) {
 	stub := gpuStub()

@@ -91,7 +91,13 @@ func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, private pr
 		return domain.GPUPoolDocument{}, err
 	}
 	if existing, err := reconciler.Pool(ctx, spec.Name); err == nil && !created && existing.Spec.Equal(spec) {
-		return existing, nil // what was chosen stays chosen
+		if len(existing.Trouble) == 0 {
+			return existing, nil // what was chosen stays chosen
+		}
+		if _, err := reconciler.KeepPools(ctx); err != nil {
+			return domain.GPUPoolDocument{}, err
+		}
+		return reconciler.Pool(ctx, spec.Name)
 	}
 	if err := reconciler.PutPool(ctx, spec, created, plan.shown()); err != nil {
 		return domain.GPUPoolDocument{}, err

@@ -23,6 +23,8 @@ const gpuPoolDescription = "GPUs of a cluster that its groups may use, and how t
 	"| `exclusive` | one member | `count` devices |\n" +
 	"| `slots` | as many members as its memory, less `reserve_percent`, has slots of `memory_mib_per_slot` | the slots that hold `memory_mib`, one by default, on each of `count` devices |\n\n" +
 	"An A40 of 46,068 MiB has 37 slots of 1,199 MiB. No hardware keeps a member within its slots: the program has to, see the guide \"GPU pools\".\n\n" +
+	"The cluster's controller looks at the devices every few seconds. One that is gone, or in trouble, stays in the pool, and is shown as `unhealthy`: " +
+	"no member gets it, and an apply moves those that have it to others of the pool. Once it works again it is given out as before.\n\n" +
 	"The GPUs are found by `trainyard-agent`, which is released with the provider. Where a host's are not known, a pool that needs them is an error that says why."
 
 // gpuPoolSchema is the schema of trainyard_gpu_pool.
@@ -80,6 +82,12 @@ func gpuPoolSchema(ctx context.Context, engines []string) schema.Schema {
 				MarkdownDescription: "Number of slots of each device, by its UUID.",
 				ElementType:         types.Int64Type,
 				Computed:            true,
+			},
+			"unhealthy": schema.MapAttribute{
+				MarkdownDescription: "What is wrong with devices of the pool, by UUID, with their hosts; empty where all can be used. " +
+					"As long as it is not, each plan shows a change of it: what is declared is not what there is. An apply looks again.",
+				ElementType: types.StringType,
+				Computed:    true,
 			},
 			"timeouts": timeoutsAttribute(ctx, defaultGPUPoolTimeout, "It covers the wait for the agents of hosts that have just become part of the cluster.", ""),
 		},

@@ -69,7 +69,7 @@ func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				Computed:            true,
 			},
 			"phase": schema.StringAttribute{
-				MarkdownDescription: "`pending` (members wait to be started), `running` (every member runs, or has completed), `degraded` (a member is missing, stopped, failed or between two attempts, and the group goes on), `completed`, or `failed` (the group can't complete any more).",
+				MarkdownDescription: "`pending` (members wait to be started), `running` (every member runs, or has completed), `degraded` (a member is missing, stopped, failed or between two attempts, or its host or one of its GPUs is not as it should be, and the group goes on), `completed`, or `failed` (the group can't complete any more).",
 				Computed:            true,
 			},
 			"reason": schema.StringAttribute{

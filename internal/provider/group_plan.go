@@ -89,11 +89,11 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if existed && created {
 		r.session.plans.putLeaving(before.cluster, before.name)
 	}
-	present := plan.Members
-	if !created && present.IsUnknown() {
-		resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("members"), &present)...)
+	found := refreshed{present: plan.Members}
+	if !created {
+		found = refreshedGroup(ctx, plan.Members, req, &resp.Diagnostics)
 	}
-	decision, known, ok := r.decide(ctx, plan.Cluster.key(), spec, created, present, &resp.Diagnostics)
+	decision, known, ok := r.decide(ctx, plan.Cluster.key(), spec, created, found, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -110,6 +110,28 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(computed.attribute), computed.value)...)
 		}
 	}
+}
+
+// refreshed is what the refresh found of a group. What a plan shows of members that are there depends on this, not on what is found by now: the
+// plan that is made once more during the apply has to come out the same.
+type refreshed struct {
+	// present are the members that are as they should be.
+	present types.Map
+	// leaving are those that are to leave GPUs that can't be used.
+	leaving []string
+}
+
+func refreshedGroup(ctx context.Context, planned types.Map, req resource.ModifyPlanRequest, diags *diag.Diagnostics) refreshed {
+	found := refreshed{present: planned}
+	if planned.IsUnknown() {
+		diags.Append(req.State.GetAttribute(ctx, path.Root("members"), &found.present)...)
+	}
+	leaving, err := recallLeaving(ctx, req.Private)
+	if err != nil {
+		addError(diags, "Unable to plan the group", err)
+	}
+	found.leaving = leaving
+	return found
 }
 
 // mapIf returns a map of strings where it is known.
@@ -134,17 +156,16 @@ func addressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) 
 	return itemAddress{idOf(cluster.key()), name.ValueString()}
 }
 
-// decide decides about a group of a cluster as it will be when the group's turn comes in the apply; present are the members
-// that are as they should be now. It returns false where the cluster is not known yet, or where there are errors.
-func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.Group, created bool, present types.Map, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
+// decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false where the cluster is not known yet, or where there are errors.
+func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.Group, created bool, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
 	summary := fmt.Sprintf("Unable to plan group %q", spec.Name)
 	reconciler, err := r.session.plan(key)
 	if err != nil {
 		addError(diags, summary, err)
 		return decision, known, false
 	}
-	cluster, found := r.session.plans.cluster(idOf(key))
-	if !found {
+	cluster, planned := r.session.plans.cluster(idOf(key))
+	if !planned {
 		document, err := reconciler.Engine.Cluster(ctx)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			addError(diags, summary, err)
@@ -172,6 +193,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec 
 		return decision, known, false
 	}
 	plans.foresee(idOf(key), &view, spec.Name, created)
+	view.Leave = found.leaving
 	before := reconcile.Current(view.Traits, view.Inventory.Hosts, view.Groups[spec.Name])
 	decision, problems, err := reconciler.Decide(ctx, view, spec)
 	if err != nil {
@@ -181,7 +203,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec 
 	if diags.HasError() {
 		return decision, known, false
 	}
-	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.Kept(before), present))
+	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.Kept(before), found.present))
 	if err != nil {
 		addError(diags, summary, err)
 	}
@@ -244,6 +266,9 @@ func certainty(view reconcile.View, decision reconcile.Decision) certain {
 		kept := before.Host == member.Host && before.GPUs == member.GPUs
 		if _, lost := view.Inventory.Lost[before.Host]; lost && !goesOn {
 			kept = false // an apply moves it; without one it is the cluster's controller that does, in its time
+		}
+		if slices.Contains(view.Leave, member.Name) {
+			kept = false // an apply looks for other GPUs, and leaves it where it is if there are none by then
 		}
 		if kept || role.GPUs == nil && oneHost || role.GPUs != nil && hasAll(document, view.Pools[role.GPUs.Pool]) {
 			known.places[member.Name] = placeOf(member)

@@ -144,7 +144,7 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to groupRecord,
 	group, err := reconciler.Read(ctx, spec.Name)
 	switch {
 	case err == nil && (failure == nil || group.Document.Spec.Equal(spec)):
-		to.set(ctx, flattenGroup(group, w.plan), group.ClusterID, diags)
+		to.set(ctx, flattenGroup(group, w.plan), group, diags)
 	case failure != nil && (err == nil || errors.Is(err, engine.ErrNotFound)):
 		// It failed before anything was stored.
 	default:
@@ -152,7 +152,7 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to groupRecord,
 		model := w.plan
 		model.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
 		model.Members, model.Placements, model.ClusterSpec = stringMap(nil), stringMap(nil), stringMap(nil)
-		to.set(ctx, model, "", diags)
+		to.set(ctx, model, reconcile.Group{}, diags)
 	}
 }
 
@@ -182,12 +182,12 @@ type groupRecord struct {
 	private  privateState
 }
 
-// set has it hold a group of the cluster with an ID.
-func (to groupRecord) set(ctx context.Context, model groupModel, clusterID string, diags *diag.Diagnostics) {
+// set has it hold a group as it was read.
+func (to groupRecord) set(ctx context.Context, model groupModel, group reconcile.Group, diags *diag.Diagnostics) {
 	diags.Append(to.state.Set(ctx, model)...)
 	diags.Append(to.identity.Set(ctx, model.identity())...)
-	if err := remember(ctx, to.private, clusterID); err != nil {
-		addError(diags, "Unable to note the cluster's ID", err)
+	if err := rememberGroup(ctx, to.private, group); err != nil {
+		addError(diags, "Unable to note what was read of the group", err)
 	}
 }
 
@@ -220,7 +220,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 			resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 		}
 		resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.identity())...)
-		if err := remember(ctx, resp.Private, group.ClusterID); err != nil {
+		if err := rememberGroup(ctx, resp.Private, group); err != nil {
 			addError(&resp.Diagnostics, summary, err)
 		}
 	}

@@ -120,15 +120,19 @@ func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domai
 		earlier.Revision = view.Groups[spec.Name].Revision
 		view.Groups[spec.Name] = earlier
 	}
+	if observed, err = r.Engine.Observe(ctx, spec.Name); err != nil {
+		return Decision{}, nil, err
+	}
+	doc, stored := view.Groups[spec.Name]
+	previous := Group{Decision: Current(view.Traits, view.Inventory.Hosts, doc), Trouble: troubleIn(view.Pools)}
+	previous.see(observed)
+	view.Leave = previous.Leaving()
 	decision, problems, err := r.Decide(ctx, view, spec)
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return Decision{}, nil, err
 	}
-	if observed, err = r.Engine.Observe(ctx, spec.Name); err != nil {
-		return Decision{}, nil, err
-	}
-	if previous, stored := view.Groups[spec.Name]; stored {
-		decision.rerunIfEnded(Current(view.Traits, view.Inventory.Hosts, previous), observed)
+	if stored {
+		decision.rerunIfEnded(previous.Decision, observed)
 	}
 	// Looked at again after the plan, so that the members of a group are not started in part.
 	problems, err = r.Preflight(ctx, decision, upToDate(decision, observed))

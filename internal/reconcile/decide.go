@@ -22,10 +22,12 @@ type View struct {
 	Inventory engine.Inventory
 	// Groups are the documents of the cluster's groups by name.
 	Groups map[string]domain.GroupDocument
-	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by UUID: known where
-	// devices have to be chosen.
+	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by UUID: which are in
+	// trouble, and all else where devices have to be chosen.
 	Pools   map[string]domain.GPUPoolDocument
 	Devices map[string]placement.DeviceState
+	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see [Group.Leaving].
+	Leave []string
 }
 
 // Decision is what a group should be.
@@ -57,7 +59,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	members := topology.Expand(spec, counts)
 	checkNames(&problems, view.Groups, spec.Name, members)
 	checkTaken(&problems, view, spec, members)
-	assignments, unplaced := placement.Place(placement.Input{
+	assignments, unplaced := place(placement.Input{
 		Group:         spec,
 		Members:       members,
 		Current:       previous.Assignments,
@@ -70,7 +72,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Pools:         view.Pools,
 		Devices:       view.Devices,
 		Groups:        view.Groups,
-	})
+	}, view.Leave)
 	problems = append(problems, unplaced...)
 	if problems.Err() != nil {
 		return Decision{}, problems

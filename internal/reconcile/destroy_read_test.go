@@ -104,6 +104,27 @@ func TestReadsAreConstant(t *testing.T) {
 	}
 }
 
+// A group that uses GPUs is read with the documents of the pools, and without a look at any host.
+func TestReadOfGroupWithGPUs(t *testing.T) {
+	f, r := poolOf(t, "GPU-a4", "GPU-a5")
+	must(t, r.Update(within(t), pooled("mnist")))
+	e, calls := recorded(f)
+	_, err := reconcile.Reconciler{Engine: e}.Read(t.Context(), "mnist")
+	must(t, err)
+	if diff := cmp.Diff([]string{"Group", "Cluster", "GPUPools", "Observe"}, calls.made()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	calls.before = func(call string) error {
+		if call == "GPUPools" {
+			return engine.ErrNotFound
+		}
+		return nil
+	}
+	if _, err := (reconcile.Reconciler{Engine: e}).Read(t.Context(), "mnist"); err == nil || errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("without the pools: %v", err)
+	}
+}
+
 // unobservable is an engine of which one group can't be observed.
 type unobservable struct {
 	engine.Engine

@@ -24,7 +24,7 @@ type PoolView struct {
 }
 
 // ResolvePool returns the document of a pool as specified, with the devices that there are for it, to be stored on top of the revision that it names.
-// A device that was in the pool before stays in it though it is not found at the moment.
+// A device that was in the pool before stays in it though it is in trouble, or not found at the moment: the document says so.
 func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, domain.Problems) {
 	problems := spec.Validate()
 	if problems.Err() != nil {
@@ -45,7 +45,9 @@ func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, do
 	r.checkOthers()
 	r.checkSlots()
 	problems = append(problems, r.problems...)
-	return domain.GPUPoolDocument{Version: domain.DocumentVersion, Revision: previous.Revision, Spec: spec, Devices: r.devices}, problems
+	doc := domain.GPUPoolDocument{Version: domain.DocumentVersion, Revision: previous.Revision, Spec: spec, Devices: r.devices, Trouble: previous.Trouble}
+	doc.Trouble = PoolTrouble(doc, view.GPUs)
+	return doc, problems
 }
 
 // resolver finds the devices of a pool.
@@ -78,7 +80,7 @@ func (r *resolver) named() {
 func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool) {
 	before, had := r.known[host+"/"+uuid]
 	there := r.view.GPUs[host]
-	i := slices.IndexFunc(there.GPUs, func(g domain.GPU) bool { return g.UUID == uuid })
+	i := indexOf(there.GPUs, uuid)
 	switch {
 	case i >= 0 && (had || usable(there.GPUs[i]) == ""):
 		return there.GPUs[i].Device, true

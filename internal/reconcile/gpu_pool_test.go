@@ -121,6 +121,14 @@ func TestResolvePool(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
+			for uuid, why := range doc.Trouble {
+				if uuid != former.UUID || why != "no longer found" {
+					t.Errorf("%s is in trouble: %s", uuid, why)
+				}
+			}
+			if doc.Has(former.UUID) != (doc.Trouble[former.UUID] != "") {
+				t.Errorf("what is no longer found is said to be in trouble: %v", doc.Trouble)
+			}
 			if diff := cmp.Diff(test.want, doc.UUIDs()); diff != "" || doc.Slots() != test.slots || doc.Revision != test.pools["p"].Revision {
 				t.Errorf("%d slots, want %d, at revision %d (-want +got):\n%s", doc.Slots(), test.slots, doc.Revision, diff)
 			}
@@ -145,7 +153,7 @@ func TestDeviceStates(t *testing.T) {
 		"GPU-a1":   {Busy: "python (process 4711), process 4712"},
 		"GPU-a3":   {Busy: "processes that its agent can't see (20000 MiB)"},
 		"GPU-a2":   {Lost: "fallen off the bus (XID 79)"},
-		"GPU-gone": {Lost: "host a has it no longer"},
+		"GPU-gone": {Lost: "no longer found"},
 		"GPU-c0":   {Closed: "no driver"},
 	}
 	if diff := cmp.Diff(want, reconcile.DeviceStates(pools, found, groups)); diff != "" {

@@ -49,7 +49,7 @@ func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]doma
 	for _, pool := range pools {
 		for host, devices := range pool.Devices {
 			for _, device := range devices {
-				if state := deviceState(device, host, found[host], held[device.UUID]); state != (placement.DeviceState{}) {
+				if state := deviceState(device, found[host], pool.Trouble[device.UUID], held[device.UUID]); state != (placement.DeviceState{}) {
 					states[device.UUID] = state
 				}
 			}
@@ -58,17 +58,14 @@ func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]doma
 	return states
 }
 
-func deviceState(device domain.Device, host string, found domain.HostGPUs, held bool) placement.DeviceState {
-	i := slices.IndexFunc(found.GPUs, func(g domain.GPU) bool { return g.UUID == device.UUID })
-	switch {
-	case i >= 0 && usable(found.GPUs[i]) != "":
-		return placement.DeviceState{Lost: usable(found.GPUs[i])}
-	case i >= 0:
-		return placement.DeviceState{Busy: foreignUse(found.GPUs[i], held)}
-	case found.Unknown != "":
-		return placement.DeviceState{Closed: found.Unknown}
+func deviceState(device domain.Device, found domain.HostGPUs, before string, held bool) placement.DeviceState {
+	if why := deviceTrouble(device, found, before); why != "" {
+		return placement.DeviceState{Lost: why}
 	}
-	return placement.DeviceState{Lost: fmt.Sprintf("host %s has it no longer", host)}
+	if i := indexOf(found.GPUs, device.UUID); i >= 0 {
+		return placement.DeviceState{Busy: foreignUse(found.GPUs[i], held)}
+	}
+	return placement.DeviceState{Closed: found.Unknown}
 }
 
 // unseenUse is how much memory may be in use of a device, in MiB, without anybody to be seen who uses it: the driver keeps some.
@@ -105,6 +102,8 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 		view.Groups = maps.Clone(view.Groups)
 		view.Groups[spec.Name] = asPlanned(stored, r.Planned)
 	}
+	view.Devices = lostDevices(troubleIn(view.Pools))
+	view.Leave = slices.DeleteFunc(slices.Clone(view.Leave), func(member string) bool { _, planned := r.Planned[member]; return planned })
 	decision, problems := Decide(view, spec)
 	if !usesGPUs(spec) || problems.Err() == nil && keepsGPUs(decision, stored) {
 		return decision, problems, nil

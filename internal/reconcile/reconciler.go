@@ -30,6 +30,8 @@ type Group struct {
 	Decision
 	Observed []domain.Observed
 	Progress domain.Progress
+	// Trouble is what is wrong with the devices of its pools, by UUID.
+	Trouble map[string]string
 	// ClusterID is the ID of its cluster, see [domain.Cluster.ID].
 	ClusterID string
 }
@@ -40,21 +42,28 @@ func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
 	if err != nil {
 		return Group{}, err
 	}
-	if group.Observed, err = r.Engine.Observe(ctx, name); err != nil {
+	observed, err := r.Engine.Observe(ctx, name)
+	if err != nil {
 		return Group{}, err
 	}
-	group.Progress = Progress(group.Decision, group.Observed)
+	group.see(observed)
 	return group, nil
 }
 
-// Refresh returns a group as Read does. Where nothing of it is to be changed, that is told by the members' specifications alone: then nothing is
-// known of their states, nor of the group's progress.
+// see notes what was observed of the members, with what is wrong with their devices.
+func (g *Group) see(observed []domain.Observed) {
+	g.Observed = withGPUTrouble(g.Document, observed, g.Trouble)
+	g.Progress = Progress(g.Decision, g.Observed)
+}
+
+// Refresh returns a group as Read does. Where nothing of it is to be changed, and none of its GPUs is in trouble, that is told by the members'
+// specifications alone: then nothing is known of their states, nor of the group's progress.
 func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
 	group, err := r.stored(ctx, name)
 	if err != nil {
 		return Group{}, err
 	}
-	if !group.Document.Applying {
+	if !group.Document.Applying && len(group.inTrouble()) == 0 {
 		if group.Observed, err = engine.Specified(ctx, r.Engine, name); err != nil {
 			return Group{}, err
 		}
@@ -75,7 +84,11 @@ func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 	if err != nil {
 		return Group{}, withoutCluster(doc.Spec, err)
 	}
-	return Group{Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), ClusterID: cluster.Spec.ID}, nil
+	trouble, err := r.poolTrouble(ctx, doc.Spec)
+	if err != nil {
+		return Group{}, withoutCluster(doc.Spec, err)
+	}
+	return Group{Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), Trouble: trouble, ClusterID: cluster.Spec.ID}, nil
 }
 
 // withoutCluster returns the error for a group that is there without the document of its cluster. It is not

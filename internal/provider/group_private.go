@@ -1,0 +1,36 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it was read.
+const leavingKey = "leaving"
+
+// rememberGroup notes what a plan has to know of a group as it was read, beside the state.
+func rememberGroup(ctx context.Context, private privateState, group reconcile.Group) error {
+	var encoded []byte
+	var err error
+	if leaving := group.Leaving(); len(leaving) > 0 {
+		encoded, err = json.Marshal(leaving)
+	}
+	return errors.Join(err, privateError(private.SetKey(ctx, leavingKey, encoded)), remember(ctx, private, group.ClusterID))
+}
+
+// recallLeaving returns the members of a group that are to leave GPUs that can't be used.
+func recallLeaving(ctx context.Context, private privateState) ([]string, error) {
+	stored, diags := private.GetKey(ctx, leavingKey)
+	if err := privateError(diags); err != nil || len(stored) == 0 {
+		return nil, err
+	}
+	var leaving []string
+	if err := json.Unmarshal(stored, &leaving); err != nil {
+		return nil, fmt.Errorf("the resource's private state: %w", err)
+	}
+	return leaving, nil
+}

@@ -1,0 +1,161 @@
+package reconcile_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const offTheBus = "fallen off the bus (XID 79)"
+
+// gone takes a device out of what was found.
+func gone(found map[string]domain.HostGPUs, host string, n int) {
+	there := found[host]
+	there.GPUs = append(there.GPUs[:n:n], there.GPUs[n+1:]...)
+	found[host] = there
+}
+
+// TestPoolTrouble looks at a pool of the devices a0 and a1 of host a, and b0 of host b.
+func TestPoolTrouble(t *testing.T) {
+	for name, test := range map[string]struct {
+		before map[string]string
+		change func(found map[string]domain.HostGPUs)
+		want   map[string]string
+	}{
+		"nothing":            {change: func(map[string]domain.HostGPUs) {}},
+		"of another device":  {change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[7].Trouble = offTheBus }},
+		"the device says so": {change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[1].Trouble = offTheBus }, want: map[string]string{"GPU-a1": offTheBus}},
+		"another trouble than it had": {
+			before: map[string]string{"GPU-a1": "no longer found"},
+			change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[1].Trouble = offTheBus }, want: map[string]string{"GPU-a1": offTheBus},
+		},
+		"a device that is gone": {change: func(found map[string]domain.HostGPUs) { gone(found, "a", 0) }, want: map[string]string{"GPU-a0": "no longer found"}},
+		"a device that is in another host by now": {
+			change: func(found map[string]domain.HostGPUs) { found["b"], found["a"] = found["a"], found["b"] },
+			want:   map[string]string{"GPU-a0": "no longer found", "GPU-a1": "no longer found", "GPU-b0": "no longer found"},
+		},
+		"a host that is no part of the cluster": {change: func(found map[string]domain.HostGPUs) { delete(found, "b") }, want: map[string]string{"GPU-b0": "no longer found"}},
+		"a device that is divided": {
+			change: func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = new(true) },
+			want:   map[string]string{"GPU-b0": "it is divided by MIG, and a pool has whole GPUs; switch MIG off (nvidia-smi -mig 0), or leave it out"},
+		},
+		"a device that works again": {before: map[string]string{"GPU-a1": offTheBus, "GPU-b0": offTheBus}, change: func(map[string]domain.HostGPUs) {}},
+		"a host that can't tell": {
+			before: map[string]string{"GPU-a0": offTheBus},
+			change: func(found map[string]domain.HostGPUs) { found["a"] = domain.HostGPUs{Unknown: "no agent"} },
+			want:   map[string]string{"GPU-a0": offTheBus},
+		},
+		"a host that can tell of some": {
+			before: map[string]string{"GPU-a0": offTheBus, "GPU-a1": offTheBus},
+			change: func(found map[string]domain.HostGPUs) {
+				found["a"] = domain.HostGPUs{GPUs: found["a"].GPUs[:1], Unknown: "GPU 1: fallen off the bus"}
+			},
+			want: map[string]string{"GPU-a1": offTheBus},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := dgx()
+			test.change(found)
+			pool := domain.GPUPoolDocument{Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}}, "b": {{UUID: "GPU-b0"}}}, Trouble: test.before}
+			want := test.want
+			if want == nil {
+				want = map[string]string{}
+			}
+			if diff := cmp.Diff(want, reconcile.PoolTrouble(pool, found)); diff != "" {
+				t.Errorf("trouble (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// poolOf is an engine with the pool "p" of these devices of host a, and a reconciler of it.
+func poolOf(t *testing.T, uuids ...string) (*fake, reconcile.Reconciler) {
+	t.Helper()
+	f := newFake()
+	f.gpus = []map[string]domain.HostGPUs{dgx()}
+	r := reconcile.Reconciler{Engine: f}
+	must(t, r.PutPool(t.Context(), domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": uuids}}, true, nil))
+	return f, r
+}
+
+// breakGPUs has devices of host a be in trouble, by their numbers, and no others.
+func (f *fake) breakGPUs(numbers ...int) {
+	found := dgx()
+	for _, n := range numbers {
+		found["a"].GPUs[n].Trouble = offTheBus
+	}
+	f.gpus = []map[string]domain.HostGPUs{found}
+}
+
+// The document of a pool says what is wrong with its devices, and is written only where that changes.
+func TestKeepPools(t *testing.T) {
+	f, _ := poolOf(t, "GPU-a4", "GPU-a5")
+	e, calls := recorded(f)
+	r := reconcile.Reconciler{Engine: e, Controller: true}
+	look := func(what string, trouble map[string]string, want ...string) {
+		t.Helper()
+		calls.calls = nil
+		pooled, err := r.KeepPools(t.Context())
+		if err != nil || !pooled {
+			t.Errorf("%s: there are pools: %t (%v)", what, pooled, err)
+		}
+		if diff := cmp.Diff(want, calls.made()) + cmp.Diff(trouble, f.pools["p"].Trouble); diff != "" {
+			t.Errorf("%s: calls and trouble (-want +got):\n%s", what, diff)
+		}
+	}
+	sound, broken := map[string]string{}, map[string]string{"GPU-a5": offTheBus}
+	write := []string{"GPUPools", "GPUs", "Lock", "GPUPools", "PutGPUPool"}
+	look("all is well", sound, write[:2]...)
+	f.breakGPUs(0, 5)
+	look("a device fails", broken, write...)
+	look("it goes on", broken, write[:2]...)
+	f.gpus = []map[string]domain.HostGPUs{{"a": {Unknown: "no agent"}}}
+	look("nothing can be told", broken, write[:2]...)
+	f.breakGPUs()
+	look("it works again", sound, write...)
+
+	f.breakGPUs(5)
+	calls.before = func(call string) error {
+		if call == "Lock" {
+			pool := f.pools["p"]
+			pool.Revision, pool.Devices = pool.Revision+1, map[string][]domain.Device{"a": {{UUID: "GPU-a5"}, {UUID: "GPU-new"}}}
+			f.pools["p"] = pool
+		}
+		return nil
+	}
+	look("the pool is changed meanwhile", sound, write[:4]...)
+	calls.before = func(call string) error {
+		if call == "PutGPUPool" {
+			return engine.ErrConflict
+		}
+		return nil
+	}
+	if _, err := r.KeepPools(t.Context()); !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("a conflict: %v", err)
+	}
+
+	f.pools, calls.calls = nil, nil
+	if pooled, err := r.KeepPools(t.Context()); err != nil || pooled {
+		t.Errorf("without pools there are some: %t (%v)", pooled, err)
+	}
+	if diff := cmp.Diff([]string{"GPUPools"}, calls.made()); diff != "" {
+		t.Errorf("calls without pools (-want +got):\n%s", diff)
+	}
+}
+
+// An apply of a pool notes what is wrong with devices that it had before.
+func TestPutPoolNotesTrouble(t *testing.T) {
+	f, r := poolOf(t, "GPU-a4", "GPU-a5")
+	f.breakGPUs(5)
+	spec := f.pools["p"].Spec
+	spec.Strategy = domain.Pack
+	must(t, r.PutPool(t.Context(), spec, false, nil))
+	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, f.pools["p"].Trouble); diff != "" {
+		t.Errorf("trouble (-want +got):\n%s", diff)
+	}
+}
