@@ -129,6 +129,14 @@ func TestAccGPUHealth(t *testing.T) {
 			func(n int) { w.devices[n].Faults = fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.IsLost} },
 			func(n int) { w.devices[n].Faults = nil }, "fallen off the bus",
 		},
+		"an error of the driver": {
+			// What programs did wrong on the other one condemns nothing.
+			func(n int) {
+				w.devices[1-n].XIDs = []int{13, 31, 43, 45, 68, 109}
+				w.devices[n].XIDs, w.devices[n].Lost = []int{31, 79}, true
+			},
+			func(n int) { w.devices[n].Lost = false }, "fallen off the bus (XID 79)",
+		},
 		"failing remaps": {
 			func(n int) { w.devices[n].RowsFailed = true }, func(n int) { w.devices[n].RowsFailed = false },
 			"rows of its memory could not be remapped: have it replaced",

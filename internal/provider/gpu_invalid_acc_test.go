@@ -66,8 +66,8 @@ func TestAccGPUsImpossible(t *testing.T) {
 			says: []string{`roles["worker"].gpus:`, `only 0 of them fit`, `used by provider.test (process`, `stop what uses them`},
 		},
 		{change: func(d *fakenvml.Device) { d.MIG = true }, config: left, says: []string{`devices["local"][0]: ` + first + ` of host "local" can't be in a pool: it is divided by MIG`}},
-		{change: func(d *fakenvml.Device) { d.MIG, d.Lost = false, true }, config: left, says: []string{`devices["local"][0]: it can't be told whether host "local" has ` + first, `GPU 0: fallen off the bus`}},
-		{faults: fakenvml.Faults{"nvmlInit": fakenvml.DriverNotLoaded}, config: left, says: []string{`devices["local"][0]: it can't be told whether host "local" has ` + first, `NVIDIA's driver is not loaded: load it`}},
+		{change: func(d *fakenvml.Device) { d.MIG, d.Lost = false, true }, config: left, says: []string{`devices["local"][0]: ` + first + ` of host "local" can't be in a pool: fallen off the bus`}},
+		{faults: fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.DriverNotLoaded}, config: left, says: []string{`devices["local"][0]: it can't be told whether host "local" has ` + first, `counting the GPUs of this host: the driver is not loaded`}},
 	} {
 		steps = append(steps, resource.TestStep{
 			PlanOnly: true,

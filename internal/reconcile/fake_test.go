@@ -131,7 +131,9 @@ func (f *fake) Preflight(_ context.Context, specs []domain.MemberSpec) (problems
 	return problems, nil
 }
 
-func (f *fake) Usage(context.Context, time.Duration) (engine.Usage, error) { return engine.Usage{}, nil }
+func (f *fake) Usage(context.Context, time.Duration) (engine.Usage, error) {
+	return engine.Usage{}, nil
+}
 
 func (f *fake) Lock(_ context.Context, name string, holder engine.Holder) (func() error, error) {
 	f.mutex.Lock()

@@ -10,7 +10,7 @@ import (
 )
 
 // reopen is how soon a driver is tried again that could not be used.
-const reopen = 15 * time.Second
+const reopen = 5 * time.Second
 
 // Keep returns a function that reads the GPUs of this host, for a program that does so again and again until ctx is done: the driver stays open, its
 // errors are watched, and what can't be opened is tried again from time to time. It may be called by one at a time.

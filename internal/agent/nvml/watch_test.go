@@ -105,6 +105,20 @@ func TestWatch(t *testing.T) {
 	if gpus[0].XID != nil || gpus[0].Trouble != "" {
 		t.Errorf("another device: %+v", gpus[0])
 	}
+	// It comes back, as after a reset; what answered all the time is trusted again only after a while.
+	devices[6].Lost = false
+	control.Set(devices...)
+	gpus = read(t, r)
+	if gpu := gpus[6]; gpu.Trouble != "" || gpu.XID == nil || *gpu.XID != 79 {
+		t.Errorf("after its return: %+v", gpu)
+	}
+	if gpus[1].Trouble == "" {
+		t.Error("a device that an error condemned is acquitted at once")
+	}
+	r.settings.Quarantine = time.Nanosecond
+	if gpu := read(t, r)[1]; gpu.Trouble != "" {
+		t.Errorf("after its quarantine: %+v", gpu)
+	}
 	if err := r.Watch(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "watched already") {
 		t.Errorf("a second watch: %v", err)
 	}
