@@ -203,7 +203,42 @@ data "trainyard_gpus" "now" {
 				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.1.processes.#", "0"),
 			),
 		},
+		resource.TestStep{
+			// A GPU fails that the controller hears of by way of another agent: its member moves to one that is free by now.
+			PreConfig: func() {
+				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...)
+				lost := fakenvml.V100s("node3", 2)
+				lost[0].Lost = true
+				l.haveGPUs(l.bed.Nodes[2], lost...)
+				l.awaitTrouble(lost[0].UUID, "fallen off the bus")
+			},
+			Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2)),
+			Check: resource.ComposeAggregateTestCheckFunc(
+				l.changes("~gpus-worker-1"),
+				resource.TestCheckResourceAttr(address, "unhealthy."+fakenvml.V100s("node3", 2)[0].UUID, "host node3: fallen off the bus"),
+				l.onGPUs("node2", "node2", "node3"),
+			),
+			ExpectNonEmptyPlan: true,
+		},
+		resource.TestStep{
+			PreConfig: func() {
+				l.haveGPUs(l.bed.Nodes[2], fakenvml.V100s("node3", 2)...)
+				l.awaitTrouble(fakenvml.V100s("node3", 2)[0].UUID, "")
+			},
+			RefreshState: true,
+		},
+		resource.TestStep{Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2)), PlanOnly: true},
 	)
+}
+
+// awaitTrouble returns when the controller has noted of a GPU of the pool why it can't be used; "" is that it can.
+func (l *swarmLab) awaitTrouble(uuid, why string) {
+	l.Helper()
+	acctest.Eventually(l, "the controller to see to "+uuid, func() bool {
+		pools, err := l.engine().GPUPools(l.Context())
+		l.must(err)
+		return pools["v100"].Trouble[uuid] == why
+	})
 }
 
 // processOf returns the process of a member, as the node that runs it numbers processes.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	dockerimage "github.com/docker/docker/api/types/image"
@@ -100,6 +101,18 @@ func TestResidentsFromARegistry(t *testing.T) {
 			t.Errorf("the %s keeps off nodes: %v", kind, service.Spec.TaskTemplate.Placement.Constraints)
 		}
 	}
+	// One of the agents asks all: the addresses of the other hosts are not known here.
+	acctest.Eventually(t, "all agents to tell of their hosts", func() bool {
+		usage, err := s.open(s.bed.Nodes[0].Host()).Usage(t.Context(), time.Minute)
+		must(t, err)
+		for _, host := range []string{"node1", "node2", "node3"} {
+			if u := usage.Hosts[host]; u.Reason != "" || u.MemoryMiB.P95 == nil {
+				t.Logf("host %s: %s", host, u.Reason)
+				return false
+			}
+		}
+		return true
+	})
 	must(t, start(name, "hunter2"))
 	if diff := cmp.Diff(running, s.residents()); diff != "" {
 		t.Errorf("another start changed the services:\n%s", diff)
