@@ -253,14 +253,15 @@ func enumerate(taken []reserved) string {
 	return domain.Enumerate(names)
 }
 
-// checkUnused adds a problem where services use a network that has to be made anew.
+// checkUnused adds a problem where services use a network that has to be made anew. The agents leave it by themselves.
 func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
 	users := map[string]bool{}
 	for _, service := range services {
-		if !uses(service, live) {
+		id := identityOf(service)
+		if !uses(service, live) || isAgent(service, p.cluster.Name) {
 			continue
 		}
-		if id := identityOf(service); id.cluster == p.cluster.Name && id.group != "" {
+		if id.cluster == p.cluster.Name && id.group != "" {
 			users["group "+id.group] = true
 		} else {
 			users["service "+service.Spec.Name] = true

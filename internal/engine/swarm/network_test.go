@@ -130,6 +130,7 @@ func TestNetworkInUse(t *testing.T) {
 		want     string
 	}{
 		"by nobody":     {[]swarm.Service{service("mnist-ps-0", "other", group), {}}, ""},
+		"by the agents": {[]swarm.Service{service("trainyard-lab-agent", "n1", map[string]string{labelCluster: "lab", labelKind: kindAgent})}, ""},
 		"by a group":    {[]swarm.Service{service("mnist-ps-0", "n1", group), service("mnist-ps-1", "trainyard-lab", group)}, "is in use by group mnist: destroy"},
 		"by a stranger": {[]swarm.Service{service("web", "n1", nil)}, "network trainyard-lab (10.64.0.0/20) would have to be made anew (10.64.0.0/20, attachable), as Docker changes none, and is in use by service web"},
 	} {

@@ -167,6 +167,11 @@ func resident(cluster string, from residentImage, kind string, args ...string) s
 	}
 }
 
+// isAgent tells whether a service is that of a cluster's agents.
+func isAgent(service swarm.Service, cluster string) bool {
+	return service.Spec.Name == residentName(cluster, kindAgent) && ours(service, cluster)
+}
+
 // residentName is the name of the service of a cluster's controller or agents.
 func residentName(cluster, kind string) string { return "trainyard-" + cluster + "-" + kind }
 
@@ -263,9 +268,7 @@ func (e *Engine) engines(ctx context.Context, m manager) (map[string]client.APIC
 // keepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it not, and a Swarm would
 // try again for ever. The next start of the controller, which loads it there, tries them anew.
 func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []swarm.Task) error {
-	i := slices.IndexFunc(services, func(s swarm.Service) bool {
-		return s.Spec.Name == residentName(e.cluster.Name, kindAgent) && ours(s, e.cluster.Name)
-	})
+	i := slices.IndexFunc(services, func(s swarm.Service) bool { return isAgent(s, e.cluster.Name) })
 	if i < 0 {
 		return nil
 	}
