@@ -50,7 +50,7 @@ func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 	if err != nil || len(before) == 0 {
 		return false, err
 	}
-	found, err := r.Engine.GPUs(ctx)
+	found, err := r.Engine.Snapshot().GPUs(ctx)
 	if err != nil {
 		return true, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // censusEvery is how often all processes of the host are looked at for those of instances; in between those that are known are. To read the
 // table of a large host takes some ten milliseconds.
-const censusEvery = 5 * time.Second
+const censusEvery = 10 * time.Second
 
 // Resident measures a host as long as it runs, and answers who asks. All its methods may be called at the same time.
 type Resident struct {
