@@ -15,6 +15,7 @@ type Cluster struct {
 	Hosts    map[string]Host `json:"hosts"`
 	// Network is the network of the members, for engines that make one.
 	Network *Network `json:"network,omitempty"`
+	Agent   Agent    `json:"agent,omitzero"`
 	// ID is how the engine knows the hosts as a whole, such as the ID of their swarm; empty where there is no taking them for others. It
 	// is the engine's to set.
 	ID string `json:"id,omitempty"`
@@ -73,6 +74,14 @@ const (
 
 // HostAvailabilities lists the availabilities that a host may have.
 var HostAvailabilities = []HostAvailability{HostActive, HostPaused, HostDrained}
+
+// Agent says how the hosts of a cluster are measured.
+type Agent struct {
+	// Disabled leaves the hosts without an agent: what they and their members use is not known, nor which GPUs there are.
+	Disabled bool `json:"disabled,omitempty"`
+	// Image is what agents run from where they are containers; empty is that of the controller.
+	Image string `json:"image,omitempty"`
+}
 
 // Network is the network that the members of a cluster share.
 type Network struct {

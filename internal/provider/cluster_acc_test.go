@@ -1,12 +1,14 @@
 package provider_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -72,6 +74,39 @@ resource "trainyard_cluster" "lab" {
 			ConfigPlanChecks: action(plancheck.ResourceActionDestroyBeforeCreate),
 			Check:            resource.TestCheckResourceAttr(theLab, "hosts.%", "1"),
 		},
+	)
+}
+
+// The agent runs unless the cluster does without it: then a sample of a moment is all that can be had.
+func TestAccClusterAgent(t *testing.T) {
+	l := newLab(t)
+	cluster := func(agent string) string {
+		return l.config("resource \"trainyard_cluster\" \"lab\" {\n  name  = \"lab\"\n  agent = " + agent + "\n}" + `
+data "trainyard_utilisation" "now" {
+  cluster = trainyard_cluster.lab
+}`)
+	}
+	runs := func(want bool) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			socket := l.files.Path("agent.sock")
+			acctest.Eventually(t, fmt.Sprintf("an agent (%t)", want), func() bool {
+				_, err := telemetry.Ask(t.Context(), socket, 0)
+				return (err == nil) == want
+			})
+			return nil
+		}
+	}
+	measured := resource.TestCheckResourceAttrSet("data.trainyard_utilisation.now", "hosts.local.memory_used_mib")
+	l.test(
+		resource.TestStep{Config: cluster("null"), Check: resource.ComposeAggregateTestCheckFunc(runs(true), measured)},
+		resource.TestStep{
+			Config:           cluster("{ enabled = false }"),
+			ConfigPlanChecks: planned(plancheck.ExpectResourceAction(theLab, plancheck.ResourceActionUpdate)),
+			Check:            resource.ComposeAggregateTestCheckFunc(runs(false), measured),
+		},
+		resource.TestStep{Config: cluster(`{ image = "ops/trainyard:1" }`), ExpectError: says(`agent.image`, `has no use for the image "ops/trainyard:1"`)},
+		resource.TestStep{Config: cluster("{ enabled = true }"), Check: runs(true)},
+		resource.TestStep{Config: cluster("{}"), ConfigPlanChecks: planned(plancheck.ExpectResourceAction(theLab, plancheck.ResourceActionUpdate))},
 	)
 }
 

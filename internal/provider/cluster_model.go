@@ -19,6 +19,7 @@ type clusterModel struct {
 	Endpoint types.String         `tfsdk:"endpoint"`
 	Hosts    map[string]hostModel `tfsdk:"hosts"`
 	Network  *networkModel        `tfsdk:"network"`
+	Agent    *agentModel          `tfsdk:"agent"`
 	Timeouts timeouts.Value       `tfsdk:"timeouts"`
 }
 
@@ -42,6 +43,11 @@ type networkModel struct {
 	Attachable *bool        `tfsdk:"attachable"`
 }
 
+type agentModel struct {
+	Enabled *bool   `tfsdk:"enabled"`
+	Image   *string `tfsdk:"image"`
+}
+
 type clusterIdentity struct {
 	Name types.String `tfsdk:"name"`
 }
@@ -52,7 +58,7 @@ func (m clusterModel) key() domain.ClusterRef { return keyOf(m.Name, m.Engine, m
 // expand returns the cluster as it is specified; what is left out is zero.
 func (m clusterModel) expand() domain.Cluster {
 	key := m.key()
-	return domain.Cluster{Name: key.Name, Engine: key.Engine, Endpoint: key.Endpoint, Hosts: expandHosts(m.Hosts), Network: m.Network.over(nil)}
+	return domain.Cluster{Name: key.Name, Engine: key.Engine, Endpoint: key.Endpoint, Hosts: expandHosts(m.Hosts), Network: m.Network.over(nil), Agent: m.Agent.expand()}
 }
 
 // managers returns the addresses of the managers among the hosts, in the order of the hosts' names.
@@ -117,6 +123,21 @@ func (m *networkModel) over(stored *domain.Network) *domain.Network {
 		network.Attachable = *m.Attachable
 	}
 	return &network
+}
+
+func (m *agentModel) expand() domain.Agent {
+	if m == nil {
+		return domain.Agent{}
+	}
+	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: value(m.Image)}
+}
+
+// flattenAgent returns how hosts are measured, in the spelling of prior.
+func flattenAgent(agent domain.Agent, prior *agentModel) *agentModel {
+	if agent == prior.expand() {
+		return prior
+	}
+	return &agentModel{Enabled: new(!agent.Disabled), Image: keepZero(agent.Image, nil)}
 }
 
 // flattenNetwork returns a network; open stands for a subnet that is left to the engine.

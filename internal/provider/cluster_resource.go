@@ -277,6 +277,7 @@ func (to clusterRecord) set(ctx context.Context, prior clusterModel, cluster dom
 	model.Endpoint = textOrNull(cluster.Endpoint)
 	model.Hosts = flattenHosts(cluster.Hosts, prior.Hosts)
 	model.Network = flattenNetwork(cluster.Network, types.StringNull())
+	model.Agent = flattenAgent(cluster.Agent, prior.Agent)
 	diags.Append(to.state.Set(ctx, model)...)
 	diags.Append(to.identity.Set(ctx, clusterIdentity{Name: model.Name})...)
 	if err := remember(ctx, to.private, cluster.ID); err != nil {

@@ -69,7 +69,7 @@ func clusterSchema(ctx context.Context, engines []string) schema.Schema {
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"subnet": schema.StringAttribute{
-						MarkdownDescription: "Range of its addresses in CIDR notation, such as `10.20.0.0/20`: a member takes one, and so does each host. Defaults to a free range with room for 4,000 of them.",
+						MarkdownDescription: "Range of its addresses in CIDR notation, such as `10.20.0.0/20`: a member takes one, and each host two. Defaults to a free range with room for 4,000 of them.",
 						Optional:            true,
 						Computed:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
@@ -83,6 +83,21 @@ func clusterSchema(ctx context.Context, engines []string) schema.Schema {
 						MarkdownDescription: "Whether plain containers may join the network, such as `docker run --network`. Defaults to `false`.",
 						Optional:            true,
 						Computed:            true,
+					},
+				},
+			},
+			"agent": schema.SingleNestedAttribute{
+				MarkdownDescription: "The agent, which measures each host: what it and its members use, and its GPUs.",
+				Optional:            true,
+				Attributes: map[string]schema.Attribute{
+					"enabled": schema.BoolAttribute{
+						MarkdownDescription: "Whether it runs. Without it `trainyard_utilisation` and `trainyard_gpus` know next to nothing, and there are no GPU pools. Defaults to `true`.",
+						Optional:            true,
+					},
+					"image": schema.StringAttribute{
+						MarkdownDescription: "Image of Trainyard that agents run from, which all hosts pull, for `swarm` only. Defaults to the image of the controller.",
+						Optional:            true,
+						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 				},
 			},

@@ -22,6 +22,7 @@ func TestCompleteRefusesWhatIsForSwarms(t *testing.T) {
 		value   string
 	}{
 		"endpoint":                     {domain.Cluster{Name: "lab", Endpoint: "ssh://gpu1"}, `"ssh://gpu1"`},
+		"agent.image":                  {domain.Cluster{Name: "lab", Agent: domain.Agent{Image: "ops/trainyard:1"}}, `"ops/trainyard:1"`},
 		"network":                      {domain.Cluster{Name: "lab", Network: &domain.Network{}}, `"{}"`},
 		"network of a subnet":          {domain.Cluster{Name: "lab", Network: &domain.Network{Subnet: "10.0.0.0/20"}}, `"10.0.0.0/20"`},
 		`hosts["a"].role`:              {host(domain.Host{Role: domain.HostManager}), `"manager"`},

@@ -130,6 +130,7 @@ func (e *Engine) Complete(_ context.Context, cluster domain.Cluster) (domain.Clu
 		hosts[name] = host
 	}
 	refuseSwarm(&problems, domain.Path{}, []setting{{"endpoint", cluster.Endpoint}})
+	refuseSwarm(&problems, domain.Path{"agent"}, []setting{{"image", cluster.Agent.Image}})
 	if cluster.Network != nil {
 		refuseSwarm(&problems, domain.Path{}, []setting{{"network", cmp.Or(cluster.Network.Subnet, "{}")}})
 	}

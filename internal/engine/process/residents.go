@@ -111,20 +111,27 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
 	}
-	agent := cmp.Or(e.agentProgram(), supervisor.Self)
-	for member, command := range map[string][]string{
-		controllerMember: {supervisor.Self, "controller", "--engine", Name, "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster},
-		agentMember:      {agent, "agent", "--socket", e.agentSocket(), "--disk", e.dir.Path()},
-	} {
-		if err := e.putResident(member, command); err != nil {
-			return err
-		}
+	cluster, err := e.Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	err = e.putResident(controllerMember, supervisor.Self, "controller", "--engine", Name, "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster)
+	switch {
+	case err != nil:
+		return err
+	case cluster.Spec.Agent.Disabled:
+		err = e.Remove(ctx, []string{agentMember})
+	default:
+		err = e.putResident(agentMember, cmp.Or(e.agentProgram(), supervisor.Self), "agent", "--socket", e.agentSocket(), "--disk", e.dir.Path())
+	}
+	if err != nil {
+		return err
 	}
 	return e.supervise(ctx)
 }
 
 // putResident makes sure that the supervisor runs this version of a resident.
-func (e *Engine) putResident(member string, command []string) error {
+func (e *Engine) putResident(member string, command ...string) error {
 	hash := strings.Join(append(slices.Clone(command), e.program.Version), " ")
 	present, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
 	if err == nil && present.Hash == hash {

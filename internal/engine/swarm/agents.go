@@ -107,7 +107,10 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, agentsPatience, errSilent)
 	defer cancel()
-	reports, why := e.askAgents(asking, engines, window)
+	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
+	if !document.Spec.Agent.Disabled {
+		reports, why = e.askAgents(asking, engines, window)
+	}
 	answers := make(map[string]telemetry.Answer, len(document.Spec.Hosts))
 	for name, host := range document.Spec.Hosts {
 		report, found := reports.Reports[host.ID]

@@ -51,7 +51,16 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	meeting, err := e.meetingPoint(ctx, m)
+	document, err := e.live().Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	wanted := []residentService{{controllerService(e.cluster.Name, from), from.auth}}
+	if spec := document.Spec.Agent; spec.Disabled {
+		err = e.stop(ctx, kindAgent)
+	} else {
+		wanted, err = e.withAgents(ctx, m, wanted, from, spec.Image)
+	}
 	if err != nil {
 		return err
 	}
@@ -59,11 +68,11 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return inParallel(ctx, residents(e.cluster.Name, from, meeting), func(ctx context.Context, want swarm.ServiceSpec) error {
+	return inParallel(ctx, wanted, func(ctx context.Context, want residentService) error {
 		live, found := services[want.Name]
 		switch {
 		case !found:
-			_, err := m.ServiceCreate(ctx, want, swarm.ServiceCreateOptions{EncodedRegistryAuth: from.auth})
+			_, err := m.ServiceCreate(ctx, want.ServiceSpec, swarm.ServiceCreateOptions{EncodedRegistryAuth: want.auth})
 			if err != nil && !cerrdefs.IsConflict(err) {
 				return fmt.Errorf("service %q could not be created: %w", want.Name, err)
 			}
@@ -71,8 +80,8 @@ func (e *Engine) StartController(ctx context.Context) error {
 		case !ours(live, e.cluster.Name):
 			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or give the cluster another name", want.Name, e.cluster.Name)
 		}
-		return e.update(ctx, m, live, want.Name, from.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			next := overlay(live.Spec, want)
+		return e.update(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			next := overlay(live.Spec, want.ServiceSpec)
 			next.TaskTemplate.Networks = overlayNetworks(nil, want.TaskTemplate.Networks, "") // and no former one
 			return next, !sameService(next, live.Spec)
 		})
@@ -84,6 +93,13 @@ const (
 	kindController = "controller"
 	kindAgent      = "agent"
 )
+
+// residentService is a service of a resident, and what is shown to the registry of its image.
+type residentService struct {
+	swarm.ServiceSpec
+
+	auth string
+}
 
 // residentImage is what the controller and the agents run from.
 type residentImage struct {
@@ -97,11 +113,7 @@ type residentImage struct {
 // that can be reached, without any registry.
 func (e *Engine) residentImage(ctx context.Context, m manager) (residentImage, error) {
 	if given := e.connection.settings.Docker.ControllerImage; given != "" {
-		auth, err := e.connection.registryAuth(given)
-		if err != nil {
-			return residentImage{}, err
-		}
-		return residentImage{reference: given, auth: auth}, checkPulled(ctx, m, given, auth)
+		return e.pulledImage(ctx, m, given, "controller_image")
 	}
 	nodes, err := liveReads(e.connection).nodes(ctx)
 	if err != nil {
@@ -119,25 +131,50 @@ func (e *Engine) residentImage(ctx context.Context, m manager) (residentImage, e
 	return residentImage{reference: id, without: without}, err
 }
 
-// checkPulled returns an error where an image is neither on the manager nor to be had from its registry: no host would tell of that
-// but by never starting it.
-func checkPulled(ctx context.Context, m manager, name, auth string) error {
-	_, err := m.ImageInspect(ctx, name)
+// pulledImage returns an image that all hosts pull, by the attribute that names it. It is an error where it is neither on the manager nor to be had
+// from its registry: no host would tell of that but by never starting it.
+func (e *Engine) pulledImage(ctx context.Context, m manager, name, attribute string) (residentImage, error) {
+	auth, err := e.connection.registryAuth(name)
+	if err != nil {
+		return residentImage{}, err
+	}
+	_, err = m.ImageInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) {
 		_, err = m.DistributionInspect(ctx, name, auth)
 	}
 	if err != nil {
-		return fmt.Errorf("the image of the controller, %q (controller_image), is neither on the manager nor can be pulled: %w", name, err)
+		return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
 	}
-	return nil
+	return residentImage{reference: name, auth: auth}, nil
 }
 
-// residents are the services of a cluster's controller and agents, from an image, on the nodes that have it or can pull it.
-func residents(cluster string, from residentImage, meeting meetingPoint) []swarm.ServiceSpec {
+// controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it.
+func controllerService(cluster string, from residentImage) swarm.ServiceSpec {
 	controller := resident(cluster, from, kindController, "controller", "--engine", Name, "--cluster", cluster)
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socketPath, Target: socketPath}}
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
 	setReplicas(&controller, 1)
+	return controller
+}
+
+// withAgents adds the service of the agents, which run from an image of their own where one is given.
+func (e *Engine) withAgents(ctx context.Context, m manager, services []residentService, from residentImage, image string) ([]residentService, error) {
+	if image != "" {
+		given, err := e.pulledImage(ctx, m, image, "agent.image")
+		if err != nil {
+			return nil, err
+		}
+		from = given
+	}
+	meeting, err := e.meetingPoint(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return append(services, residentService{agentService(e.cluster.Name, from, meeting), from.auth}), nil
+}
+
+// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it.
+func agentService(cluster string, from residentImage, meeting meetingPoint) swarm.ServiceSpec {
 	measuring := resident(cluster, from, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath)
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
 	measuring.EndpointSpec = &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR} // its name stands for all
@@ -148,7 +185,7 @@ func residents(cluster string, from residentImage, meeting meetingPoint) []swarm
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
 	}
 	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
-	return []swarm.ServiceSpec{controller, measuring}
+	return measuring
 }
 
 func resident(cluster string, from residentImage, kind string, args ...string) swarm.ServiceSpec {

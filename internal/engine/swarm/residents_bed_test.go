@@ -143,4 +143,21 @@ func TestResidentsFromARegistry(t *testing.T) {
 		return now != nil && cmp.Equal(now.Constraints, before[kindAgent].Spec.TaskTemplate.Placement.Constraints) &&
 			cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
 	})
+
+	// A cluster may do without agents.
+	e := s.open(s.bed.Nodes[0].Host())
+	document, err := e.Cluster(t.Context())
+	must(t, err)
+	document.Spec.Agent.Disabled = true
+	_, err = e.PutCluster(t.Context(), document)
+	must(t, err)
+	must(t, e.StartController(acctest.Bounded(t)))
+	if left := s.residents(); left[kindAgent].ID != "" || left[kindController].ID == "" {
+		t.Errorf("without agents there are %+v", left)
+	}
+	usage, err := e.Usage(t.Context(), time.Second)
+	must(t, err)
+	if why := usage.Hosts["node1"].Reason; !strings.Contains(why, "agent.enabled is false") {
+		t.Errorf("without agents: %s", why)
+	}
 }
