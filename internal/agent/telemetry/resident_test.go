@@ -201,3 +201,29 @@ func TestHistory(t *testing.T) {
 		t.Errorf("a resident that measures no more tells of %d samples, the last at %s", late.Samples, late.SampledAt)
 	}
 }
+
+// FuzzHandler asks for anything: what is asked for is told, or refused with a reason, whatever it is.
+func FuzzHandler(f *testing.F) {
+	r, err := NewResident(f.Context(), settings(nil), "node1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	handler := r.Handler()
+	for _, query := range []string{"", "window=", "window=0", "window=soon", "window=9223372036854775807h", "window=1s&window=x", "%zz", ";"} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		request := httptest.NewRequest(http.MethodGet, reportPath, nil)
+		request.URL.RawQuery = query
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if code := answer.Code; code != http.StatusOK && (code != http.StatusBadRequest || answer.Body.Len() > 4096) {
+			t.Errorf("%q: %d %.200s", query, code, answer.Body)
+		}
+		if answer.Code == http.StatusOK {
+			if _, err := ReadReport(answer.Body.Bytes()); err != nil {
+				t.Errorf("%q: %v", query, err)
+			}
+		}
+	})
+}
