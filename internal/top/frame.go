@@ -95,13 +95,24 @@ func (s state) title(width int) line {
 	if s.reading.at.IsZero() {
 		return l
 	}
-	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.cluster.Hosts), "host"), counted(len(s.reading.usage.GPUs), "GPU"),
-		counted(len(s.reading.groups), "group")), plain})
+	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.cluster.Hosts), "host"), s.reading.gpuCount(), counted(len(s.reading.groups), "group")), plain})
 	at := s.reading.at.Format(time.TimeOnly)
 	if room := width - l.width() - len(at); room >= gap {
 		return append(l, span{strings.Repeat(" ", room) + at, faint})
 	}
 	return append(l, span{"  " + at, faint})
+}
+
+// gpuCount says how many GPUs are known; that there is none only where all hosts tell.
+func (r reading) gpuCount() string {
+	if len(r.usage.GPUs) == 0 {
+		for _, u := range r.usage.Hosts {
+			if u.GPUsReason != "" {
+				return unknown + " GPUs"
+			}
+		}
+	}
+	return counted(len(r.usage.GPUs), "GPU")
 }
 
 func counted(n int, noun string) string {

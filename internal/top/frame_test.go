@@ -191,6 +191,22 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+func TestGPUCount(t *testing.T) {
+	silent := map[string]engine.HostUsage{"a": {}, "b": {GPUsReason: "no agent"}}
+	for _, c := range []struct {
+		usage engine.Usage
+		want  string
+	}{
+		{engine.Usage{Hosts: map[string]engine.HostUsage{"a": {}}}, "0 GPUs"},
+		{engine.Usage{Hosts: silent}, "– GPUs"},
+		{engine.Usage{Hosts: silent, GPUs: map[string]engine.GPUUsage{uuidA: {}}}, "1 GPU"},
+	} {
+		if got := (reading{usage: c.usage}).gpuCount(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.usage, got, c.want)
+		}
+	}
+}
+
 func TestWrapped(t *testing.T) {
 	for _, c := range []struct {
 		text  string

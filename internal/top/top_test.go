@@ -11,20 +11,23 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-func TestMain(m *testing.M) { acctest.Main(m) }
+func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// newCluster returns the state directory of a cluster "lab", which runs a group "job": its chief until the file is there, and eight
+// newCluster returns the state directory of a cluster "lab", whose residents are run from a program, and which runs a group "job": its chief until the file is there, and eight
 // workers that wait.
-func newCluster(t *testing.T) (stateDir, file string) {
+func newCluster(t *testing.T, program string) (stateDir, file string) {
 	t.Helper()
 	stateDir, file = t.TempDir(), filepath.Join(t.TempDir(), "enough")
-	e, err := process.Open("lab", engine.Settings{StateDir: stateDir}, process.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
+	e, err := process.Open("lab", engine.Settings{StateDir: stateDir}, process.Program{File: program, Version: "dev"})
 	must(t, err)
 	t.Cleanup(func() { acctest.EndCluster(t, e) })
 	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: process.Name})
@@ -45,13 +48,24 @@ func newCluster(t *testing.T) (stateDir, file string) {
 }
 
 func TestTerminal(t *testing.T) {
-	stateDir, file := newCluster(t)
+	nvml := fakenvml.New(t)
+	card := fakenvml.Device{
+		UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46_068, UsedMiB: 23_034,
+		Utilisation: 87, TemperatureC: 63, PowerMW: 212_000,
+	}
+	nvml.Set(card)
+	stateDir, file := newCluster(t, acctest.ProviderWithAgent(t, "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+nvml.Path()))
 	term := startIn(t, 100, 30, "--state-dir", stateDir, "--interval", "1s")
-	term.sees("lab", "process", "1 host", "1 group")
+	term.sees("lab", "process", "1 host", "1 GPU", "1 group")
+	term.sees("local:0", "87 %", "█████████░", "22.5/45.0 GiB", "█████░░░░░", "63 °C", "212 W")
 	term.sees("local", "/", "█", "GiB", "█")
 	term.sees("job", "9 running")
 	term.sees("job-chief-0", "running", "MiB", "local")
 	term.sees("job-worker-7", "running")
+
+	card.Utilisation = 12
+	nvml.Set(card)
+	term.sees("local:0", "12 %", "█░░░░░░░░░")
 
 	must(t, os.WriteFile(file, nil, 0o600))
 	term.sees("job", "8 running", "1 completed")
@@ -90,6 +104,40 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// What is on a Swarm is found by its manager; where that is lost, what was read last stays on the screen.
+func TestSwarm(t *testing.T) {
+	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
+	proxy := testbed.NewProxy(t, bed.Nodes[0])
+	_, complaint, err := once(t, "--docker-host", proxy.Host())
+	if err == nil || !strings.Contains(complaint, "a cluster was not found on the Swarm; give") {
+		t.Errorf("without a cluster: %v: %s", err, complaint)
+	}
+	store := func(name string) {
+		e, err := swarm.Open(domain.ClusterRef{Engine: swarm.Name, Name: name, Endpoint: proxy.Host()}, engine.Settings{}, swarm.Program{})
+		must(t, err)
+		_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: swarm.Name, Hosts: map[string]domain.Host{"node1": {}}}})
+		must(t, err)
+	}
+	store("lab")
+	term := startIn(t, 100, 30, "--docker-host", proxy.Host(), "--interval", "1s")
+	term.sees("lab", "swarm", "1 host")
+	term.sees("node1", "–", "–")
+	term.sees("host node1: no agent of the cluster runs")
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	term.sees("Trying again. What is shown is of")
+	term.sees("node1", "–", "–")
+	proxy.Reset()
+	acctest.Eventually(t, "the error to go", func() bool { return !strings.Contains(term.screen(), "Trying again") })
+	term.press("q")
+	term.ends()
+
+	store("attic")
+	_, complaint, err = once(t, "--docker-host", proxy.Host())
+	if err == nil || !strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] by --cluster`) {
+		t.Errorf("with two clusters: %v: %s", err, complaint)
+	}
+}
+
 // once runs top where its output is no terminal.
 func once(t *testing.T, args ...string) (out, complaint string, err error) {
 	t.Helper()
@@ -102,7 +150,7 @@ func once(t *testing.T, args ...string) (out, complaint string, err error) {
 }
 
 func TestOnce(t *testing.T) {
-	stateDir, _ := newCluster(t)
+	stateDir, _ := newCluster(t, acctest.Build(t, acctest.Provider))
 	out, complaint, err := once(t, "--state-dir", stateDir)
 	if err != nil || complaint != "" {
 		t.Fatalf("%v: %s", err, complaint)
