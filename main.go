@@ -2,7 +2,7 @@
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
-// measures a host.
+// measures a host. People start it as "top", which shows what a cluster does.
 package main
 
 import (
@@ -23,6 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+	"github.com/trainyard/terraform-provider-trainyard/internal/top"
 )
 
 // version is set when a release is built.
@@ -34,6 +35,11 @@ func engines() engine.Registry {
 		process.Name: process.Opener(process.Program{Version: version}),
 		swarm.Name:   swarm.Opener(swarm.Program{Version: version}),
 	}
+}
+
+// lists are how each of them tells which clusters there are.
+func lists() map[string]engine.List {
+	return map[string]engine.List{process.Name: process.Clusters, swarm.Name: swarm.Clusters}
 }
 
 func main() {
@@ -60,6 +66,8 @@ func run(args []string) error {
 			return err
 		}
 		return supervisor.Run(ctx, statedir.Dir{Root: *stateDir, Cluster: *cluster}, version, log)
+	case "top":
+		return top.Run(ctx, args[1:], top.Engines{Open: engines(), Lists: lists()}, os.Stdout)
 	case "agent":
 		return agent.Run(ctx, args[1:], os.Stdout, log)
 	case "controller":
@@ -73,7 +81,7 @@ func run(args []string) error {
 		}
 		return controller.Run(ctx, e, log)
 	}
-	return fmt.Errorf("unknown command %q: this program is run by Terraform, or as supervise, controller or agent", args[0])
+	return fmt.Errorf("unknown command %q: this program is run by Terraform, or as top, supervise, controller or agent", args[0])
 }
 
 // serve answers Terraform until it is done, or gone.

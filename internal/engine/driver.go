@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,10 @@ import (
 
 // Open returns the engine of a cluster, without reaching out to it. The reference's own engine is not looked at.
 type Open func(cluster domain.ClusterRef, settings Settings) (Engine, error)
+
+// List returns the names of the clusters that an engine finds with these settings, sorted. Where there are none, it is [ErrNotFound] and says
+// where it looked.
+type List func(ctx context.Context, settings Settings) ([]string, error)
 
 // Registry holds the known engines by name.
 type Registry map[string]Open

@@ -68,6 +68,28 @@ func DefaultRoot() (string, error) {
 	return filepath.Join(home, ".local", "state", "trainyard"), nil
 }
 
+// Clusters returns the names of the clusters whose state directories are in a folder, sorted: none, where there is no such folder.
+func Clusters(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			continue
+		}
+		exists, err := Dir{Root: root, Cluster: entry.Name()}.Exists()
+		if err != nil {
+			return nil, err
+		}
+		if exists {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
 // Path returns a path within the directory.
 func (d Dir) Path(elements ...string) string {
 	return filepath.Join(append([]string{d.Root, d.Cluster}, elements...)...)

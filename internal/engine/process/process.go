@@ -52,15 +52,9 @@ func Opener(program Program) engine.Open {
 
 // Open returns the engine of a cluster; see [Opener].
 func Open(cluster string, settings engine.Settings, program Program) (*Engine, error) {
-	root := settings.StateDir
-	if root == "" {
-		var err error
-		if root, err = statedir.DefaultRoot(); err != nil {
-			return nil, fmt.Errorf("no state directory: set state_dir in the provider's configuration or TRAINYARD_STATE_DIR: %w", err)
-		}
-	}
-	if !filepath.IsAbs(root) {
-		return nil, fmt.Errorf("the state directory %q is a relative path, which would lead somewhere else from another folder: use an absolute one, such as abspath(%q)", root, root)
+	root, err := rootOf(settings)
+	if err != nil {
+		return nil, err
 	}
 	var problems domain.Problems
 	domain.CheckName(&problems, domain.Path{"name"}, "cluster", cluster)
@@ -70,6 +64,34 @@ func Open(cluster string, settings engine.Settings, program Program) (*Engine, e
 	e := &Engine{dir: statedir.Dir{Root: root, Cluster: cluster}, program: program}
 	e.gpus = e.readGPUs
 	return e, nil
+}
+
+// Clusters returns the names of the clusters in the state directory; see [engine.List].
+func Clusters(_ context.Context, settings engine.Settings) ([]string, error) {
+	root, err := rootOf(settings)
+	if err != nil {
+		return nil, err
+	}
+	names, err := statedir.Clusters(root)
+	if err == nil && len(names) == 0 {
+		return nil, fmt.Errorf("a cluster was %w in the state directory %s", engine.ErrNotFound, root)
+	}
+	return names, err
+}
+
+// rootOf returns the folder that holds the state directories of all clusters.
+func rootOf(settings engine.Settings) (string, error) {
+	root := settings.StateDir
+	if root == "" {
+		var err error
+		if root, err = statedir.DefaultRoot(); err != nil {
+			return "", fmt.Errorf("no state directory: set state_dir in the provider's configuration or TRAINYARD_STATE_DIR: %w", err)
+		}
+	}
+	if !filepath.IsAbs(root) {
+		return "", fmt.Errorf("the state directory %q is a relative path, which would lead somewhere else from another folder: use an absolute one, such as abspath(%q)", root, root)
+	}
+	return root, nil
 }
 
 // Traits returns what is particular to this engine: members share the addresses of this machine.

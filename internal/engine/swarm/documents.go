@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -137,6 +138,27 @@ func (e *Engine) Cluster(ctx context.Context) (doc domain.ClusterDocument, err e
 		return doc, err
 	}
 	return latest[domain.ClusterDocument](e.clusterSlot(), configs)
+}
+
+// Clusters returns the names of the clusters on the Swarm; see [engine.List].
+func Clusters(ctx context.Context, settings engine.Settings) ([]string, error) {
+	e, err := Open(domain.ClusterRef{}, settings, Program{})
+	if err != nil {
+		return nil, err
+	}
+	configs, err := e.findConfigs(ctx, filters.Arg("label", labelKind+"="+kindCluster))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, config := range configs {
+		names = append(names, slotOf(config).cluster)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("a cluster was %w on the Swarm", engine.ErrNotFound)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // Group returns the document of one group.

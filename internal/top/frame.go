@@ -1,0 +1,206 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// state is what is known of a cluster: what was read last, and why it could not be read since.
+type state struct {
+	cluster, engine string
+	// reading is the last one that succeeded; its time is zero before that.
+	reading reading
+	// err is why the last read failed; nil where it did not.
+	err error
+}
+
+// frame is what is shown at one moment.
+type frame struct {
+	// head stays where it is, and body is scrolled.
+	head, body []line
+}
+
+// sorting is by what hosts, GPUs and the members of a group are sorted.
+type sorting int
+
+const (
+	byName sorting = iota
+	byCPU
+	byMemory
+)
+
+// frame returns what is shown of the state on a screen of a width; 0 sets no bound.
+func (s state) frame(by sorting, width int) frame {
+	f := frame{head: s.head(width), body: s.body(by, width)}
+	if width > 0 {
+		for _, lines := range [][]line{f.head, f.body} {
+			for i, l := range lines {
+				lines[i] = l.cut(width)
+			}
+		}
+	}
+	return f
+}
+
+func (s state) head(width int) []line {
+	head := []line{s.title(width)}
+	if s.err == nil {
+		return head
+	}
+	for _, l := range wrapped(printable(s.err.Error()), width) {
+		head = append(head, text(l, bad))
+	}
+	again := "Trying again."
+	if at := s.reading.at; !at.IsZero() {
+		again += " What is shown is of " + at.Format(time.TimeOnly) + "."
+	}
+	return append(head, text(again, bad))
+}
+
+func (s state) body(by sorting, width int) []line {
+	r := s.reading
+	if r.at.IsZero() {
+		if s.err != nil {
+			return nil
+		}
+		return []line{text("Waiting for the first answer.", faint)}
+	}
+	sections := [][]line{r.hosts(by, width)}
+	if len(r.usage.GPUs) > 0 {
+		sections = append(sections, r.gpus(by, width))
+	}
+	if groups := r.members(); len(groups) > 0 {
+		sections = append(sections, r.groupTable(groups, by, width))
+	}
+	if notes := r.notes(width); len(notes) > 0 {
+		sections = append(sections, notes)
+	}
+	var body []line
+	for _, section := range sections {
+		body = append(append(body, line{}), section...)
+	}
+	return body
+}
+
+// title names the cluster, and says when it was read.
+func (s state) title(width int) line {
+	l := line{{s.cluster, strong}, {"  " + s.engine, faint}}
+	if s.reading.at.IsZero() {
+		return l
+	}
+	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.cluster.Hosts), "host"), s.reading.gpuCount(), counted(len(s.reading.groups), "group")), plain})
+	at := s.reading.at.Format(time.TimeOnly)
+	if room := width - l.width() - len(at); room >= gap {
+		return append(l, span{strings.Repeat(" ", room) + at, faint})
+	}
+	return append(l, span{"  " + at, faint})
+}
+
+// gpuCount says how many GPUs are known; that there is none only where all hosts tell.
+func (r reading) gpuCount() string {
+	if len(r.usage.GPUs) == 0 {
+		for _, u := range r.usage.Hosts {
+			if u.GPUsReason != "" {
+				return unknown + " GPUs"
+			}
+		}
+	}
+	return counted(len(r.usage.GPUs), "GPU")
+}
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// sorted returns the names of things by a value of theirs, the largest first and those that are not known last, or else as less has them.
+func sorted[T any](things map[string]T, value func(T) *float64, order func(a, b string) int) []string {
+	return slices.SortedFunc(maps.Keys(things), func(a, b string) int {
+		if value != nil {
+			va, vb := value(things[a]), value(things[b])
+			switch {
+			case va != nil && vb != nil && *va != *vb:
+				return cmp.Compare(*vb, *va)
+			case va == nil && vb != nil:
+				return 1
+			case va != nil && vb == nil:
+				return -1
+			}
+		}
+		return order(a, b)
+	})
+}
+
+// choose returns the value that things are sorted by; nil for their names.
+func choose[T any](by sorting, cpu, memory func(T) *float64) func(T) *float64 {
+	return map[sorting]func(T) *float64{byCPU: cpu, byMemory: memory}[by]
+}
+
+func (r reading) hosts(by sorting, width int) []line {
+	size := barWidth(width)
+	value := choose(by, func(u engine.HostUsage) *float64 { return u.CPUs.Last }, func(u engine.HostUsage) *float64 { return u.MemoryMiB.Last })
+	var rows [][]line
+	for _, name := range sorted(r.usage.Hosts, value, strings.Compare) {
+		u := r.usage.Hosts[name]
+		rows = append(rows, []line{
+			text(name, plain),
+			cpusOf(u.CPUs.Last, u.TotalCPUs), bar(u.CPUs.Last, u.TotalCPUs, size, good),
+			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
+			number("%.1f", u.Load.Last),
+		})
+	}
+	return table([]column{{title: "HOST"}, {title: "CPUS", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 1}, {title: "LOAD", right: true, rank: 3}}, rows, width)
+}
+
+func (r reading) gpus(by sorting, width int) []line {
+	size := barWidth(width)
+	value := choose(by, func(u engine.GPUUsage) *float64 { return u.Utilisation.Last }, func(u engine.GPUUsage) *float64 { return u.MemoryMiB.Last })
+	order := func(a, b string) int {
+		return cmp.Or(strings.Compare(r.usage.GPUs[a].Host, r.usage.GPUs[b].Host), cmp.Compare(r.devices[a].Index, r.devices[b].Index), strings.Compare(a, b))
+	}
+	var rows [][]line
+	for _, uuid := range sorted(r.usage.GPUs, value, order) {
+		u := r.usage.GPUs[uuid]
+		rows = append(rows, []line{
+			text(r.gpuName(uuid), plain),
+			number("%.0f %%", u.Utilisation.Last), bar(u.Utilisation.Last, percent, size, good),
+			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
+			number("%.0f °C", u.TemperatureC.Last), number("%.0f W", u.PowerW.Last),
+			users(u.Members),
+			text(printable(r.devices[uuid].Model), faint),
+		})
+	}
+	return table([]column{
+		{title: "GPU"}, {title: "BUSY", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 3},
+		{title: "TEMP", right: true, rank: 4}, {title: "POWER", right: true, rank: 5}, {title: "USED BY"}, {title: "MODEL", rank: 6},
+	}, rows, width)
+}
+
+// gpuName names a GPU by its host and its number there, or by its UUID as long as that is not known.
+func (r reading) gpuName(uuid string) string {
+	host := r.usage.GPUs[uuid].Host
+	if device, known := r.devices[uuid]; known {
+		return fmt.Sprintf("%s:%d", host, device.Index)
+	}
+	return host + ":" + uuid
+}
+
+// users shows the members that use a GPU; nil is not known.
+func users(members []string) line {
+	switch {
+	case members == nil:
+		return text(unknown, faint)
+	case len(members) == 0:
+		return text("no member", faint)
+	}
+	return text(domain.Enumerate(members), plain)
+}

@@ -1,0 +1,226 @@
+package top
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+func last(value float64) domain.Measure { return domain.Measure{Last: &value} }
+
+const (
+	uuidA = "GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91"
+	uuidB = "GPU-5a17c3d2-77f0-4c51-8a0b-1f6f0f1f2b3c"
+)
+
+// lab is a cluster of two hosts, of which one is silent, with two GPUs and a group that lacks one of its members.
+func lab() state {
+	observed := []domain.Observed{
+		{Name: "job-ps-0", Group: "job", Role: "ps", Host: "gpu1", State: domain.StateRunning},
+		{Name: "job-worker-2", Group: "job", Role: "worker", Host: "gpu1", State: domain.StateRunning},
+		{Name: "job-worker-10", Group: "job", Role: "worker", Host: "gpu2", State: domain.StateFailed, Restarts: 3, LastError: "exit code 1:\n\x1b[31mout of memory"},
+	}
+	usage := engine.Usage{
+		Hosts: map[string]engine.HostUsage{
+			"gpu1": {CPUs: last(12.04), TotalCPUs: 16, MemoryMiB: last(61_440), TotalMemoryMiB: 65_536, Load: last(3.5)},
+			"gpu2": {Reason: "the agent does not answer", GPUsReason: "the agent does not answer"},
+		},
+		GPUs: map[string]engine.GPUUsage{
+			uuidB: {Host: "gpu1", TotalMemoryMiB: 46_068, Utilisation: last(87), MemoryMiB: last(11_517), TemperatureC: last(63), PowerW: last(212.4), Members: []string{"job-worker-2"}},
+			uuidA: {Host: "gpu1", TotalMemoryMiB: 46_068, Reason: "fallen off the bus (XID 79)"},
+		},
+		Members: map[string]engine.MemberUsage{
+			"job-ps-0":      engine.MemberUsage{CPUs: last(0.5), MemoryMiB: last(200)}.Of(observed[0]),
+			"job-worker-2":  engine.MemberUsage{CPUs: last(7.25), MemoryMiB: last(4096), GPUMemoryMiB: last(9216)}.Of(observed[1]),
+			"job-worker-10": engine.MemberUsage{Reason: "no container: the member is failed"}.Of(observed[2]),
+		},
+	}
+	return state{cluster: "lab", engine: "swarm", reading: reading{
+		cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}},
+		groups: map[string]domain.GroupDocument{"job": {Assignments: map[string]domain.Assignment{
+			"job-ps-0": {Host: "gpu1"}, "job-worker-2": {Host: "gpu1"}, "job-worker-3": {Host: "gpu2"}, "job-worker-10": {Host: "gpu2"},
+		}}},
+		observed: observed, usage: usage, devices: map[string]domain.GPU{
+			uuidA: {Index: 0, Device: domain.Device{Model: "NVIDIA A40"}}, uuidB: {Index: 1, Device: domain.Device{Model: "NVIDIA A40"}},
+		},
+		at: time.Date(2026, 11, 20, 10, 57, 56, 0, time.UTC),
+	}}
+}
+
+func shown(f frame) string {
+	var b strings.Builder
+	for _, l := range append(f.head, f.body...) {
+		b.WriteString(l.String() + "\n")
+	}
+	return b.String()
+}
+
+func TestFrame(t *testing.T) {
+	for name, c := range map[string]struct {
+		width int
+		by    sorting
+		want  string
+	}{
+		"without bounds": {0, byName, `
+lab  swarm  2 hosts, 2 GPUs, 1 group  10:57:56
+
+HOST     CPUS                               MEMORY                        LOAD
+gpu1  12.0/16  ███████████████░░░░░  60.0/64.0 GiB  ███████████████████░   3.5
+gpu2        –                                    –                           –
+
+GPU     BUSY                               MEMORY                         TEMP  POWER  USED BY       MODEL
+gpu1:0     –                           –/45.0 GiB                            –      –  –             NVIDIA A40
+gpu1:1  87 %  █████████████████░░░  11.2/45.0 GiB  █████░░░░░░░░░░░░░░░  63 °C  212 W  job-worker-2  NVIDIA A40
+
+GROUP AND MEMBERS  STATE                           CPUS   MEMORY  GPU MEMORY  HOST  RESTARTS
+job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
+  job-ps-0         running                         0.50  200 MiB           –  gpu1
+  job-worker-2     running                         7.25  4.0 GiB     9.0 GiB  gpu1
+  job-worker-3     missing                            –        –           –  gpu2
+  job-worker-10    failed                             –        –           –  gpu2         3
+
+NOTES
+GPU gpu1:0: fallen off the bus (XID 79)
+host gpu2: the agent does not answer
+job-worker-10: exit code 1: [31mout of memory
+`},
+		"a wide screen, by memory": {100, byMemory, `
+lab  swarm  2 hosts, 2 GPUs, 1 group                                                        10:57:56
+
+HOST     CPUS                     MEMORY              LOAD
+gpu1  12.0/16  ████████░░  60.0/64.0 GiB  █████████░   3.5
+gpu2        –                          –                 –
+
+GPU     BUSY                     MEMORY               TEMP  POWER  USED BY       MODEL
+gpu1:1  87 %  █████████░  11.2/45.0 GiB  ███░░░░░░░  63 °C  212 W  job-worker-2  NVIDIA A40
+gpu1:0     –                 –/45.0 GiB                  –      –  –             NVIDIA A40
+
+GROUP AND MEMBERS  STATE                           CPUS   MEMORY  GPU MEMORY  HOST  RESTARTS
+job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
+  job-worker-2     running                         7.25  4.0 GiB     9.0 GiB  gpu1
+  job-ps-0         running                         0.50  200 MiB           –  gpu1
+  job-worker-3     missing                            –        –           –  gpu2
+  job-worker-10    failed                             –        –           –  gpu2         3
+
+NOTES
+GPU gpu1:0: fallen off the bus (XID 79)
+host gpu2: the agent does not answer
+job-worker-10: exit code 1: [31mout of memory
+`},
+		"a narrow screen": {48, byCPU, `
+lab  swarm  2 hosts, 2 GPUs, 1 group    10:57:56
+
+HOST     CPUS                MEMORY         LOAD
+gpu1  12.0/16  ████░  60.0/64.0 GiB  █████   3.5
+gpu2        –                     –            –
+
+GPU     BUSY                MEMORY  USED BY
+gpu1:1  87 %  ████░  11.2/45.0 GiB  job-worker-2
+gpu1:0     –            –/45.0 GiB  –
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := "\n" + shown(lab().frame(c.by, c.width))
+			if c.width > 0 && c.width < 60 {
+				got, _, _ = strings.Cut(got, "\nGROUP")
+			}
+			if diff := cmp.Diff(strings.Split(c.want, "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// However narrow the screen is, no line is longer, and names and states are on it.
+func TestFrameFits(t *testing.T) {
+	for width := 1; width < 140; width++ {
+		f := lab().frame(byName, width)
+		for _, l := range append(f.head, f.body...) {
+			if l.width() > width {
+				t.Errorf("in a width of %d is %q", width, l)
+			}
+		}
+		if text := shown(f); width >= 40 && (!strings.Contains(text, "job-worker") || !strings.Contains(text, "running")) {
+			t.Errorf("in a width of %d, members are not on\n%s", width, text)
+		}
+	}
+}
+
+func TestFrameOfFailure(t *testing.T) {
+	failure := errors.New("the Docker Engine at ssh://gpu1\ncan't be reached")
+	first := state{cluster: "lab", engine: "swarm"}
+	failed := first
+	failed.err = failure
+	stale := lab()
+	stale.err = failure
+	for name, c := range map[string]struct {
+		state state
+		want  []string
+	}{
+		"before the first answer": {first, []string{"lab  swarm", "Waiting for the first answer."}},
+		"without any answer":      {failed, []string{"the Docker Engine at ssh://gpu1 can't be reached", "Trying again.\n"}},
+		"after an answer":         {stale, []string{"can't be reached", "Trying again. What is shown is of 10:57:56.", "job-worker-2 "}},
+	} {
+		got := shown(c.state.frame(byName, 100))
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q is not in\n%s", name, want, got)
+			}
+		}
+	}
+}
+
+// What many have in common is said once.
+func TestNotes(t *testing.T) {
+	s := lab()
+	s.reading.usage.GPUs = nil
+	s.reading.observed = nil
+	s.reading.usage.Hosts = map[string]engine.HostUsage{"a": {GPUsReason: "no driver"}, "b": {GPUsReason: "no driver"}, "c": {Reason: "no agent"}}
+	var got []string
+	for _, l := range s.reading.notes(20) {
+		got = append(got, l.String())
+	}
+	if diff := cmp.Diff([]string{"NOTES", "GPUs of a, GPUs of", "  b: no driver", "host c: no agent"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestGPUCount(t *testing.T) {
+	silent := map[string]engine.HostUsage{"a": {}, "b": {GPUsReason: "no agent"}}
+	for _, c := range []struct {
+		usage engine.Usage
+		want  string
+	}{
+		{engine.Usage{Hosts: map[string]engine.HostUsage{"a": {}}}, "0 GPUs"},
+		{engine.Usage{Hosts: silent}, "– GPUs"},
+		{engine.Usage{Hosts: silent, GPUs: map[string]engine.GPUUsage{uuidA: {}}}, "1 GPU"},
+	} {
+		if got := (reading{usage: c.usage}).gpuCount(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.usage, got, c.want)
+		}
+	}
+}
+
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  []string
+	}{
+		{"", 5, []string{""}},
+		{"one two  three", 0, []string{"one two three"}},
+		{"one two three", 7, []string{"one two", "three"}},
+		{"to unix:///run/docker.sock", 10, []string{"to", "unix:///ru", "n/docker.s", "ock"}},
+		{"–– ––", 2, []string{"––", "––"}},
+	} {
+		if diff := cmp.Diff(c.want, wrapped(c.text, c.width)); diff != "" {
+			t.Errorf("%q in %d (-want +got):\n%s", c.text, c.width, diff)
+		}
+	}
+}

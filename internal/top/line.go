@@ -1,0 +1,107 @@
+package top
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// tone is how a text stands out from others.
+type tone int
+
+const (
+	plain tone = iota
+	faint
+	strong
+	good
+	warning
+	bad
+)
+
+// span is a text in one tone.
+type span struct {
+	text string
+	tone tone
+}
+
+// line is what is shown in a row of the screen, or in a cell of a table. A character of it takes a column of the screen.
+type line []span
+
+// text returns a line in one tone.
+func text(s string, t tone) line { return line{{s, t}} }
+
+// String returns the line as plain text.
+func (l line) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.text)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func (l line) width() int {
+	width := 0
+	for _, s := range l {
+		width += utf8.RuneCountInString(s.text)
+	}
+	return width
+}
+
+// more is what stands for the rest of a text that was cut off.
+const more = "…"
+
+// cut returns the line in a width; a part of it, where it is longer.
+func (l line) cut(width int) line {
+	if l.width() <= width {
+		return l
+	}
+	var part line
+	left := width - 1
+	for _, s := range l {
+		runes := []rune(s.text)
+		if len(runes) > left {
+			part = append(part, span{string(runes[:max(left, 0)]) + more, s.tone})
+			break
+		}
+		left -= len(runes)
+		part = append(part, s)
+	}
+	return part
+}
+
+// padded returns the line in exactly a width, at its left or right end.
+func (l line) padded(width int, right bool) line {
+	l = l.cut(width)
+	space := span{text: strings.Repeat(" ", max(width-l.width(), 0))}
+	if right {
+		return append(line{space}, l...)
+	}
+	return append(slices.Clip(l), space)
+}
+
+// printable returns a text that others wrote as one line, without what a terminal would take for a command.
+func printable(s string) string {
+	words := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	return strings.Join(words, " ")
+}
+
+// wrapped breaks a text into lines between words, and words that are too long for one; a width of 0 sets no bound.
+func wrapped(s string, width int) []string {
+	var lines []string
+	var current []rune
+	for word := range strings.FieldsSeq(s) {
+		runes := []rune(word)
+		if len(current) > 0 && width > 0 && len(current)+1+len(runes) > width {
+			lines, current = append(lines, string(current)), nil
+		}
+		if len(current) > 0 {
+			current = append(current, ' ')
+		}
+		current = append(current, runes...)
+		for width > 0 && len(current) > width {
+			lines, current = append(lines, string(current[:width])), current[width:]
+		}
+	}
+	return append(lines, string(current))
+}

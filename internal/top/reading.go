@@ -1,0 +1,72 @@
+package top
+
+import (
+	"context"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// window is the time over which usage is asked for: that of the last sample.
+const window = time.Second
+
+// reading is what was read of a cluster at one moment.
+type reading struct {
+	cluster  domain.Cluster
+	groups   map[string]domain.GroupDocument
+	observed []domain.Observed
+	usage    engine.Usage
+	// devices are what is known of GPUs that stays the same, by UUID.
+	devices map[string]domain.GPU
+	at      time.Time
+}
+
+// source reads a cluster.
+type source struct {
+	engine  engine.Engine
+	devices map[string]domain.GPU
+}
+
+func (s *source) read(ctx context.Context) (r reading, err error) {
+	snapshot := s.engine.Snapshot() // what several of these read is read once
+	cluster, err := snapshot.Cluster(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.cluster = cluster.Spec
+	if r.groups, err = snapshot.Groups(ctx); err != nil {
+		return r, err
+	}
+	if r.usage, err = snapshot.Usage(ctx, window); err != nil {
+		return r, err
+	}
+	if r.observed, err = snapshot.Observe(ctx, ""); err != nil {
+		return r, err
+	}
+	r.devices = s.known(ctx, snapshot, r.usage.GPUs)
+	r.at = time.Now()
+	return r, nil
+}
+
+// known returns what stays the same of GPUs, which is asked for where there is one that was not seen before. It is no more than their
+// names: where it can't be told, they are shown without.
+func (s *source) known(ctx context.Context, e engine.Engine, used map[string]engine.GPUUsage) map[string]domain.GPU {
+	for uuid := range used {
+		if _, seen := s.devices[uuid]; seen {
+			continue
+		}
+		hosts, err := e.GPUs(ctx)
+		if err != nil {
+			return s.devices
+		}
+		s.devices = map[string]domain.GPU{}
+		for _, host := range hosts {
+			for _, gpu := range host.GPUs {
+				s.devices[gpu.UUID] = gpu
+			}
+		}
+		return s.devices
+	}
+	return s.devices
+}

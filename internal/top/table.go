@@ -1,0 +1,75 @@
+package top
+
+import "slices"
+
+// column is one of a table.
+type column struct {
+	title string
+	// right puts what is in it at its right end.
+	right bool
+	// rank is when the column gives way to others where there is no room for all: those of the highest rank first, and those of 0 never.
+	rank int
+}
+
+const (
+	// gap is between two columns.
+	gap = 2
+	// shortestName is what is left at least of the names in the first column, where there is no room for them.
+	shortestName = 12
+)
+
+// table returns rows as lines under the titles of their columns, with those columns for which there is room; a width of 0 sets no bound.
+func table(columns []column, rows [][]line, width int) []line {
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = text(c.title, plain).width()
+		for _, row := range rows {
+			widths[i] = max(widths[i], row[i].width())
+		}
+	}
+	shown := fit(columns, widths, width)
+	titles := make([]line, len(columns))
+	for i, c := range columns {
+		titles[i] = text(c.title, faint)
+	}
+	lines := make([]line, 0, 1+len(rows))
+	for _, row := range append([][]line{titles}, rows...) {
+		var l line
+		for n, i := range shown {
+			if n > 0 {
+				l = append(l, span{text: "  "})
+			}
+			l = append(l, row[i].padded(widths[i], columns[i].right)...)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// fit returns the numbers of the columns for which there is room, and shortens the first one where there would be too little for the
+// others.
+func fit(columns []column, widths []int, width int) []int {
+	var shown []int
+	for i := range columns {
+		shown = append(shown, i)
+	}
+	if width == 0 {
+		return shown
+	}
+	excess := func() int {
+		sum := -gap
+		for _, i := range shown {
+			sum += widths[i] + gap
+		}
+		return sum - width
+	}
+	for excess() > 0 {
+		last := slices.MaxFunc(shown, func(a, b int) int { return columns[a].rank - columns[b].rank })
+		if columns[last].rank == 0 {
+			widths[0] = max(widths[0]-excess(), min(widths[0], shortestName))
+			return shown
+		}
+		shown = slices.DeleteFunc(shown, func(i int) bool { return i == last })
+	}
+	return shown
+}

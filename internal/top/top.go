@@ -1,0 +1,75 @@
+// Package top shows in a terminal what the hosts, GPUs and members of a cluster do, again and again.
+//
+// An engine is read (reading.go), what was read becomes the lines of a frame (frame.go, table.go, bar.go), and a frame is shown
+// (view.go), or printed. Only the view knows a terminal: all else is text.
+package top
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Engines are where clusters are found, and how they are opened.
+type Engines struct {
+	Open engine.Registry
+	// Lists are by the names of the engines.
+	Lists map[string]engine.List
+}
+
+// Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal, one frame is
+// written to it as plain text.
+func Run(ctx context.Context, args []string, engines Engines, out *os.File) error {
+	options, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if options.dockerHost != "" {
+		// The flag stands for the variable, with all that belongs to it: certificates, and a host without a scheme.
+		if err := os.Setenv("DOCKER_HOST", options.dockerHost); err != nil {
+			return err
+		}
+	}
+	name, e, err := find(ctx, engines, options)
+	if err != nil {
+		return err
+	}
+	source := &source{engine: e}
+	state := state{cluster: name, engine: options.engine}
+	if options.once || !term.IsTerminal(int(out.Fd())) {
+		if state.reading, err = source.read(ctx); err != nil {
+			return err
+		}
+		return write(out, state.frame(byName, widthOf(out)))
+	}
+	return live(ctx, source, state, options.interval)
+}
+
+// widthOf returns the width of a terminal; 0 sets no bound, where it is none.
+func widthOf(out *os.File) int {
+	width, _, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// write writes a frame as plain text.
+func write(out io.Writer, f frame) error {
+	for _, l := range append(f.head, f.body...) {
+		if _, err := fmt.Fprintln(out, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package top_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
+
+// newCluster returns the state directory of a cluster "lab", whose residents are run from a program, and which runs a group "job": its chief until the file is there, and eight
+// workers that wait.
+func newCluster(t *testing.T, program string) (stateDir, file string) {
+	t.Helper()
+	stateDir, file = t.TempDir(), filepath.Join(t.TempDir(), "enough")
+	e, err := process.Open("lab", engine.Settings{StateDir: stateDir}, process.Program{File: program, Version: "dev"})
+	must(t, err)
+	t.Cleanup(func() { acctest.EndCluster(t, e) })
+	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: process.Name})
+	must(t, err)
+	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	must(t, err)
+	must(t, e.StartController(t.Context()))
+
+	member, delay := acctest.Build(t, acctest.Member), domain.Duration(time.Millisecond)
+	role := func(replicas int, steps ...string) domain.Role {
+		return domain.Role{Replicas: &replicas, Restart: domain.Restart{Delay: &delay}, Template: domain.Template{Command: append([]string{member}, steps...)}}
+	}
+	must(t, reconcile.Reconciler{Engine: e}.Update(t.Context(), domain.Group{
+		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Roles: map[string]domain.Role{"chief": role(1, "until:"+file), "worker": role(8, "wait")},
+	}))
+	return stateDir, file
+}
+
+func TestTerminal(t *testing.T) {
+	nvml := fakenvml.New(t)
+	card := fakenvml.Device{
+		UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46_068, UsedMiB: 23_034,
+		Utilisation: 87, TemperatureC: 63, PowerMW: 212_000,
+	}
+	nvml.Set(card)
+	stateDir, file := newCluster(t, acctest.ProviderWithAgent(t, "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+nvml.Path()))
+	term := startIn(t, 100, 30, "--state-dir", stateDir, "--interval", "1s")
+	term.sees("lab", "process", "1 host", "1 GPU", "1 group")
+	term.sees("local:0", "87 %", "█████████░", "22.5/45.0 GiB", "█████░░░░░", "63 °C", "212 W")
+	term.sees("local", "/", "█", "GiB", "█")
+	term.sees("job", "9 running")
+	term.sees("job-chief-0", "running", "MiB", "local")
+	term.sees("job-worker-7", "running")
+
+	card.Utilisation = 12
+	nvml.Set(card)
+	term.sees("local:0", "12 %", "█░░░░░░░░░")
+
+	must(t, os.WriteFile(file, nil, 0o600))
+	term.sees("job", "8 running", "1 completed")
+	term.sees("job-chief-0", "completed", "–")
+
+	term.resize(60, 9)
+	term.sees("lab", "process", "1 host")
+	term.sees("q quit", "1–7 of ")
+	term.press("\x1b[F") // End
+	term.sees("job-worker-7", "running")
+	term.press("g\x1b[Hm") // a key without a meaning, Home, and another order
+	term.sees("HOST", "CPUS", "MEMORY")
+	term.resize(100, 30)
+	term.sees("job-worker-7", "running", "local")
+
+	term.press("q")
+	term.ends()
+}
+
+// However it ends, the terminal is as it was.
+func TestEnds(t *testing.T) {
+	for name, end := range map[string]func(*terminal){
+		"Ctrl-C": func(t *terminal) { t.press("\x03") },
+		"killed": func(t *terminal) { must(t.T, t.command.Process.Signal(syscall.SIGTERM)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			// An Engine that can't be reached is waited for.
+			term := startIn(t, 80, 24, "--docker-host", "unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
+			term.sees("lab", "swarm")
+			term.sees("the Docker Engine at unix://")
+			term.sees("there is no socket")
+			term.sees("Trying again.")
+			end(term)
+			term.ends()
+		})
+	}
+}
+
+// What is on a Swarm is found by its manager; where that is lost, what was read last stays on the screen.
+func TestSwarm(t *testing.T) {
+	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
+	proxy := testbed.NewProxy(t, bed.Nodes[0])
+	_, complaint, err := once(t, "--docker-host", proxy.Host())
+	if err == nil || !strings.Contains(complaint, "a cluster was not found on the Swarm; give") {
+		t.Errorf("without a cluster: %v: %s", err, complaint)
+	}
+	store := func(name string) {
+		e, err := swarm.Open(domain.ClusterRef{Engine: swarm.Name, Name: name, Endpoint: proxy.Host()}, engine.Settings{}, swarm.Program{})
+		must(t, err)
+		_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: swarm.Name, Hosts: map[string]domain.Host{"node1": {}}}})
+		must(t, err)
+	}
+	store("lab")
+	term := startIn(t, 100, 30, "--docker-host", proxy.Host(), "--interval", "1s")
+	term.sees("lab", "swarm", "1 host")
+	term.sees("node1", "–", "–")
+	term.sees("host node1: no agent of the cluster runs")
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	term.sees("Trying again. What is shown is of")
+	term.sees("node1", "–", "–")
+	proxy.Reset()
+	acctest.Eventually(t, "the error to go", func() bool { return !strings.Contains(term.screen(), "Trying again") })
+	term.press("q")
+	term.ends()
+
+	store("attic")
+	_, complaint, err = once(t, "--docker-host", proxy.Host())
+	if err == nil || !strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] by --cluster`) {
+		t.Errorf("with two clusters: %v: %s", err, complaint)
+	}
+}
+
+// once runs top where its output is no terminal.
+func once(t *testing.T, args ...string) (out, complaint string, err error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append([]string{"top"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	command.Env = append(os.Environ(), "DOCKER_HOST=", "HOME="+t.TempDir())
+	err = command.Run()
+	return stdout.String(), stderr.String(), err
+}
+
+func TestOnce(t *testing.T) {
+	stateDir, _ := newCluster(t, acctest.Build(t, acctest.Provider))
+	out, complaint, err := once(t, "--state-dir", stateDir)
+	if err != nil || complaint != "" {
+		t.Fatalf("%v: %s", err, complaint)
+	}
+	for _, want := range []string{"lab  process  1 host", "HOST ", "local ", "job ", "9 running", "  job-chief-0 "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("commands for a terminal are in %q", out)
+	}
+	_, complaint, err = once(t, "--state-dir", stateDir, "--cluster", "other")
+	if err == nil || !strings.Contains(complaint, `there is no cluster "other": choose one of ["lab"] by --cluster`) {
+		t.Errorf("another cluster: %v: %s", err, complaint)
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	stateDir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		e, err := process.Open(name, engine.Settings{StateDir: stateDir}, process.Program{})
+		must(t, err)
+		_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: process.Name}})
+		must(t, err)
+	}
+	must(t, os.WriteFile(filepath.Join(stateDir, "note"), nil, 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no such directory":     {[]string{"--state-dir", "/nowhere"}, "a cluster was not found in the state directory /nowhere; give the provider's state_dir by --state-dir"},
+		"no directory at all":   {nil, ".local/state/trainyard; give"},
+		"no such cluster there": {[]string{"--state-dir", "/nowhere", "--cluster", "lab"}, "a cluster was not found in the state directory /nowhere"},
+		"several":               {[]string{"--state-dir", stateDir}, `there are several clusters: choose one of ["a" "b"] by --cluster`},
+		"not the one":           {[]string{"--state-dir", stateDir, "--cluster", "c"}, `there is no cluster "c": choose one of ["a" "b"] by --cluster`},
+		"not a name":            {[]string{"--state-dir", stateDir, "--cluster", "../a"}, "name"},
+		"no Engine":             {[]string{"--docker-host", "unix:///nowhere.sock"}, "can't be reached"},
+		"no Engine, but a name": {[]string{"--docker-host", "unix:///nowhere.sock", "--cluster", "lab"}, "can't be reached"},
+		"not an address":        {[]string{"--docker-host", "http://gpu1"}, "DOCKER_HOST: engine address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, complaint, err := once(t, c.args...)
+			if err == nil || out != "" || !strings.Contains(complaint, c.want) {
+				t.Errorf("%v: %q does not say %q; and it printed %q", err, complaint, c.want, out)
+			}
+		})
+	}
+}

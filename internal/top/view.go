@@ -1,0 +1,190 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+	"github.com/gdamore/tcell/v3/color"
+)
+
+// fallbacks stand for characters that terminals without UTF-8 don't have.
+var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v"}
+
+// view is what is shown of the frames, on a screen.
+type view struct {
+	screen tcell.Screen
+	by     sorting
+	// top is the number of the first line of the body that is shown, and page how many are.
+	top, page int
+}
+
+// answer is what a read of the cluster came to.
+type answer struct {
+	reading reading
+	err     error
+}
+
+// live shows the cluster on the terminal, and reads it again after each interval, until it is told to quit or ctx is done.
+func live(ctx context.Context, source *source, shown state, interval time.Duration) error {
+	// What else a terminal can do is not asked for: an answer that takes long would be taken for keys.
+	screen, err := tcell.NewScreen(tcell.OptNegotiation(false))
+	if err != nil {
+		return fmt.Errorf("this terminal can't be used, --once prints a frame as plain text: %w", err)
+	}
+	for r, instead := range fallbacks {
+		screen.RegisterRuneFallback(r, instead)
+	}
+	if err := screen.Init(); err != nil {
+		return fmt.Errorf("this terminal can't be used, --once prints a frame as plain text: %w", err)
+	}
+	defer screen.Fini()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer, 1) // one read at a time, which may outlive this
+	look := func() {
+		r, err := source.read(ctx)
+		answers <- answer{r, err}
+	}
+	go look()
+	next := time.NewTimer(interval)
+	defer next.Stop()
+	due, reading := false, true
+	v := view{screen: screen}
+	for {
+		v.draw(shown)
+		select {
+		case <-ctx.Done():
+			return nil
+		case a := <-answers:
+			reading = false
+			if shown.err = a.err; a.err == nil {
+				shown.reading = a.reading
+			}
+		case <-next.C:
+			due = true
+		case event, open := <-screen.EventQ():
+			if !open {
+				return nil
+			}
+			quit, err := v.handle(event)
+			if quit || err != nil {
+				return err
+			}
+		}
+		if due && !reading {
+			due, reading = false, true
+			next.Reset(interval)
+			go look()
+		}
+	}
+}
+
+// handle does what an event asks for, and tells whether that is to quit.
+func (v *view) handle(event tcell.Event) (quit bool, err error) {
+	switch e := event.(type) {
+	case *tcell.EventResize:
+		v.screen.Sync()
+	case *tcell.EventError:
+		return true, fmt.Errorf("the terminal is lost: %w", e)
+	case *tcell.EventKey:
+		return v.key(e), nil
+	}
+	return false, nil
+}
+
+// key does what a key asks for, and tells whether that is to quit.
+func (v *view) key(e *tcell.EventKey) (quit bool) {
+	switch e.Key() {
+	case tcell.KeyCtrlC:
+		return true
+	case tcell.KeyCtrlL:
+		v.screen.Sync()
+	case tcell.KeyUp:
+		v.top--
+	case tcell.KeyDown:
+		v.top++
+	case tcell.KeyPgUp:
+		v.top -= v.page
+	case tcell.KeyPgDn:
+		v.top += v.page
+	case tcell.KeyHome:
+		v.top = 0
+	case tcell.KeyEnd:
+		v.top = maxTop
+	case tcell.KeyRune:
+		switch e.Str() {
+		case "q":
+			return true
+		case "n":
+			v.by = byName
+		case "c":
+			v.by = byCPU
+		case "m":
+			v.by = byMemory
+		case "k":
+			v.top--
+		case "j":
+			v.top++
+		case " ":
+			v.top += v.page
+		}
+	}
+	return false
+}
+
+// maxTop is beyond the end of any body.
+const maxTop = 1 << 30
+
+// draw shows the state, between what stays at the top and the keys at the bottom.
+func (v *view) draw(s state) {
+	width, height := v.screen.Size()
+	f := s.frame(v.by, width)
+	v.page = max(height-len(f.head)-1, 1)
+	v.top = max(min(v.top, len(f.body)-v.page), 0)
+	shown := f.body[v.top:min(v.top+v.page, len(f.body))]
+	v.screen.Clear()
+	for y, l := range append(f.head, shown...) {
+		v.put(y, l)
+	}
+	v.put(height-1, v.keys(len(f.body)).padded(width, false))
+	v.screen.Show()
+}
+
+// keys says what there is to press, and which of the lines are shown, where that is not all.
+func (v *view) keys(lines int) line {
+	l := line{{"q", strong}, {" quit  sort by ", faint}}
+	for _, k := range []struct {
+		by   sorting
+		name string
+	}{{byName, "name"}, {byCPU, "cpu"}, {byMemory, "memory"}} {
+		rest := faint
+		if k.by == v.by {
+			rest = good
+		}
+		l = append(l, span{k.name[:1], strong}, span{k.name[1:] + " ", rest})
+	}
+	if lines > v.page {
+		l = append(l, span{fmt.Sprintf(" ↑↓ PgUp PgDn  %d–%d of %d", v.top+1, min(v.top+v.page, lines), lines), plain})
+	}
+	return l
+}
+
+// styles are how tones look: in the terminal's own colours, which suit its background.
+var styles = map[tone]tcell.Style{
+	plain:   tcell.StyleDefault,
+	faint:   tcell.StyleDefault.Dim(true),
+	strong:  tcell.StyleDefault.Bold(true),
+	good:    tcell.StyleDefault.Foreground(color.Green),
+	warning: tcell.StyleDefault.Foreground(color.Olive),
+	bad:     tcell.StyleDefault.Foreground(color.Maroon).Bold(true),
+}
+
+func (v *view) put(y int, l line) {
+	x := 0
+	for _, s := range l {
+		v.screen.PutStrStyled(x, y, s.text, styles[s.tone])
+		x += line{s}.width()
+	}
+}
