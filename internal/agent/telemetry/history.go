@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// Interval is the time between two samples, and Memory for how long they are remembered.
+	// Interval is the time between two samples.
 	Interval = time.Second
-	Memory   = 10 * time.Minute
+	// Memory is for how long samples are remembered.
+	Memory = 10 * time.Minute
 
 	capacity = int(Memory / Interval)
 )

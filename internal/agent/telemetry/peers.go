@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// PeerPort is where the agents of a cluster answer each other on its network, and MetricsPort where they answer Prometheus.
-	PeerPort    = 9464
+	// PeerPort is where the agents of a cluster answer each other on its network.
+	PeerPort = 9464
+	// MetricsPort is where they answer Prometheus.
 	MetricsPort = 9465
 
 	// peersAtOnce bounds how many are asked at a time, and peerPatience how long one may take.

@@ -43,7 +43,7 @@ func TestPeers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, newResident(t, nil).Handler()) }()
+	go func() { done <- Serve(ctx, listener, newResident(t).Handler()) }()
 	defer func() {
 		cancel()
 		if err := <-done; err != nil {

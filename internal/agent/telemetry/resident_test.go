@@ -26,9 +26,9 @@ func settings(gpus GPUSource) Settings {
 	return Settings{Proc: ownProc, Disk: "/", GPUs: gpus}
 }
 
-func newResident(t *testing.T, gpus GPUSource) *Resident {
+func newResident(t *testing.T) *Resident {
 	t.Helper()
-	r, err := NewResident(t.Context(), settings(gpus), "node1", slog.New(slog.DiscardHandler))
+	r, err := NewResident(t.Context(), settings(nil), "node1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestResident(t *testing.T) {
 	start(t, idle, `hold=$(head -c 50000000 /dev/zero | tr "\0" x); echo ready; read never`)
 
 	begin := time.Now()
-	r := newResident(t, nil)
+	r := newResident(t)
 	report := r.Report(Interval)
 	// A machine under load may leave the busy instance without a processor for a while.
 	for *report.Instances[busy].CPUs.Last == 0 {
@@ -77,7 +77,7 @@ func TestResident(t *testing.T) {
 
 // TestResidentLooksForInstances: who asks for a window is told of instances that have just been started, and of none that has ended.
 func TestResidentLooksForInstances(t *testing.T) {
-	r := newResident(t, nil)
+	r := newResident(t)
 	socket := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "agent.sock")
 	serveAt(t, socket, r.Handler())
 	asked := func() Report {
@@ -137,7 +137,7 @@ func serveAt(t *testing.T, socket string, handler http.Handler) {
 }
 
 func TestWindows(t *testing.T) {
-	handler := newResident(t, nil).Handler()
+	handler := newResident(t).Handler()
 	for query, want := range map[string]int{
 		"": http.StatusOK, "?window=1s": http.StatusOK, "?window=10m": http.StatusOK,
 		"?window=0s": http.StatusBadRequest, "?window=11m": http.StatusBadRequest, "?window=-1m": http.StatusBadRequest, "?window=soon": http.StatusBadRequest,

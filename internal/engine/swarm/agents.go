@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -147,11 +148,11 @@ func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APICli
 			failures = append(failures, err)
 			continue
 		}
-		why := "no agent of the cluster told of it"
+		why := []string{"no agent of the cluster told of it"}
 		for _, address := range slices.Sorted(maps.Keys(reports.Failures)) {
-			why += fmt.Sprintf("; the one at %s: %s", address, reports.Failures[address])
+			why = append(why, fmt.Sprintf("the one at %s: %s", address, reports.Failures[address]))
 		}
-		return reports, why
+		return reports, strings.Join(why, "; ")
 	}
 	if len(failures) == 0 {
 		return reports, "no agent of the cluster runs where its Engines can be reached"
