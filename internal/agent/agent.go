@@ -16,12 +16,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// NodeVariable names the node that an agent runs on, as its engine knows it.
-const NodeVariable = "TRAINYARD_NODE"
+// NodeVariable and HostVariable name the node that an agent runs on, as its engine knows it, and as people do.
+const (
+	NodeVariable = "TRAINYARD_NODE"
+	HostVariable = "TRAINYARD_HOST"
+)
 
 // options are those of the command line.
 type options struct {
@@ -29,7 +33,9 @@ type options struct {
 	socket, disk string
 	// identity is the file with what agents know each other by, and peers the name that stands for all of them.
 	identity, peers string
-	window          time.Duration
+	// metrics is the address where Prometheus is answered.
+	metrics string
+	window  time.Duration
 }
 
 // Run is "agent", which stays and measures, and "agent sample", which writes a report as JSON: of the resident behind a socket, of all peers,
@@ -44,6 +50,7 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	flags.StringVar(&o.socket, "socket", "", "Unix socket of the agent that stays on this host")
 	flags.StringVar(&o.identity, "identity", "", "file with the key and certificate of the cluster's agents")
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
+	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as :9465")
 	flags.StringVar(&o.peers, "peers", "", "with sample: ask all agents that this name stands for")
 	flags.DurationVar(&o.window, "window", 0, "with sample: the window of time to tell of")
 	if err := flags.Parse(args); err != nil {
@@ -82,7 +89,13 @@ func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {
 
 func nvmlSettings() nvml.Settings { return nvml.Settings{Proc: telemetry.HostProc()} }
 
-// stay measures until ctx is done, and answers at the socket and, where there is an identity, its peers and Prometheus.
+// host is what people call this host.
+func host() string {
+	name, _ := os.Hostname() // of an agent in a container it is that of the container
+	return cmp.Or(os.Getenv(HostVariable), name)
+}
+
+// stay measures until ctx is done, and answers at the socket, where there is an identity its peers, and where there is an address Prometheus.
 func (o options) stay(ctx context.Context, log *slog.Logger) error {
 	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(NodeVariable), log)
 	if err != nil {
@@ -101,6 +114,9 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 		doors = append(doors, door{"peers", func() (net.Listener, error) {
 			return telemetry.ListenToPeers(fmt.Sprintf(":%d", telemetry.PeerPort), o.identity)
 		}, resident.Handler()})
+	}
+	if o.metrics != "" {
+		doors = append(doors, door{"metrics", func() (net.Listener, error) { return net.Listen("tcp", o.metrics) }, metrics.Handler(resident, host())})
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	for _, d := range doors {

@@ -180,8 +180,8 @@ func instanceIn(environ []string) string {
 	return ""
 }
 
-// oldestFirst orders processes by their start.
-func oldestFirst(a, b Process) int {
+// OldestFirst orders processes by their start.
+func OldestFirst(a, b Process) int {
 	return cmp.Or(cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.PID, b.PID))
 }
 
@@ -195,7 +195,7 @@ func byInstance(table map[int]entry) map[string][]Process {
 		}
 	}
 	for _, processes := range instances {
-		slices.SortFunc(processes, oldestFirst)
+		slices.SortFunc(processes, OldestFirst)
 	}
 	return instances
 }

@@ -41,6 +41,11 @@ type HostReport struct {
 	// ReceivedBps and SentBps are the bytes that went through its interfaces to other hosts in a second.
 	ReceivedBps domain.Measure `json:"received_bps"`
 	SentBps     domain.Measure `json:"sent_bps"`
+	// BusySeconds is the time that its processors were busy since the boot, and ReceivedBytes and SentBytes what went through its interfaces; nil
+	// where that can't be read.
+	BusySeconds   float64  `json:"busy_seconds"`
+	ReceivedBytes *float64 `json:"received_bytes,omitempty"`
+	SentBytes     *float64 `json:"sent_bytes,omitempty"`
 }
 
 // DeviceReport is what is used of a GPU.
@@ -53,6 +58,7 @@ type DeviceReport struct {
 
 // InstanceReport is what the processes of an instance use.
 type InstanceReport struct {
+	Of Membership `json:"of,omitzero"`
 	// CPUs are the processors that they kept busy.
 	CPUs domain.Measure `json:"cpus"`
 	// MemoryMiB is their resident memory; what several of them share counts for each.
@@ -91,6 +97,14 @@ func (h *history) report(window time.Duration, now time.Time) Report {
 		}
 	}
 	return r
+}
+
+// known returns a value, or nil where it is NaN.
+func known(value float64) *float64 {
+	if math.IsNaN(value) {
+		return nil
+	}
+	return &value
 }
 
 // ReadReport reads what an agent told.

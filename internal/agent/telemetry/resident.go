@@ -37,6 +37,7 @@ type Resident struct {
 	history *history
 	totals  reading // the last one, for what there is of everything
 	gpus    domain.HostGPUs
+	members map[string]Membership // by instance
 }
 
 // NewResident returns a resident of a node that has measured for a moment, and has a sample therefore.
@@ -113,7 +114,7 @@ func (r *Resident) refresh(ctx context.Context) error {
 	if r.last, err = r.settings.read(nil); err != nil {
 		return err
 	}
-	r.known = r.last.at
+	r.found(r.last)
 	if !pause(ctx, moment) {
 		return context.Cause(ctx)
 	}
@@ -127,7 +128,7 @@ func (r *Resident) sample(known map[string][]proctree.Process) error {
 		return err
 	}
 	if known == nil {
-		r.known = reading.at
+		r.found(reading)
 	}
 	taken := between(r.last, reading)
 	r.last = reading
@@ -138,6 +139,18 @@ func (r *Resident) sample(known map[string][]proctree.Process) error {
 	return nil
 }
 
+// found notes the instances that a look for them found.
+func (r *Resident) found(by reading) {
+	r.known = by.at
+	r.mu.Lock()
+	before := r.members
+	r.mu.Unlock()
+	members := memberships(r.settings.Proc, by.instances, before)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members = members
+}
+
 // Report tells of the samples of a window that ends now.
 func (r *Resident) Report(window time.Duration) Report {
 	r.mu.Lock()
@@ -145,6 +158,13 @@ func (r *Resident) Report(window time.Duration) Report {
 	report := r.history.report(window, time.Now())
 	report.Node, report.GPUs = r.node, r.gpus
 	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus, int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
+	report.Host.BusySeconds, report.Host.ReceivedBytes, report.Host.SentBytes = r.totals.busy.Seconds(), known(r.totals.received), known(r.totals.sent)
+	for id, of := range r.members {
+		if instance, runs := report.Instances[id]; runs {
+			instance.Of = of
+			report.Instances[id] = instance
+		}
+	}
 	return report
 }
 

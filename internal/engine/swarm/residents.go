@@ -175,7 +175,8 @@ func (e *Engine) withAgents(ctx context.Context, m manager, services []residentS
 
 // agentService is the service of a cluster's agents, on all nodes that have their image or can pull it.
 func agentService(cluster string, from residentImage, meeting meetingPoint) swarm.ServiceSpec {
-	measuring := resident(cluster, from, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath)
+	measuring := resident(cluster, from, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath,
+		"--metrics", fmt.Sprintf(":%d", telemetry.MetricsPort)) // which only the cluster's network leads to
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
 	measuring.EndpointSpec = &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR} // its name stands for all
 	measuring.TaskTemplate.Networks = []swarm.NetworkAttachmentConfig{{Target: meeting.network}}
@@ -183,6 +184,7 @@ func agentService(cluster string, from residentImage, meeting meetingPoint) swar
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
+		agent.HostVariable + "=" + nodeTemplate,
 	}
 	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
 	return measuring

@@ -1,0 +1,165 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+const (
+	mebibyte = 1 << 20
+	percent  = 0.01
+)
+
+// quantity is one that is told, as a gauge or as a counter.
+type quantity struct {
+	description *prometheus.Desc
+	kind        prometheus.ValueType
+}
+
+func gauge(name, help string, labels ...string) quantity {
+	return quantity{prometheus.NewDesc("trainyard_"+name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counter(name, help string, labels ...string) quantity {
+	return quantity{prometheus.NewDesc("trainyard_"+name, help, labels, nil), prometheus.CounterValue}
+}
+
+// The labels of a host, of a GPU and of a member. Prometheus itself has a label "instance".
+var (
+	ofHost   = []string{"node"}
+	ofGPU    = []string{"node", "uuid", "model"}
+	ofMember = []string{"node", "cluster", "group", "role", "member", "id"}
+)
+
+var (
+	sampled = gauge("sample_timestamp_seconds", "When the agent took the sample that all else is of.", ofHost...)
+
+	hostCPUs     = gauge("host_cpus", "Processors that are online.", ofHost...)
+	hostBusy     = gauge("host_cpus_busy", "Processors that were busy in the last second.", ofHost...)
+	hostSeconds  = counter("host_cpu_busy_seconds_total", "Time that the processors were busy since the boot, all together.", ofHost...)
+	hostMemory   = gauge("host_memory_bytes", "Memory.", ofHost...)
+	hostUsed     = gauge("host_memory_used_bytes", "Memory that is not available to new processes without swapping.", ofHost...)
+	hostLoad     = gauge("host_load1", "Processes that run or wait to, the mean of a minute.", ofHost...)
+	hostDisk     = gauge("host_disk_bytes", "Size of the file system on which the agent is.", ofHost...)
+	hostDiskUsed = gauge("host_disk_used_bytes", "Space in use of the file system on which the agent is.", ofHost...)
+	hostReceived = counter("host_network_received_bytes_total", "Bytes that came from other hosts since the boot.", ofHost...)
+	hostSent     = counter("host_network_sent_bytes_total", "Bytes that went to other hosts since the boot.", ofHost...)
+	hostGPUs     = gauge("host_gpus", "GPUs that were found. Absent where it is not known whether there are any.", ofHost...)
+
+	gpuHealthy     = gauge("gpu_healthy", "1 where the GPU can be used, 0 where something is wrong with it.", ofGPU...)
+	gpuUtilisation = gauge("gpu_utilization_ratio", "Part of the last moment in which the GPU was working.", ofGPU...)
+	gpuCopying     = gauge("gpu_memory_utilization_ratio", "Part of the last moment in which the GPU's memory was read or written.", ofGPU...)
+	gpuMemory      = gauge("gpu_memory_bytes", "Memory of the GPU.", ofGPU...)
+	gpuUsed        = gauge("gpu_memory_used_bytes", "Memory of the GPU that is in use.", ofGPU...)
+	gpuTemperature = gauge("gpu_temperature_celsius", "Temperature of the GPU.", ofGPU...)
+	gpuPower       = gauge("gpu_power_watts", "Power that the GPU draws.", ofGPU...)
+	gpuPowerLimit  = gauge("gpu_power_limit_watts", "Power that the GPU may draw.", ofGPU...)
+	gpuECCErrors   = counter("gpu_ecc_errors_total", "Errors of the GPU's memory since the driver was loaded that could not be corrected.", ofGPU...)
+	gpuXID         = gauge("gpu_xid", "Number of the last error that the driver reported of the GPU. Absent where there was none.", ofGPU...)
+
+	memberBusy      = gauge("member_cpus_busy", "Processors that the member kept busy in the last second.", ofMember...)
+	memberMemory    = gauge("member_memory_bytes", "Resident memory of the member's processes; what several of them share counts for each.", ofMember...)
+	memberGPUMemory = gauge("member_gpu_memory_bytes", "Memory of the member's processes on GPUs.", ofMember...)
+)
+
+// collector tells what is in a report on a node. What is not known is left out, as 0 would be a lie.
+type collector struct {
+	node   string
+	report func() telemetry.Report
+}
+
+// Describe describes nothing: what there is depends on the report.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect tells of a report.
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	report := c.report()
+	if report.Samples == 0 {
+		return
+	}
+	newTeller(to, c.node).host(report)
+	for _, gpu := range report.GPUs.GPUs {
+		newTeller(to, c.node, gpu.UUID, gpu.Model).gpu(gpu)
+	}
+	for id, instance := range report.Instances {
+		of := instance.Of
+		newTeller(to, c.node, of.Cluster, of.Group, of.Role, of.Member, id).member(instance)
+	}
+}
+
+// teller tells of what has these values of its labels.
+type teller struct {
+	to     chan<- prometheus.Metric
+	labels []string
+}
+
+// newTeller returns a teller. Whoever runs a container chooses its environment, and may put there what can't be a label.
+func newTeller(to chan<- prometheus.Metric, labels ...string) teller {
+	for i, label := range labels {
+		labels[i] = strings.ToValidUTF8(label, "\uFFFD")
+	}
+	return teller{to, labels}
+}
+
+// value tells a value in a unit, unless it is not known.
+func (t teller) value(of quantity, unit float64, value *float64) {
+	if value != nil {
+		t.to <- prometheus.MustNewConstMetric(of.description, of.kind, *value*unit, t.labels...)
+	}
+}
+
+// whole is [teller.value] for what is counted.
+func whole[T int | int64](t teller, of quantity, unit float64, value *T) {
+	if value != nil {
+		t.value(of, unit, new(float64(*value)))
+	}
+}
+
+func (t teller) host(report telemetry.Report) {
+	h := report.Host
+	t.value(sampled, 1, new(float64(report.SampledAt.UnixMilli())/1000))
+	whole(t, hostCPUs, 1, &h.TotalCPUs)
+	t.value(hostBusy, 1, h.CPUs.Last)
+	t.value(hostSeconds, 1, &h.BusySeconds)
+	whole(t, hostMemory, mebibyte, &h.TotalMemoryMiB)
+	t.value(hostUsed, mebibyte, h.MemoryMiB.Last)
+	t.value(hostLoad, 1, h.Load.Last)
+	if h.DiskMiB.Last != nil {
+		whole(t, hostDisk, mebibyte, &h.TotalDiskMiB)
+	}
+	t.value(hostDiskUsed, mebibyte, h.DiskMiB.Last)
+	t.value(hostReceived, 1, h.ReceivedBytes)
+	t.value(hostSent, 1, h.SentBytes)
+	if report.GPUs.Unknown == "" {
+		whole(t, hostGPUs, 1, new(len(report.GPUs.GPUs)))
+	}
+}
+
+func (t teller) gpu(g domain.GPU) {
+	healthy := 1
+	if g.Trouble != "" {
+		healthy = 0
+	}
+	whole(t, gpuHealthy, 1, &healthy)
+	t.value(gpuUtilisation, percent, g.Utilisation)
+	t.value(gpuCopying, percent, g.MemoryUtilisation)
+	if g.MemoryMiB > 0 {
+		whole(t, gpuMemory, mebibyte, &g.MemoryMiB)
+	}
+	whole(t, gpuUsed, mebibyte, g.MemoryUsedMiB)
+	whole(t, gpuTemperature, 1, g.TemperatureC)
+	t.value(gpuPower, 1, g.PowerW)
+	t.value(gpuPowerLimit, 1, g.PowerLimitW)
+	whole(t, gpuECCErrors, 1, g.ECCErrors)
+	whole(t, gpuXID, 1, g.XID)
+}
+
+func (t teller) member(i telemetry.InstanceReport) {
+	t.value(memberBusy, 1, i.CPUs.Last)
+	t.value(memberMemory, mebibyte, i.MemoryMiB.Last)
+	t.value(memberGPUMemory, mebibyte, i.GPUMemoryMiB.Last)
+}

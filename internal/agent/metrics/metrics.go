@@ -1,0 +1,27 @@
+// Package metrics tells Prometheus what an agent has measured.
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+)
+
+// path is where Prometheus looks unless it is told otherwise.
+const path = "/metrics"
+
+// Handler answers GET /metrics with the last sample of a resident, whose host has this name. Nothing is measured for it.
+func Handler(resident *telemetry.Resident, host string) http.Handler {
+	return handler(collector{host, func() telemetry.Report { return resident.Report(0) }})
+}
+
+func handler(c collector) http.Handler {
+	own := prometheus.NewRegistry()
+	own.MustRegister(c)
+	mux := http.NewServeMux()
+	mux.Handle("GET "+path, promhttp.HandlerFor(own, promhttp.HandlerOpts{}))
+	return mux
+}

@@ -1,0 +1,189 @@
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func last(value float64) domain.Measure { return domain.Measure{Last: &value} }
+
+// full is a report in which all is known.
+func full() telemetry.Report {
+	return telemetry.Report{
+		Samples: 1, SampledAt: time.UnixMilli(1_700_000_000_250),
+		Host: telemetry.HostReport{
+			CPUs: last(1.5), TotalCPUs: 8, MemoryMiB: last(2048), TotalMemoryMiB: 4096, Load: last(0.5), DiskMiB: last(1), TotalDiskMiB: 2,
+			BusySeconds: 1234.5, ReceivedBytes: new(7.0), SentBytes: new(0.0),
+		},
+		GPUs: domain.HostGPUs{GPUs: []domain.GPU{{
+			Device:        domain.Device{UUID: "GPU-1", Model: "Tesla V100", MemoryMiB: 32768},
+			MemoryUsedMiB: new(int64(16384)), Utilisation: new(50.0), MemoryUtilisation: new(25.0), TemperatureC: new(int64(60)),
+			PowerW: new(200.0), PowerLimitW: new(300.0), ECCErrors: new(int64(0)), XID: new(79), Trouble: "fallen off the bus (XID 79)",
+		}}},
+		Instances: map[string]telemetry.InstanceReport{"c0ffee": {
+			Of:   telemetry.Membership{Cluster: "lab", Group: "mnist", Role: "worker", Member: "mnist-worker-0"},
+			CPUs: last(0.25), MemoryMiB: last(3), GPUMemoryMiB: last(0),
+		}},
+	}
+}
+
+const everything = `
+trainyard_gpu_ecc_errors_total{model="Tesla V100",node="node1",uuid="GPU-1"} 0
+trainyard_gpu_healthy{model="Tesla V100",node="node1",uuid="GPU-1"} 0
+trainyard_gpu_memory_bytes{model="Tesla V100",node="node1",uuid="GPU-1"} 3.4359738368e+10
+trainyard_gpu_memory_used_bytes{model="Tesla V100",node="node1",uuid="GPU-1"} 1.7179869184e+10
+trainyard_gpu_memory_utilization_ratio{model="Tesla V100",node="node1",uuid="GPU-1"} 0.25
+trainyard_gpu_power_limit_watts{model="Tesla V100",node="node1",uuid="GPU-1"} 300
+trainyard_gpu_power_watts{model="Tesla V100",node="node1",uuid="GPU-1"} 200
+trainyard_gpu_temperature_celsius{model="Tesla V100",node="node1",uuid="GPU-1"} 60
+trainyard_gpu_utilization_ratio{model="Tesla V100",node="node1",uuid="GPU-1"} 0.5
+trainyard_gpu_xid{model="Tesla V100",node="node1",uuid="GPU-1"} 79
+trainyard_host_cpu_busy_seconds_total{node="node1"} 1234.5
+trainyard_host_cpus{node="node1"} 8
+trainyard_host_cpus_busy{node="node1"} 1.5
+trainyard_host_disk_bytes{node="node1"} 2.097152e+06
+trainyard_host_disk_used_bytes{node="node1"} 1.048576e+06
+trainyard_host_gpus{node="node1"} 1
+trainyard_host_load1{node="node1"} 0.5
+trainyard_host_memory_bytes{node="node1"} 4.294967296e+09
+trainyard_host_memory_used_bytes{node="node1"} 2.147483648e+09
+trainyard_host_network_received_bytes_total{node="node1"} 7
+trainyard_host_network_sent_bytes_total{node="node1"} 0
+trainyard_member_cpus_busy{cluster="lab",group="mnist",id="c0ffee",member="mnist-worker-0",node="node1",role="worker"} 0.25
+trainyard_member_gpu_memory_bytes{cluster="lab",group="mnist",id="c0ffee",member="mnist-worker-0",node="node1",role="worker"} 0
+trainyard_member_memory_bytes{cluster="lab",group="mnist",id="c0ffee",member="mnist-worker-0",node="node1",role="worker"} 3.145728e+06
+trainyard_sample_timestamp_seconds{node="node1"} 1.70000000025e+09
+`
+
+// answer returns the lines that a report is told in, without comments.
+func answer(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("%d %s", recorder.Code, recorder.Body)
+	}
+	var lines strings.Builder
+	lines.WriteString("\n")
+	for line := range strings.Lines(recorder.Body.String()) {
+		if !strings.HasPrefix(line, "#") {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+func TestMetrics(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *telemetry.Report)
+		// without are the metrics that are not told then, and instead what is told otherwise.
+		without []string
+		instead map[string]string
+	}{
+		"all is known": {change: func(*telemetry.Report) {}},
+		"what is not known is not told": {
+			change: func(r *telemetry.Report) {
+				gpu := r.GPUs.GPUs[0].Device
+				gpu.MemoryMiB = 0
+				r.GPUs.GPUs[0] = domain.GPU{Device: gpu}
+				r.Host.Load, r.Host.DiskMiB, r.Host.TotalDiskMiB = domain.Measure{}, domain.Measure{}, 0
+				r.Host.ReceivedBytes, r.Host.SentBytes = nil, nil
+				of := r.Instances["c0ffee"]
+				of.CPUs, of.GPUMemoryMiB = domain.Measure{}, domain.Measure{}
+				r.Instances["c0ffee"] = of
+			},
+			without: []string{
+				"gpu_ecc", "gpu_memory", "gpu_power", "gpu_temperature", "gpu_utilization", "gpu_xid", "host_load1", "host_disk", "host_network",
+				"member_cpus", "member_gpu",
+			},
+			instead: map[string]string{`uuid="GPU-1"} 0`: `uuid="GPU-1"} 1`},
+		},
+		"GPUs are not known": {
+			change:  func(r *telemetry.Report) { r.GPUs = domain.HostGPUs{Unknown: "no driver"} },
+			without: []string{"gpu_", "host_gpus"},
+		},
+		"no sample yet": {
+			change:  func(r *telemetry.Report) { *r = telemetry.Report{} },
+			without: []string{""},
+		},
+		"an environment that is no text": {
+			change: func(r *telemetry.Report) {
+				of := r.Instances["c0ffee"]
+				of.Of.Member = "mnist\xff\""
+				r.Instances["c0ffee"] = of
+			},
+			instead: map[string]string{`mnist-worker-0`: `mnist�\"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := full()
+			test.change(&report)
+			var want strings.Builder
+			for line := range strings.Lines(everything) {
+				left := false
+				for _, prefix := range test.without {
+					left = left || strings.HasPrefix(line, "trainyard_"+prefix)
+				}
+				for old, now := range test.instead {
+					line = strings.ReplaceAll(line, old, now)
+				}
+				if !left {
+					want.WriteString(line)
+				}
+			}
+			if got := answer(t, handler(collector{"node1", func() telemetry.Report { return report }})); got != want.String() {
+				t.Errorf("told is:%swant:%s", got, want.String())
+			}
+		})
+	}
+}
+
+// TestNames: they are as Prometheus' own linter wants them.
+func TestNames(t *testing.T) {
+	problems, err := testutil.CollectAndLint(collector{"node1", full})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+// TestOfThisHost: a real resident tells of its host, and by name of a member that runs on it.
+func TestOfThisHost(t *testing.T) {
+	member := exec.Command("sleep", "60")
+	member.Env = []string{
+		proctree.InstanceVariable + "=" + t.Name() + ".1", "TRAINYARD_CLUSTER=lab", "TRAINYARD_GROUP=mnist", "TRAINYARD_ROLE=worker", "TRAINYARD_MEMBER=mnist-worker-0",
+	}
+	if err := member.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = member.Process.Kill(), member.Wait() })
+	settings := telemetry.Settings{Proc: telemetry.HostProc(), Disk: os.TempDir(), GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
+	resident, err := telemetry.NewResident(t.Context(), settings, "9q3k0wu5bb", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := answer(t, Handler(resident, "node1"))
+	for _, want := range []string{
+		`trainyard_host_cpus_busy{node="node1"} `, `trainyard_host_network_sent_bytes_total{node="node1"} `,
+		`trainyard_member_cpus_busy{cluster="lab",group="mnist",id="TestOfThisHost.1",member="mnist-worker-0",node="node1",role="worker"} `,
+	} {
+		if !strings.Contains(told, "\n"+want) {
+			t.Errorf("%s is not told:%s", want, told)
+		}
+	}
+}
