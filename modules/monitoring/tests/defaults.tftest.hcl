@@ -1,0 +1,118 @@
+# What there is without Grafana.
+
+mock_provider "trainyard" {}
+
+variables {
+  cluster = { name = "lab", engine = "swarm" }
+}
+
+run "defaults" {
+  command = plan
+
+  assert {
+    condition     = trainyard_group.this.name == "monitoring" && join(" ", keys(trainyard_group.this.roles)) == "prometheus"
+    error_message = "The group has to be Prometheus alone."
+  }
+
+  assert {
+    condition     = trainyard_group.this.completion.when == "never"
+    error_message = "A service never completes."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.prometheus.container.ports == null
+    error_message = "No port of a host may be opened unasked."
+  }
+
+  assert {
+    condition = yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content) == {
+      global = { scrape_interval = "15s", scrape_timeout = "10s" }
+      scrape_configs = [{
+        job_name       = "trainyard"
+        dns_sd_configs = [{ names = ["trainyard-lab-agent"], type = "A", port = 9465, refresh_interval = "10s" }]
+      }]
+    }
+    error_message = "Prometheus has to find the agents of the cluster by their name."
+  }
+
+  assert {
+    condition     = contains(trainyard_group.this.roles.prometheus.args, "--storage.tsdb.retention.time=15d")
+    error_message = "Samples are kept for 15 days."
+  }
+
+  assert {
+    condition     = output.agents == "trainyard-lab-agent:9465" && output.grafana_endpoint == null
+    error_message = "The outputs have to name the agents, and no Grafana."
+  }
+}
+
+run "settings" {
+  command = plan
+
+  variables {
+    name            = "watch"
+    port            = 9091
+    published_port  = 80
+    retention       = "1d12h"
+    retention_size  = "50GB"
+    scrape_interval = "5s"
+    scrape_configs  = [{ job_name = "dcgm", static_configs = [{ targets = ["gpu1:9400"] }] }, { job_name = "cadvisor" }]
+    placement       = { hosts = ["gpu1"] }
+    resources       = { memory_mib = 2048 }
+  }
+
+  assert {
+    condition = trainyard_group.this.roles.prometheus.args == tolist([
+      "--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus", "--storage.tsdb.retention.time=1d12h",
+      "--web.listen-address=:9091", "--storage.tsdb.retention.size=50GB",
+    ])
+    error_message = "The arguments have to be those that were asked for."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.prometheus.port == 9091
+      && trainyard_group.this.roles.prometheus.container.ports.web.target == 9091
+      && trainyard_group.this.roles.prometheus.container.ports.web.published == 80
+      && trainyard_group.this.roles.prometheus.placement.hosts == tolist(["gpu1"])
+      && trainyard_group.this.roles.prometheus.resources.memory_mib == 2048
+      && trainyard_group.this.roles.prometheus.mounts[0].source == "lab-watch-prometheus"
+    )
+    error_message = "The role has to be as it was asked for."
+  }
+
+  assert {
+    condition = (
+      yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).global.scrape_timeout == "5s"
+      && yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).scrape_configs[*].job_name == ["trainyard", "dcgm", "cadvisor"]
+    )
+    error_message = "Prometheus refuses a timeout that is longer than the interval, and scrapes what else was asked for."
+  }
+}
+
+# What runs is told in the outputs.
+run "outputs" {
+  # An apply of a root module wants each of its ephemeral variables.
+  variables {
+    grafana_password = ""
+  }
+
+  override_resource {
+    target = trainyard_group.this
+    values = {
+      id         = "lab/monitoring"
+      members    = { monitoring-prometheus-0 = "monitoring-prometheus-0:9090" }
+      placements = { monitoring-prometheus-0 = "gpu1" }
+    }
+  }
+
+  assert {
+    condition     = output.id == "lab/monitoring" && output.endpoint == "http://monitoring-prometheus-0:9090" && output.host == "gpu1"
+    error_message = "The outputs have to tell where Prometheus is."
+  }
+
+  assert {
+    condition     = output.grafana_endpoint == null && output.grafana_host == null
+    error_message = "There is no Grafana."
+  }
+}

@@ -1,0 +1,79 @@
+# Grafana beside Prometheus.
+
+mock_provider "trainyard" {}
+
+variables {
+  cluster          = { name = "lab", engine = "swarm" }
+  grafana          = {}
+  grafana_password = "hunter2"
+}
+
+run "defaults" {
+  command = plan
+
+  assert {
+    condition     = join(" ", keys(trainyard_group.this.roles)) == "grafana prometheus"
+    error_message = "The group has to be Prometheus and Grafana."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.grafana.container.ports == null
+    error_message = "No port of a host may be opened unasked."
+  }
+
+  assert {
+    condition = (
+      yamldecode(trainyard_group.this.roles.grafana.container.configs["datasource.yaml"].content).datasources[0].url == "http://$PROMETHEUS_ADDRESS"
+      && trainyard_group.this.roles.grafana.env.PROMETHEUS_ADDRESS == "{{ address \"prometheus\" 0 }}"
+    )
+    error_message = "Grafana has to find Prometheus."
+  }
+
+  assert {
+    condition = alltrue([
+      for name in ["cluster", "gpus", "groups"] :
+      trainyard_group.this.roles.grafana.container.configs["${name}.json"].target == "/etc/grafana/dashboards/${name}.json"
+    ])
+    error_message = "Grafana has to find its dashboards."
+  }
+
+  # The uid leads the dashboards to the data source.
+  assert {
+    condition = alltrue(flatten([
+      for name in ["cluster", "gpus", "groups"] : [
+        for panel in jsondecode(trainyard_group.this.roles.grafana.container.configs["${name}.json"].content).panels :
+        panel.type == "row" ? true : panel.datasource.uid == yamldecode(trainyard_group.this.roles.grafana.container.configs["datasource.yaml"].content).datasources[0].uid
+      ]
+    ]))
+    error_message = "Each panel has to ask the Prometheus of the module."
+  }
+}
+
+run "published" {
+  command = plan
+
+  variables {
+    grafana   = { image = "registry.example.com/grafana:1", published_port = 80 }
+    placement = { labels = { disk = "large" } }
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.grafana.image == "registry.example.com/grafana:1"
+      && trainyard_group.this.roles.grafana.container.ports.web.published == 80
+      && trainyard_group.this.roles.grafana.container.ports.web.target == 3000
+      && trainyard_group.this.roles.grafana.placement.labels.disk == "large"
+    )
+    error_message = "Grafana has to be as it was asked for."
+  }
+}
+
+run "without_a_password" {
+  command = plan
+
+  variables {
+    grafana_password = null
+  }
+
+  expect_failures = [var.grafana_password]
+}

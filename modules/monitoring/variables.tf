@@ -1,0 +1,171 @@
+variable "cluster" {
+  description = "The cluster whose agents are scraped, and on which Prometheus runs, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+    agent    = optional(object({ enabled = optional(bool) }))
+  })
+
+  validation {
+    condition     = try(var.cluster.agent.enabled, null) != false
+    error_message = "The cluster has no agents (agent.enabled): there would be nothing to scrape."
+  }
+
+  validation {
+    condition     = var.cluster.engine == "swarm"
+    error_message = "The cluster's engine has to be \"swarm\": only there agents answer Prometheus, on the network of the cluster."
+  }
+}
+
+variable "name" {
+  description = "Name of the group that the module makes. Prometheus is its member `<name>-prometheus-0`, and Grafana `<name>-grafana-0`."
+  type        = string
+  default     = "monitoring"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,46}[a-z0-9])?$", var.name))
+    error_message = "The name has to be a DNS label of at most 48 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-prometheus-0, fit into 63."
+  }
+}
+
+variable "image" {
+  description = "Image of Prometheus, whose entrypoint is the program itself, as that of `prom/prometheus`."
+  type        = string
+  default     = "prom/prometheus:v3.5.0"
+  nullable    = false
+
+  validation {
+    condition     = trimspace(var.image) != ""
+    error_message = "The image must not be empty: members of a Swarm are containers, and need one."
+  }
+}
+
+variable "port" {
+  description = "Port on which Prometheus answers on the cluster's network."
+  type        = number
+  default     = 9090
+  nullable    = false
+
+  validation {
+    condition     = var.port >= 1024 && var.port <= 65535 && floor(var.port) == var.port
+    error_message = "The port has to be a whole number from 1024 to 65535: Prometheus does not run as root, and may not listen below."
+  }
+}
+
+variable "published_port" {
+  description = "Port of its host at which Prometheus is reached from outside of the cluster, by everybody who reaches the host: it asks for no password. Left out, it is reached on the cluster's network alone."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.published_port == null ? true : var.published_port >= 1 && var.published_port <= 65535 && floor(var.published_port) == var.published_port
+    error_message = "The published port has to be a whole number from 1 to 65535, or left out."
+  }
+}
+
+variable "retention" {
+  description = "How long samples are kept, in Prometheus' notation, such as `15d` or `12h`."
+  type        = string
+  default     = "15d"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9]+(ms|s|m|h|d|w|y))+$", var.retention))
+    error_message = "The retention has to be a duration as Prometheus writes it: whole numbers with the units ms, s, m, h, d, w or y, such as \"15d\"."
+  }
+}
+
+variable "retention_size" {
+  description = "Size at which the oldest samples are dropped before their time, such as `50GB`. Left out, there is no bound."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.retention_size == null ? true : can(regex("^[0-9]+(B|KB|MB|GB|TB|PB|EB)$", var.retention_size))
+    error_message = "The size has to be a whole number with one of the units B, KB, MB, GB, TB, PB or EB, such as \"50GB\"."
+  }
+}
+
+variable "scrape_interval" {
+  description = "Time between two looks at each agent. Agents measure once a second."
+  type        = string
+  default     = "15s"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[1-9][0-9]*(s|m)$", var.scrape_interval))
+    error_message = "The interval has to be a whole number of seconds or minutes, 1s or more, such as \"15s\": agents measure once a second, so that less would tell nothing new."
+  }
+}
+
+variable "scrape_configs" {
+  description = "Further entries of `scrape_configs` in `prometheus.yml`, as objects: those of dcgm-exporter, cAdvisor or your own program."
+  type        = any
+  default     = []
+  nullable    = false
+
+  validation {
+    condition = can([for job in var.scrape_configs : regex("^.+$", job.job_name)])
+
+    error_message = "Each entry has to be an object with a job_name, by which Prometheus tells jobs apart."
+  }
+
+  validation {
+    condition     = !contains([for job in var.scrape_configs : try(job.job_name, "")], "trainyard")
+    error_message = "The job \"trainyard\" is that of the agents: Prometheus refuses to start with two jobs of one name."
+  }
+}
+
+variable "placement" {
+  description = "The hosts that Prometheus and Grafana may run on, by names or labels, as in a role's `placement`. Their data stay on the host: name one where they have to be kept."
+  type = object({
+    hosts  = optional(list(string))
+    labels = optional(map(string))
+  })
+  default = null
+}
+
+variable "resources" {
+  description = "What Prometheus requests of its host, and may use at most, as in a role's `resources`."
+  type = object({
+    cpus       = optional(number)
+    memory_mib = optional(number)
+  })
+  default = null
+}
+
+variable "grafana" {
+  description = "Grafana beside Prometheus, with dashboards of the cluster, its GPUs and its groups: `{}` is Grafana as it is by default. Left out, there is none."
+  type = object({
+    image            = optional(string, "grafana/grafana:12.0.2")
+    port             = optional(number, 3000)
+    published_port   = optional(number)
+    password_version = optional(string, "1")
+  })
+  default = null
+
+  validation {
+    condition     = var.grafana == null ? true : var.grafana.port >= 1024 && var.grafana.port <= 65535 && floor(var.grafana.port) == var.grafana.port
+    error_message = "Grafana's port has to be a whole number from 1024 to 65535: it does not run as root, and may not listen below."
+  }
+
+  validation {
+    condition     = try(var.grafana.published_port, null) == null ? true : var.grafana.published_port >= 1 && var.grafana.published_port <= 65535 && floor(var.grafana.published_port) == var.grafana.published_port
+    error_message = "Grafana's published port has to be a whole number from 1 to 65535, or left out."
+  }
+}
+
+variable "grafana_password" {
+  description = "Password of Grafana's user `admin`, needed with `grafana`. It is in no plan and no state; another one counts when `grafana.password_version` is another, and only before Grafana's first start: its own database has it from then on."
+  type        = string
+  default     = null
+  sensitive   = true
+  ephemeral   = true
+
+  validation {
+    condition     = var.grafana == null || var.grafana_password != null
+    error_message = "Grafana needs a password: with none, everybody could log in as its administrator by the one that all know."
+  }
+}
