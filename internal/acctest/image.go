@@ -3,6 +3,7 @@ package acctest
 import (
 	"bytes"
 	"context"
+	"os/exec"
 	"path"
 	"testing"
 
@@ -58,6 +59,25 @@ func LoadAgent(t testing.TB, bed loader, name, folder, library string, env ...st
 		files = append(files, file)
 	}
 	loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}, Env: append(env, "LD_LIBRARY_PATH=/nvidia")}, files...)
+}
+
+// LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its makers publish.
+func LoadPrometheus(t testing.TB, bed loader, name string) {
+	t.Helper()
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Fatalf("this needs Prometheus: apt-get install --no-install-recommends prometheus (its service is not needed, and need not run): %v", err)
+	}
+	files, err := image.Libraries(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const entrypoint = "/bin/prometheus"
+	file, err := image.FromDisk(entrypoint, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}}, append(files, file)...)
 }
 
 func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ...image.File) (id string) {
