@@ -7,10 +7,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
@@ -184,6 +188,50 @@ func TestOfThisHost(t *testing.T) {
 	} {
 		if !strings.Contains(told, "\n"+want) {
 			t.Errorf("%s is not told:%s", want, told)
+		}
+	}
+}
+
+// metricName is a metric of ours where a text speaks of one.
+var metricName = regexp.MustCompile(`\btrainyard_(sample|host|gpu|member)_[a-z0-9_]+`)
+
+// TestDocumented: the guide has a line for each metric, and neither it nor a dashboard speaks of one that there is not.
+func TestDocumented(t *testing.T) {
+	named := func(text string) []string {
+		names := metricName.FindAllString(text, -1)
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	const root = "../../../"
+	read := func(file string) string {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	there := named(everything)
+	guide := read(root + "templates/guides/monitoring.md")
+	var lines []string
+	for line := range strings.Lines(guide) {
+		if strings.HasPrefix(line, "| `trainyard_") {
+			lines = append(lines, strings.Split(line, "`")[1])
+		}
+	}
+	slices.Sort(lines)
+	if diff := cmp.Diff(there, lines); diff != "" {
+		t.Errorf("the guide's tables (-there is, +they have):\n%s", diff)
+	}
+	files, err := filepath.Glob(root + "modules/monitoring/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no dashboards: %v", err)
+	}
+	for _, file := range append(files, root+"templates/guides/monitoring.md") {
+		for _, name := range named(read(file)) {
+			if !slices.Contains(there, name) {
+				t.Errorf("%s speaks of %s, which there is not", file, name)
+			}
 		}
 	}
 }
