@@ -281,11 +281,17 @@ func testUsage(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	start(t, e, h.member(0, "wait"), h.member(1, "exit:0"))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateCompleted)
-	usage, err := e.Usage(t.Context(), time.Minute)
-	must(t, err)
-	if len(usage.Hosts) == 0 {
-		t.Error("there is no host")
-	}
+	var usage engine.Usage
+	acctest.Eventually(t, "the agents, which have just been started", func() bool {
+		var err error
+		usage, err = e.Usage(t.Context(), time.Minute)
+		must(t, err)
+		told := len(usage.Hosts) > 0
+		for _, host := range usage.Hosts {
+			told = told && host.Reason == ""
+		}
+		return told
+	})
 	for name, host := range usage.Hosts {
 		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil || *host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
 			t.Errorf("host %s uses %+v", name, host)

@@ -137,7 +137,9 @@ func (f farm) files() map[string]map[string]string {
 	secrets, err := f.docker.SecretList(f.Context(), dockerswarm.SecretListOptions{})
 	must(f.T, err)
 	for _, secret := range secrets {
-		files[secret.Spec.Name] = secret.Spec.Labels
+		if secret.Spec.Labels["trainyard.kind"] != "agent" {
+			files[secret.Spec.Name] = secret.Spec.Labels
+		}
 	}
 	return files
 }
