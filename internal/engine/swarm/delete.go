@@ -167,7 +167,8 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 		return err
 	}
 	secrets = slices.DeleteFunc(secrets, func(s swarm.Secret) bool {
-		return s.Spec.Labels[labelCluster] != e.cluster.Name && !isAttachment(s.Spec.Annotations, e.cluster.Name, kindSecret, "")
+		return s.Spec.Labels[labelCluster] != e.cluster.Name && !isAttachment(s.Spec.Annotations, e.cluster.Name, kindSecret, "") &&
+			!isAttachment(s.Spec.Annotations, e.cluster.Name, kindAgent, "")
 	})
 	return inParallel(ctx, secrets, func(ctx context.Context, secret swarm.Secret) error {
 		return e.removeObject(ctx, "secret "+secret.Spec.Name, func(m manager) error { return m.SecretRemove(ctx, secret.ID) })
