@@ -2,7 +2,9 @@ package provider_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -47,6 +49,7 @@ data "trainyard_group" "job" {
 }
 data "trainyard_utilisation" "now" {
   cluster    = trainyard_cluster.lab
+  window     = "30s"
   depends_on = [trainyard_group.job]
 }
 ` + logs("all", "") + logs("tail", "tail = 2") + logs("recent", `since = "1h"`) + logs("future", `since = "2100-01-01T00:00:00Z"`)
@@ -74,6 +77,23 @@ data "trainyard_utilisation" "now" {
 			"started_at": moment, "finished_at": finished, "last_error": knownvalue.Null(),
 		})
 	}
+	young := knownvalue.Float64Func(func(v float64) error {
+		if v < 0 || v > 60 {
+			return fmt.Errorf("%v seconds is no age of what has just been measured", v)
+		}
+		return nil
+	})
+	// utilisation is an object with these values, last and over the window, and more.
+	utilisation := func(values, more map[string]knownvalue.Check) knownvalue.Check {
+		all := maps.Clone(values)
+		for _, statistic := range []string{"mean", "max", "p95"} {
+			all[statistic] = object(values)
+		}
+		maps.Copy(all, more)
+		return object(all)
+	}
+	runs := map[string]knownvalue.Check{"cpus_used": used, "memory_used_mib": resident, "gpu_memory_used_mib": knownvalue.Float64Exact(0)}
+	ended := map[string]knownvalue.Check{"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "gpu_memory_used_mib": knownvalue.Null()}
 	l.test(resource.TestStep{
 		Config: config,
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -96,28 +116,26 @@ data "trainyard_utilisation" "now" {
 			known("logs.recent", "lines", knownvalue.ListSizeExact(3)),
 			known("logs.future", "lines", knownvalue.ListSizeExact(0)),
 
-			known("utilisation.now", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": object(map[string]knownvalue.Check{
-				"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory), "cpus_used": used, "memory_used_mib": resident,
-				"sampled_at": moment, "reason": knownvalue.Null(), "gpus_reason": knownvalue.Null(),
+			known("utilisation.now", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": utilisation(map[string]knownvalue.Check{
+				"cpus_used": used, "memory_used_mib": resident, "load": used, "disk_used_mib": used, "received_bytes_per_second": used, "sent_bytes_per_second": used,
+			}, map[string]knownvalue.Check{
+				"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory), "disk_mib": knownvalue.NotNull(),
+				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "gpus_reason": knownvalue.Null(),
 			})})),
 			known("utilisation.now", "gpus", knownvalue.MapSizeExact(0)),
-			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": object(map[string]knownvalue.Check{
-				"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
+			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": utilisation(runs, map[string]knownvalue.Check{
+				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
 				"roles": knownvalue.MapExact(map[string]knownvalue.Check{
-					"ps": object(map[string]knownvalue.Check{"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null()}),
-					"worker": object(map[string]knownvalue.Check{
-						"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": knownvalue.Null(), "reason": exactly("no member runs"),
-					}),
+					"ps":     utilisation(runs, map[string]knownvalue.Check{"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null()}),
+					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member runs")}),
 				}),
 			})})),
 			known("utilisation.now", "members", knownvalue.MapExact(map[string]knownvalue.Check{
-				"job-ps-0": object(map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Float64Exact(0),
-					"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
+				"job-ps-0": utilisation(runs, map[string]knownvalue.Check{
+					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
 				}),
-				"job-worker-0": object(map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Null(),
-					"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": moment,
+				"job-worker-0": utilisation(ended, map[string]knownvalue.Check{
+					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(),
 					"reason": exactly("no process: the member is completed"),
 				}),
 			})),
@@ -141,10 +159,12 @@ func TestAccDataSourcesFindNothing(t *testing.T) {
 		{"group", `name = "nothing"`, `There is no group "nothing" in cluster "lab"`},
 		{"logs", `member = "nobody-worker-0"`, `There is no log of member "nobody-worker-0" in cluster "lab"`},
 		{"logs", "member = \"x-y-0\"\n since = \"yesterday\"", `"yesterday" is neither a time in RFC 3339`},
+		{"utilisation", `window = "11m"`, `window: "11m" is not a window of time that agents remember; "1s" to "10m" is allowed`},
+		{"utilisation", `window = "1"`, `window: "1" is not a window of time that agents remember`},
 		{"utilisation", `cluster = { name = "nowhere" }`, `There is no utilisation of cluster "nowhere"`},
 	} {
 		reference := "cluster = trainyard_cluster.lab"
-		if test.source == "cluster" || test.source == "utilisation" {
+		if test.source == "cluster" || strings.HasPrefix(test.attributes, "cluster") {
 			reference = ""
 		}
 		steps = append(steps, resource.TestStep{
