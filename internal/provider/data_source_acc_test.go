@@ -52,6 +52,16 @@ data "trainyard_utilisation" "now" {
   window     = "30s"
   depends_on = [trainyard_group.job]
 }
+data "trainyard_utilisation" "some" {
+  cluster    = trainyard_cluster.lab
+  filter     = { hosts = ["local"], groups = ["job", "other"], roles = ["ps"] }
+  depends_on = [trainyard_group.job]
+}
+data "trainyard_utilisation" "none" {
+  cluster    = trainyard_cluster.lab
+  filter     = { hosts = ["remote"] }
+  depends_on = [trainyard_group.job]
+}
 ` + logs("all", "") + logs("tail", "tail = 2") + logs("recent", `since = "1h"`) + logs("future", `since = "2100-01-01T00:00:00Z"`)
 	moment := knownvalue.StringRegexp(regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`))
 	known := func(source, name string, check knownvalue.Check) statecheck.StateCheck {
@@ -139,6 +149,14 @@ data "trainyard_utilisation" "now" {
 					"reason": exactly("no process: the member is completed"),
 				}),
 			})),
+
+			known("utilisation.some", "hosts", knownvalue.MapSizeExact(1)),
+			known("utilisation.some", "groups", knownvalue.MapPartial(map[string]knownvalue.Check{"job": knownvalue.ObjectPartial(map[string]knownvalue.Check{
+				"roles": knownvalue.MapSizeExact(1),
+			})})),
+			known("utilisation.some", "members", knownvalue.MapSizeExact(1)),
+			known("utilisation.none", "hosts", knownvalue.MapSizeExact(0)),
+			known("utilisation.none", "members", knownvalue.MapSizeExact(0)),
 		},
 	}, resource.TestStep{
 		// What has changed in them since makes no difference.

@@ -53,6 +53,6 @@ func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadReq
 		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("utilisation of cluster %q", key.Name), err)
 		return
 	}
-	model.flatten(usage, time.Now())
+	model.flatten(usage.Only(model.Filter.expand()), time.Now())
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }

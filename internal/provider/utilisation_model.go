@@ -14,11 +14,23 @@ import (
 type utilisationModel struct {
 	Cluster clusterRead                 `tfsdk:"cluster"`
 	Window  types.String                `tfsdk:"window"`
+	Filter  *usageFilterModel           `tfsdk:"filter"`
 	Hosts   map[string]hostUsageModel   `tfsdk:"hosts"`
 	GPUs    map[string]gpuUsageModel    `tfsdk:"gpus"`
 	Groups  map[string]groupUsageModel  `tfsdk:"groups"`
 	Members map[string]memberUsageModel `tfsdk:"members"`
 }
+
+// usageFilterModel says of what the utilisation is asked for.
+type usageFilterModel struct {
+	Hosts   []string `tfsdk:"hosts"`
+	GPUs    []string `tfsdk:"gpus"`
+	Groups  []string `tfsdk:"groups"`
+	Roles   []string `tfsdk:"roles"`
+	Members []string `tfsdk:"members"`
+}
+
+func (m *usageFilterModel) expand() engine.UsageFilter { return engine.UsageFilter(value(m)) }
 
 // hostValues are values of what is measured of a host: the last ones, or those of a window.
 type hostValues struct {

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -85,6 +86,14 @@ func utilisationSchema(engines []string) schema.Schema {
 	whole := func(description string) schema.Attribute {
 		return schema.Int64Attribute{MarkdownDescription: description, Computed: true}
 	}
+	names := func(description string) schema.Attribute {
+		return schema.SetAttribute{
+			MarkdownDescription: description,
+			ElementType:         types.StringType,
+			Optional:            true,
+			Validators:          []validator.Set{setvalidator.NoNullValues()},
+		}
+	}
 	byName := func(description string, of schema.NestedAttributeObject) schema.Attribute {
 		return schema.MapNestedAttribute{MarkdownDescription: description, Computed: true, NestedObject: of}
 	}
@@ -97,6 +106,19 @@ func utilisationSchema(engines []string) schema.Schema {
 					"What has not been there for that long is told of since then. Defaults to `" + defaultWindow + "`.",
 				Optional:   true,
 				Validators: []validator.String{isWindow{}},
+			},
+			"filter": schema.SingleNestedAttribute{
+				MarkdownDescription: "What is to be shown, where it is not all: what has one of the names of each list that is given. " +
+					"As in any list of a data source, names that nothing has give an empty result, and no error; an empty list takes nothing. " +
+					"Groups and roles are summed up over the members that pass.",
+				Optional: true,
+				Attributes: map[string]schema.Attribute{
+					"hosts":   names("Names of hosts: of hosts, of their GPUs, and of members on them."),
+					"gpus":    names("UUIDs of GPUs."),
+					"groups":  names("Names of groups: of groups and their members. Hosts and GPUs are of no group, and stay."),
+					"roles":   names("Names of roles: of roles and their members."),
+					"members": names("Names of members."),
+				},
 			},
 			"hosts": byName("The hosts by name. Hosts that share a machine, as those of `process` do, show the use of the machine.", measuredObject(hostQuantities, map[string]schema.Attribute{
 				"cpus": schema.Float64Attribute{
