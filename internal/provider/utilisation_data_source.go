@@ -2,15 +2,31 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
-// defaultWindow is the window of time over which utilisation is told where none is given.
-const defaultWindow = "1m"
+// Who can be asked for the utilisation.
+const (
+	sourceAgent      = "agent"
+	sourcePrometheus = "prometheus"
+)
+
+const (
+	// defaultWindow is the window of time over which utilisation is told where none is given.
+	defaultWindow = "1m"
+	// defaultPrometheusTimeout bounds the wait for a Prometheus where nothing else is given.
+	defaultPrometheusTimeout = 30 * time.Second
+)
 
 // utilisationDataSource is trainyard_utilisation.
 type utilisationDataSource struct {
@@ -18,7 +34,10 @@ type utilisationDataSource struct {
 	session *session
 }
 
-var _ datasource.DataSourceWithConfigure = &utilisationDataSource{}
+var (
+	_ datasource.DataSourceWithConfigure      = &utilisationDataSource{}
+	_ datasource.DataSourceWithValidateConfig = &utilisationDataSource{}
+)
 
 func (d *utilisationDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_utilisation"
@@ -32,27 +51,83 @@ func (d *utilisationDataSource) Configure(_ context.Context, req datasource.Conf
 	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
 }
 
+// ValidateConfig checks what goes together with whom is asked.
+func (d *utilisationDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var (
+		source, window types.String
+		asked          types.Object
+	)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("source"), &source)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("window"), &window)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("prometheus"), &asked)...)
+	if resp.Diagnostics.HasError() || source.IsUnknown() {
+		return
+	}
+	who, shortest, longest := stringOr(source, sourceAgent), engine.ShortestWindow, engine.LongestWindow
+	if who == sourcePrometheus {
+		shortest, longest = prometheus.ShortestWindow, prometheus.LongestWindow
+	}
+	refuse := func(attribute, summary, format string, args ...any) {
+		resp.Diagnostics.AddAttributeError(path.Root(attribute), summary, attribute+": "+fmt.Sprintf(format, args...))
+	}
+	switch {
+	case who == sourcePrometheus && asked.IsNull():
+		refuse("prometheus", invalidPrometheus, `source = %q takes prometheus = { url = "http://…" }`, who)
+	case who != sourcePrometheus && !asked.IsNull() && !asked.IsUnknown():
+		refuse("prometheus", invalidPrometheus, "source = %q asks no Prometheus; set source = %q, or leave prometheus out", who, sourcePrometheus)
+	}
+	// What is no duration at all is told by the attribute's own validator.
+	if d, err := time.ParseDuration(stringOr(window, defaultWindow)); err == nil && (d < shortest || d > longest) {
+		refuse("window", "Invalid window", "%q is not a window of time that can be told of by source = %q; %s to %s is allowed", window.ValueString(), who, shortest, longest)
+	}
+}
+
 func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model utilisationModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return
 	}
-	key := model.Cluster.key()
-	reconciler, err := d.session.open(key)
-	if err != nil {
-		addError(&resp.Diagnostics, "Unable to read the utilisation", err)
-		return
-	}
-	window, err := time.ParseDuration(stringOr(model.Window, defaultWindow))
-	if err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("window"), invalidDuration, err.Error())
-		return
-	}
-	usage, err := reconciler.Engine.Usage(ctx, window)
-	if err != nil {
-		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("utilisation of cluster %q", key.Name), err)
+	usage := d.usage(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
 		return
 	}
 	model.flatten(usage.Only(model.Filter.expand()), time.Now())
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// usage asks whom the configuration names.
+func (d *utilisationDataSource) usage(ctx context.Context, model utilisationModel, diags *diag.Diagnostics) engine.Usage {
+	const summary = "Unable to read the utilisation"
+	key := model.Cluster.key()
+	reconciler, err := d.session.open(key)
+	if err != nil {
+		addError(diags, summary, err)
+		return engine.Usage{}
+	}
+	window, err := time.ParseDuration(stringOr(model.Window, defaultWindow))
+	if err != nil {
+		diags.AddAttributeError(path.Root("window"), invalidDuration, err.Error())
+		return engine.Usage{}
+	}
+	var usage engine.Usage
+	if stringOr(model.Source, sourceAgent) == sourcePrometheus {
+		var settings prometheus.Settings
+		if settings, err = model.Prometheus.expand(d.session.logins); err == nil {
+			usage, err = prometheus.Usage(ctx, settings, reconciler.Engine, window)
+		}
+	} else {
+		usage, err = reconciler.Engine.Usage(ctx, window)
+	}
+	var query *prometheus.QueryError
+	switch {
+	case err == nil:
+	case errors.As(err, &query) && query.Rejected && model.Prometheus.Queries[query.Quantity] != "":
+		at := path.Root("prometheus").AtName("queries").AtMapKey(query.Quantity)
+		diags.AddAttributeError(at, invalidPrometheus, fmt.Sprintf("%s: %v", at, err))
+	case errors.As(err, &query):
+		diags.AddAttributeError(path.Root("prometheus"), summary, err.Error())
+	default:
+		addReadError(diags, path.Root("cluster"), fmt.Sprintf("utilisation of cluster %q", key.Name), err)
+	}
+	return usage
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
@@ -8,17 +9,20 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
 // utilisationModel is trainyard_utilisation.
 type utilisationModel struct {
-	Cluster clusterRead                 `tfsdk:"cluster"`
-	Window  types.String                `tfsdk:"window"`
-	Filter  *usageFilterModel           `tfsdk:"filter"`
-	Hosts   map[string]hostUsageModel   `tfsdk:"hosts"`
-	GPUs    map[string]gpuUsageModel    `tfsdk:"gpus"`
-	Groups  map[string]groupUsageModel  `tfsdk:"groups"`
-	Members map[string]memberUsageModel `tfsdk:"members"`
+	Cluster    clusterRead                 `tfsdk:"cluster"`
+	Window     types.String                `tfsdk:"window"`
+	Source     types.String                `tfsdk:"source"`
+	Prometheus *prometheusModel            `tfsdk:"prometheus"`
+	Filter     *usageFilterModel           `tfsdk:"filter"`
+	Hosts      map[string]hostUsageModel   `tfsdk:"hosts"`
+	GPUs       map[string]gpuUsageModel    `tfsdk:"gpus"`
+	Groups     map[string]groupUsageModel  `tfsdk:"groups"`
+	Members    map[string]memberUsageModel `tfsdk:"members"`
 }
 
 // usageFilterModel says of what the utilisation is asked for.
@@ -31,6 +35,26 @@ type usageFilterModel struct {
 }
 
 func (m *usageFilterModel) expand() engine.UsageFilter { return engine.UsageFilter(value(m)) }
+
+// prometheusModel is the Prometheus that is asked.
+type prometheusModel struct {
+	URL     string            `tfsdk:"url"`
+	Queries map[string]string `tfsdk:"queries"`
+	Timeout types.String      `tfsdk:"timeout"`
+}
+
+// expand returns how the Prometheus is asked, by who may log in there.
+func (m *prometheusModel) expand(logins map[string]prometheus.Credentials) (prometheus.Settings, error) {
+	address, err := prometheus.ParseURL(m.URL)
+	if err != nil {
+		return prometheus.Settings{}, fmt.Errorf("prometheus.url: %w", err)
+	}
+	timeout, err := time.ParseDuration(stringOr(m.Timeout, defaultPrometheusTimeout.String()))
+	if err != nil {
+		return prometheus.Settings{}, fmt.Errorf("prometheus.timeout: %w", err)
+	}
+	return prometheus.Settings{URL: m.URL, Credentials: logins[address.Host], Timeout: timeout, Queries: m.Queries}, nil
+}
 
 // hostValues are values of what is measured of a host: the last ones, or those of a window.
 type hostValues struct {

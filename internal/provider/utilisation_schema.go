@@ -1,19 +1,44 @@
 package provider
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
 const utilisationDescription = "What hosts, GPUs, groups and members of a cluster use at the moment, and used over a window of time up to now.\n\n" +
 	"The attributes of a host, GPU, group, role or member are its last values. `mean`, `max` and `p95` have the same attributes over the `window`: " +
 	"`utilisation_percent` of a GPU is how busy it was in the last second, which says little, and `mean.utilisation_percent` how busy it was in the last minute. " +
 	"What is not known is null, never 0, and `reason` says why."
+
+// queriesDescription tells which queries there are.
+func queriesDescription() string {
+	text := strings.Builder{}
+	text.WriteString("## Queries of Prometheus\n\n" +
+		"Those that are ready-made are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter, each of which `prometheus.queries` can replace. A query returns one series for each host, member or GPU, in the unit of its name, " +
+		"at one moment: the statistics of the window are taken of it. `$cluster` in it stands for the name of the cluster. " +
+		"Of the labels of a series, the first of `host`, `node`, `nodename`, `Hostname` and `instance` that has the name or the address of a host says which it is of " +
+		"(or the name by which `node_uname_info` knows that address), `member` or `container_label_trainyard_member` the member, and `uuid` or `UUID` the GPU.\n\n" +
+		"| quantity | query |\n|---|---|\n")
+	for _, quantity := range prometheus.Quantities() {
+		query := "none: give one to have it"
+		if ready := prometheus.Query(quantity); ready != "" {
+			query = "`" + strings.ReplaceAll(ready, "|", "\\|") + "`"
+		}
+		fmt.Fprintf(&text, "| `%s` | %s |\n", quantity, query)
+	}
+	return text.String()
+}
 
 // quantity is something that is measured, as an attribute.
 type quantity struct{ name, description string }
@@ -98,14 +123,42 @@ func utilisationSchema(engines []string) schema.Schema {
 		return schema.MapNestedAttribute{MarkdownDescription: description, Computed: true, NestedObject: of}
 	}
 	return schema.Schema{
-		MarkdownDescription: utilisationDescription,
+		MarkdownDescription: utilisationDescription + "\n\n" + queriesDescription(),
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterReadAttribute(engines),
 			"window": schema.StringAttribute{
-				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` are over, from `1s` to `10m`, which is as long as agents remember. " +
+				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` are over, from `1s` to `10m`, which is as long as agents remember, or to `24h` from Prometheus. " +
 					"What has not been there for that long is told of since then. Defaults to `" + defaultWindow + "`.",
 				Optional:   true,
-				Validators: []validator.String{isWindow{}},
+				Validators: []validator.String{isDuration{}},
+			},
+			"source": schema.StringAttribute{
+				MarkdownDescription: "Who is asked: `" + sourceAgent + "`, the agents on the hosts, or `" + sourcePrometheus + "`, where others scrape the hosts already. Defaults to `" + sourceAgent + "`.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.OneOf(sourceAgent, sourcePrometheus)},
+			},
+			"prometheus": schema.SingleNestedAttribute{
+				MarkdownDescription: "The Prometheus that is asked, where `source` is `" + sourcePrometheus + "`. How to log in to it is said in the provider's block `prometheus`. " +
+					"It does not tell which members use a GPU: that is null.",
+				Optional: true,
+				Attributes: map[string]schema.Attribute{
+					"url": schema.StringAttribute{
+						MarkdownDescription: "Its address, `http://` or `https://`, with the path that it is below, where there is one. Its certificate is verified, always.",
+						Required:            true,
+						Validators:          []validator.String{isPrometheusURL{}},
+					},
+					"queries": schema.MapAttribute{
+						MarkdownDescription: "Queries in the place of the ready-made ones, by quantity, see below.",
+						ElementType:         types.StringType,
+						Optional:            true,
+						Validators:          []validator.Map{mapvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)), mapvalidator.NoNullValues(), areQueries{}},
+					},
+					"timeout": schema.StringAttribute{
+						MarkdownDescription: "How long to wait for all its answers together. Defaults to `" + defaultPrometheusTimeout.String() + "`.",
+						Optional:            true,
+						Validators:          []validator.String{isTimeout{}},
+					},
+				},
 			},
 			"filter": schema.SingleNestedAttribute{
 				MarkdownDescription: "What is to be shown, where it is not all: what has one of the names of each list that is given. " +
