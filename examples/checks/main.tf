@@ -12,7 +12,7 @@ terraform {
 }
 
 variable "idle_below_percent" {
-  description = "A GPU that a member has counts as idle below this utilisation."
+  description = "A GPU that a member has counts as idle where it worked less than this in the last ten minutes, on average."
   type        = number
   default     = 5
 }
@@ -48,10 +48,11 @@ data "trainyard_group" "training" {
   }
 }
 
-# A failed check is a warning. It takes a look at one moment: alert on what lasts.
+# A failed check is a warning. One look says little of a GPU, which waits for data now and then: what lasts is told by the mean.
 check "gpus" {
   data "trainyard_utilisation" "now" {
     cluster = trainyard_cluster.lab
+    window  = "10m"
 
     depends_on = [trainyard_group.training]
   }
@@ -59,19 +60,31 @@ check "gpus" {
   assert {
     condition = alltrue([
       for gpu in data.trainyard_utilisation.now.gpus :
-      length(coalesce(gpu.members, [])) == 0 || coalesce(gpu.utilisation_percent, 100) >= var.idle_below_percent
+      length(coalesce(gpu.members, [])) == 0 || coalesce(gpu.mean.utilisation_percent, 100) >= var.idle_below_percent
     ])
     error_message = "Members have GPUs that are idle: ${join(", ", [
       for uuid, gpu in data.trainyard_utilisation.now.gpus : "${uuid} of host ${gpu.host} (${join(", ", gpu.members)})"
-      if length(coalesce(gpu.members, [])) > 0 && coalesce(gpu.utilisation_percent, 100) < var.idle_below_percent
+      if length(coalesce(gpu.members, [])) > 0 && coalesce(gpu.mean.utilisation_percent, 100) < var.idle_below_percent
     ])}"
   }
 
   assert {
     condition = alltrue([
       for host in data.trainyard_utilisation.now.hosts :
-      host.memory_used_mib == null || host.memory_mib == null || host.memory_used_mib < 0.95 * host.memory_mib
+      host.max.memory_used_mib == null || host.memory_mib == null || host.max.memory_used_mib < 0.95 * host.memory_mib
     ])
     error_message = "A host is about to run out of memory."
+  }
+
+  # What is not known passes the others.
+  assert {
+    condition = alltrue([
+      for host in data.trainyard_utilisation.now.hosts : host.reason == null && coalesce(host.age_seconds, 0) < 60
+    ])
+    error_message = "Not every host can be measured: ${join("; ", [
+      for name, host in data.trainyard_utilisation.now.hosts :
+      "${name}: ${host.reason != null ? host.reason : "last measured ${host.age_seconds} seconds ago"}"
+      if host.reason != null || coalesce(host.age_seconds, 0) >= 60
+    ])}"
   }
 }

@@ -39,7 +39,7 @@ type Engine interface {
 	// Lock takes the named lock for the holder, or fails with a [*LockedError] at once. The lock ends with
 	// the release or with the death of its holder.
 	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
-	// Usage returns what hosts, GPUs and members use, over a window of time that ends now. Who has not been measured for that long is told of
+	// Usage returns what hosts, GPUs and members use, over a window of time that ends now ([ShortestWindow] to [LongestWindow]). Who has not been measured for that long is told of
 	// since then.
 	Usage(ctx context.Context, window time.Duration) (Usage, error)
 	// GPUs returns the GPUs of the cluster's hosts by host, with the members that use them. A host of which they are not known

@@ -10,6 +10,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
+// The windows of time over which hosts tell what they use: no shorter than the time between two samples, and no longer than they are remembered.
+const (
+	ShortestWindow = time.Second
+	LongestWindow  = 10 * time.Minute
+)
+
 // Usage is what hosts, GPUs and members of a cluster use.
 type Usage struct {
 	Hosts map[string]HostUsage

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"testing"
 
@@ -47,6 +48,17 @@ data "trainyard_group" "job" {
 }
 data "trainyard_utilisation" "now" {
   cluster    = trainyard_cluster.lab
+  window     = "30s"
+  depends_on = [trainyard_group.job]
+}
+data "trainyard_utilisation" "some" {
+  cluster    = trainyard_cluster.lab
+  filter     = { hosts = ["local"], groups = ["job", "other"], roles = ["ps"] }
+  depends_on = [trainyard_group.job]
+}
+data "trainyard_utilisation" "none" {
+  cluster    = trainyard_cluster.lab
+  filter     = { hosts = ["remote"] }
   depends_on = [trainyard_group.job]
 }
 ` + logs("all", "") + logs("tail", "tail = 2") + logs("recent", `since = "1h"`) + logs("future", `since = "2100-01-01T00:00:00Z"`)
@@ -74,6 +86,23 @@ data "trainyard_utilisation" "now" {
 			"started_at": moment, "finished_at": finished, "last_error": knownvalue.Null(),
 		})
 	}
+	young := knownvalue.Float64Func(func(v float64) error {
+		if v < 0 || v > 60 {
+			return fmt.Errorf("%v seconds is no age of what has just been measured", v)
+		}
+		return nil
+	})
+	// utilisation is an object with these values, last and over the window, and more.
+	utilisation := func(values, more map[string]knownvalue.Check) knownvalue.Check {
+		all := maps.Clone(values)
+		for _, statistic := range []string{"mean", "max", "p95"} {
+			all[statistic] = object(values)
+		}
+		maps.Copy(all, more)
+		return object(all)
+	}
+	runs := map[string]knownvalue.Check{"cpus_used": used, "memory_used_mib": resident, "gpu_memory_used_mib": knownvalue.Float64Exact(0)}
+	ended := map[string]knownvalue.Check{"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "gpu_memory_used_mib": knownvalue.Null()}
 	l.test(resource.TestStep{
 		Config: config,
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -96,31 +125,37 @@ data "trainyard_utilisation" "now" {
 			known("logs.recent", "lines", knownvalue.ListSizeExact(3)),
 			known("logs.future", "lines", knownvalue.ListSizeExact(0)),
 
-			known("utilisation.now", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": object(map[string]knownvalue.Check{
-				"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory), "cpus_used": used, "memory_used_mib": resident,
-				"sampled_at": moment, "reason": knownvalue.Null(), "gpus_reason": knownvalue.Null(),
+			known("utilisation.now", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": utilisation(map[string]knownvalue.Check{
+				"cpus_used": used, "memory_used_mib": resident, "load": used, "disk_used_mib": used, "received_bytes_per_second": used, "sent_bytes_per_second": used,
+			}, map[string]knownvalue.Check{
+				"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory), "disk_mib": knownvalue.NotNull(),
+				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "gpus_reason": knownvalue.Null(),
 			})})),
 			known("utilisation.now", "gpus", knownvalue.MapSizeExact(0)),
-			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": object(map[string]knownvalue.Check{
-				"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
+			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": utilisation(runs, map[string]knownvalue.Check{
+				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
 				"roles": knownvalue.MapExact(map[string]knownvalue.Check{
-					"ps": object(map[string]knownvalue.Check{"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null()}),
-					"worker": object(map[string]knownvalue.Check{
-						"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": knownvalue.Null(), "reason": exactly("no member runs"),
-					}),
+					"ps":     utilisation(runs, map[string]knownvalue.Check{"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null()}),
+					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member runs")}),
 				}),
 			})})),
 			known("utilisation.now", "members", knownvalue.MapExact(map[string]knownvalue.Check{
-				"job-ps-0": object(map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Float64Exact(0),
-					"cpus_used": used, "memory_used_mib": resident, "sampled_at": moment, "reason": knownvalue.Null(),
+				"job-ps-0": utilisation(runs, map[string]knownvalue.Check{
+					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
 				}),
-				"job-worker-0": object(map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "gpu_memory_used_mib": knownvalue.Null(),
-					"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "sampled_at": moment,
+				"job-worker-0": utilisation(ended, map[string]knownvalue.Check{
+					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(),
 					"reason": exactly("no process: the member is completed"),
 				}),
 			})),
+
+			known("utilisation.some", "hosts", knownvalue.MapSizeExact(1)),
+			known("utilisation.some", "groups", knownvalue.MapPartial(map[string]knownvalue.Check{"job": knownvalue.ObjectPartial(map[string]knownvalue.Check{
+				"roles": knownvalue.MapSizeExact(1),
+			})})),
+			known("utilisation.some", "members", knownvalue.MapSizeExact(1)),
+			known("utilisation.none", "hosts", knownvalue.MapSizeExact(0)),
+			known("utilisation.none", "members", knownvalue.MapSizeExact(0)),
 		},
 	}, resource.TestStep{
 		// What has changed in them since makes no difference.

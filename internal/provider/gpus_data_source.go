@@ -46,6 +46,8 @@ type gpuModel struct {
 	PowerWatts               *float64          `tfsdk:"power_watts"`
 	PowerLimitWatts          *float64          `tfsdk:"power_limit_watts"`
 	ECCErrors                *int64            `tfsdk:"ecc_errors"`
+	XID                      *int64            `tfsdk:"xid"`
+	XIDAt                    timetypes.RFC3339 `tfsdk:"xid_at"`
 	MIG                      *bool             `tfsdk:"mig"`
 	NUMANode                 *int64            `tfsdk:"numa_node"`
 	NVLinks                  []string          `tfsdk:"nvlinks"`
@@ -118,8 +120,14 @@ func gpuAttributes() map[string]schema.Attribute {
 		"power_watts":                number("Power that it draws, in watts."),
 		"power_limit_watts":          number("Power that it may draw at most, in watts."),
 		"ecc_errors":                 whole("Number of errors of its memory that could not be corrected, since the driver was loaded; null where ECC is off."),
-		"mig":                        schema.BoolAttribute{MarkdownDescription: "Whether it is divided by MIG. Such a GPU can't be in a pool.", Computed: true},
-		"numa_node":                  whole("Memory node of the host that it is nearest to."),
+		"xid":                        whole("Number of the last error (XID) that the driver reported of it since the agent listens, such as 79; null where there was none."),
+		"xid_at": schema.StringAttribute{
+			MarkdownDescription: "When it was reported, in RFC 3339, UTC; null where there was none.",
+			CustomType:          timetypes.RFC3339Type{},
+			Computed:            true,
+		},
+		"mig":       schema.BoolAttribute{MarkdownDescription: "Whether it is divided by MIG. Such a GPU can't be in a pool.", Computed: true},
+		"numa_node": whole("Memory node of the host that it is nearest to."),
 		"nvlinks": schema.ListAttribute{
 			MarkdownDescription: "UUIDs of the GPUs that it reaches by NVLink.",
 			ElementType:         types.StringType,
@@ -184,8 +192,8 @@ func flattenGPU(g domain.GPU) gpuModel {
 		MemoryMiB: keepZero(g.MemoryMiB, nil), MemoryUsedMiB: g.MemoryUsedMiB, MemoryFreeMiB: g.MemoryFreeMiB,
 		UtilisationPercent: g.Utilisation, MemoryUtilisationPercent: g.MemoryUtilisation,
 		TemperatureCelsius: g.TemperatureC, PowerWatts: g.PowerW, PowerLimitWatts: g.PowerLimitW,
-		ECCErrors: g.ECCErrors,
-		MIG:       g.MIG, NUMANode: integer[int64](g.NUMANode), NVLinks: append([]string{}, g.Links...),
+		ECCErrors: g.ECCErrors, XID: integer[int64](g.XID), XIDAt: moment(g.XIDAt),
+		MIG: g.MIG, NUMANode: integer[int64](g.NUMANode), NVLinks: append([]string{}, g.Links...),
 		Trouble: keepZero(g.Trouble, nil), Unknown: keepZero(g.Unknown, nil),
 	}
 	if g.Processes != nil {

@@ -90,7 +90,11 @@ data "trainyard_gpus" "local" {
 		return statecheck.ExpectKnownValue("data.trainyard_group.job", tfjsonpath.New("members").AtMapKey(member).AtMapKey("gpus"), textList(l.uuids(numbers...)...))
 	}
 	used := func(of, name, attribute string, check knownvalue.Check) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue("data.trainyard_utilisation.now", tfjsonpath.New(of).AtMapKey(name).AtMapKey(attribute), check)
+		at := tfjsonpath.New(of).AtMapKey(name)
+		for part := range strings.SplitSeq(attribute, ".") {
+			at = at.AtMapKey(part)
+		}
+		return statecheck.ExpectKnownValue("data.trainyard_utilisation.now", at, check)
 	}
 	l.test(
 		resource.TestStep{Config: two},
@@ -112,6 +116,9 @@ data "trainyard_gpus" "local" {
 				showsGPU{l, 0, "provider.test", knownvalue.Null()},
 				used("gpus", l.devices[5].UUID, "members", textList("job-worker-0")),
 				used("gpus", l.devices[5].UUID, "utilisation_percent", knownvalue.Float64Exact(0)),
+				used("gpus", l.devices[5].UUID, "mean.utilisation_percent", knownvalue.Float64Exact(0)),
+				used("gpus", l.devices[5].UUID, "max.power_watts", knownvalue.Float64Exact(42.5)),
+				used("gpus", l.devices[5].UUID, "p95.temperature_celsius", knownvalue.Int64Exact(int64(l.devices[5].TemperatureC))),
 				used("gpus", l.devices[5].UUID, "host", knownvalue.StringExact("local")),
 				used("gpus", l.devices[0].UUID, "members", textList()),
 				used("members", "job-worker-0", "gpu_memory_used_mib", knownvalue.Float64Exact(1000)),
@@ -179,7 +186,7 @@ func (s showsGPU) CheckState(ctx context.Context, req statecheck.CheckStateReque
 		"uuid": exactly(d.UUID), "index": whole(int64(n)), "model": exactly(d.Name), "pci_bus_id": exactly(d.PCIBusID),
 		"memory_mib": whole(d.MemoryMiB), "memory_used_mib": whole(d.UsedMiB), "memory_free_mib": whole(d.MemoryMiB - d.ReservedMiB - d.UsedMiB),
 		"utilisation_percent": number(0), "memory_utilisation_percent": number(0), "temperature_celsius": whole(int64(d.TemperatureC)),
-		"power_watts": number(42.5), "power_limit_watts": number(300), "ecc_errors": whole(0),
+		"power_watts": number(42.5), "power_limit_watts": number(300), "ecc_errors": whole(0), "xid": knownvalue.Null(), "xid_at": knownvalue.Null(),
 		"mig": knownvalue.Bool(false), "numa_node": whole(int64(*d.NUMANode)), "nvlinks": textList(linked...), "trouble": knownvalue.Null(), "unknown": knownvalue.Null(),
 		"processes": knownvalue.ListExact([]knownvalue.Check{knownvalue.ObjectExact(map[string]knownvalue.Check{
 			"pid": whole(int64(process.PID)), "memory_mib": whole(process.MiB), "command": exactly(s.command), "member": s.member,

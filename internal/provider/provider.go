@@ -39,8 +39,9 @@ var (
 )
 
 type providerModel struct {
-	StateDir *string      `tfsdk:"state_dir"`
-	Docker   *dockerModel `tfsdk:"docker"`
+	StateDir   *string                         `tfsdk:"state_dir"`
+	Docker     *dockerModel                    `tfsdk:"docker"`
+	Prometheus map[string]prometheusLoginModel `tfsdk:"prometheus"`
 }
 
 func (p *trainyardProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -61,7 +62,8 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 					"else to `$XDG_STATE_HOME/trainyard`, else to `~/.local/state/trainyard`.",
 				Optional: true,
 			},
-			"docker": dockerAttribute(),
+			"docker":     dockerAttribute(),
+			"prometheus": prometheusAttribute(),
 		},
 	}
 }
@@ -71,6 +73,7 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 		"state_dir": "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
 		"docker": "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
 			"Where it comes from another resource, apply that one first (-target).",
+		"prometheus": "Who may ask a Prometheus has to be known before it is asked: write it down, take it from a variable, or from an ephemeral resource.",
 	} {
 		if !knownAttribute(req.Config.Raw, attribute) {
 			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Unknown provider configuration", unknown)
@@ -84,6 +87,7 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 		return
 	}
 	s := newSession(p.engines, engine.Settings{StateDir: value(config.StateDir), Docker: config.Docker.expand()})
+	s.logins = convertMap(config.Prometheus, prometheusLoginModel.expand)
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
 }
 

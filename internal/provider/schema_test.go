@@ -81,6 +81,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	for name, writeOnly := range map[string]bool{
 		"provider.docker.ssh.private_key": false, "provider.docker.ssh.passphrase": false, "provider.docker.tls.key": false,
 		"provider.docker.registries.password": false, "provider.docker.registries.token": false, "join_token.token": false,
+		"provider.prometheus.password": false, "provider.prometheus.bearer_token": false,
 		"group.container.secrets.value": true, "group.roles.container.secrets.value": true,
 	} {
 		switch a := attributes[name]; {

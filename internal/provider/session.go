@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -25,6 +26,8 @@ type session struct {
 	engines  engine.Registry
 	settings engine.Settings
 	plans    *plans
+	// logins are how to log in to Prometheus servers, by their hosts.
+	logins map[string]prometheus.Credentials
 
 	mu     sync.Mutex
 	opened map[domain.ClusterRef]*opened

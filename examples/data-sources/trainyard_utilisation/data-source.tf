@@ -19,6 +19,8 @@ resource "trainyard_group" "service" {
 
 data "trainyard_utilisation" "now" {
   cluster = trainyard_cluster.lab
+  window  = "5m"
+  filter  = { groups = ["service"] }
 
   # Read it after the group was applied.
   depends_on = [trainyard_group.service]
@@ -27,4 +29,14 @@ data "trainyard_utilisation" "now" {
 output "memory_mib" {
   description = "Memory in use by each member, null where it is not known."
   value       = { for name, member in data.trainyard_utilisation.now.members : name => member.memory_used_mib }
+}
+
+output "peak_memory_mib" {
+  description = "The most memory that each member used in the last five minutes."
+  value       = { for name, member in data.trainyard_utilisation.now.members : name => member.max.memory_used_mib }
+}
+
+output "unknown" {
+  description = "Why something is not known of a member."
+  value       = { for name, member in data.trainyard_utilisation.now.members : name => member.reason if member.reason != null }
 }

@@ -11,9 +11,9 @@ import (
 
 const (
 	// Interval is the time between two samples.
-	Interval = time.Second
+	Interval = engine.ShortestWindow
 	// Memory is for how long samples are remembered.
-	Memory = 10 * time.Minute
+	Memory = engine.LongestWindow
 
 	capacity = int(Memory / Interval)
 )

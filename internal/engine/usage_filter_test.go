@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+)
+
+func TestUsageOnly(t *testing.T) {
+	all := Usage{
+		Hosts: map[string]HostUsage{"gpu1": {}, "gpu2": {}},
+		GPUs:  map[string]GPUUsage{"GPU-1": {Host: "gpu1"}, "GPU-2": {Host: "gpu2"}},
+		Members: map[string]MemberUsage{
+			"a-ps-0":     {Group: "a", Role: "ps", Host: "gpu1"},
+			"a-worker-0": {Group: "a", Role: "worker", Host: "gpu2"},
+			"b-worker-0": {Group: "b", Role: "worker"},
+		},
+	}
+	for name, test := range map[string]struct {
+		filter UsageFilter
+		want   string
+	}{
+		"nothing is asked":  {UsageFilter{}, "[gpu1 gpu2] [GPU-1 GPU-2] [a-ps-0 a-worker-0 b-worker-0]"},
+		"a host":            {UsageFilter{Hosts: []string{"gpu2"}}, "[gpu2] [GPU-2] [a-worker-0]"},
+		"a GPU":             {UsageFilter{GPUs: []string{"GPU-1"}}, "[gpu1 gpu2] [GPU-1] [a-ps-0 a-worker-0 b-worker-0]"},
+		"groups":            {UsageFilter{Groups: []string{"b", "c"}}, "[gpu1 gpu2] [GPU-1 GPU-2] [b-worker-0]"},
+		"a role":            {UsageFilter{Roles: []string{"worker"}}, "[gpu1 gpu2] [GPU-1 GPU-2] [a-worker-0 b-worker-0]"},
+		"a role of a group": {UsageFilter{Groups: []string{"a"}, Roles: []string{"worker"}}, "[gpu1 gpu2] [GPU-1 GPU-2] [a-worker-0]"},
+		"a member":          {UsageFilter{Members: []string{"a-ps-0"}}, "[gpu1 gpu2] [GPU-1 GPU-2] [a-ps-0]"},
+		"no host":           {UsageFilter{Hosts: []string{}}, "[] [] []"},
+		"what is not there": {UsageFilter{Hosts: []string{"gpu3"}}, "[] [] []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			only := all.Only(test.filter)
+			got := fmt.Sprint(slices.Sorted(maps.Keys(only.Hosts)), slices.Sorted(maps.Keys(only.GPUs)), slices.Sorted(maps.Keys(only.Members)))
+			if got != test.want {
+				t.Errorf("%s pass, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,203 @@
+package prometheus
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// value is what was answered of a quantity for one host, GPU or member.
+type value struct {
+	domain.Measure
+	// ambiguous tells that there are several of them.
+	ambiguous bool
+}
+
+// answers are what a Prometheus said.
+type answers struct {
+	hosts hosts
+	// queries are those that were asked, by quantity.
+	queries map[string]string
+	// values are by quantity, and by the name of the host or member, or the UUID.
+	values map[string]map[string]*value
+	// machines are the hosts that have GPUs, by their UUIDs.
+	machines map[string]string
+}
+
+// The labels by which series name members and GPUs.
+var (
+	memberLabels = []model.LabelName{"member", "container_label_trainyard_member"}
+	gpuLabels    = []model.LabelName{"uuid", "UUID"}
+)
+
+// namesOf returns what a series of a quantity is of.
+func (a *answers) namesOf(quantity string, series model.Metric) []string {
+	labels := gpuLabels
+	switch kind, _, _ := strings.Cut(quantity, "_"); kind {
+	case "host":
+		return a.hosts.of(series)
+	case "member":
+		labels = memberLabels
+	}
+	for _, label := range labels {
+		if name := string(series[label]); name != "" {
+			return []string{name}
+		}
+	}
+	return nil
+}
+
+// add notes the answer for a quantity. Values that are no number are not known.
+func (a *answers) add(quantity string, vector model.Vector) {
+	values := map[string]*value{}
+	a.values[quantity] = values
+	for _, sample := range vector {
+		number := float64(sample.Value)
+		if math.IsNaN(number) || math.IsInf(number, 0) {
+			continue
+		}
+		for _, name := range a.namesOf(quantity, sample.Metric) {
+			v := values[name]
+			if v == nil {
+				v = &value{}
+				values[name] = v
+			}
+			v.add(string(sample.Metric[statisticLabel]), number)
+			if quantity == gpuSampled {
+				a.found(name, sample.Metric)
+			}
+		}
+	}
+}
+
+// add notes one statistic.
+func (v *value) add(statistic string, number float64) {
+	place := &v.Last
+	switch statistic {
+	case statisticMean:
+		place = &v.Mean
+	case statisticMax:
+		place = &v.Max
+	case statisticP95:
+		place = &v.P95
+	}
+	if *place != nil {
+		v.ambiguous = true
+		number = max(number, **place)
+	}
+	*place = &number
+}
+
+// found notes on which host of the cluster a GPU is.
+func (a *answers) found(uuid string, series model.Metric) {
+	if hosts := a.hosts.of(series); len(hosts) > 0 {
+		a.machines[uuid] = slices.Min(hosts)
+	}
+}
+
+// gpus returns the GPUs of the cluster's hosts, by UUID, with their hosts: those that Prometheus tells of, and those in pools.
+func (a *answers) gpus(pools map[string]domain.GPUPoolDocument) map[string]string {
+	all := maps.Clone(a.machines)
+	for _, pool := range pools {
+		for host, devices := range pool.Devices {
+			for _, device := range devices {
+				all[device.UUID] = host
+			}
+		}
+	}
+	return all
+}
+
+// taker takes what is known of one host, GPU or member, and notes what is not.
+type taker struct {
+	answers          *answers
+	name             string
+	unknown, several []string
+}
+
+// measure returns a quantity; what nobody asks for is not missed.
+func (t *taker) measure(quantity string) domain.Measure {
+	v, asked := t.answers.values[quantity][t.name], t.answers.queries[quantity] != ""
+	switch {
+	case asked && (v == nil || v.Last == nil):
+		t.unknown = append(t.unknown, quantity)
+	case asked && v.ambiguous:
+		t.several = append(t.several, quantity)
+		return domain.Measure{}
+	}
+	if v == nil {
+		return domain.Measure{}
+	}
+	return v.Measure
+}
+
+// number returns a quantity that is asked for once; 0 where it is not known.
+func (t *taker) number(quantity string) float64 {
+	if last := t.measure(quantity).Last; last != nil {
+		return *last
+	}
+	return 0
+}
+
+// sampled returns when it was sampled last; the zero time where that is not known.
+func (t *taker) sampled(quantity string) time.Time {
+	const year10000 = 253402300800 // which RFC 3339 can't tell
+	v := t.answers.values[quantity][t.name]
+	if v == nil || v.Last == nil || *v.Last <= 0 || *v.Last >= year10000 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(*v.Last * 1000))
+}
+
+// reason says what is not known, and by which queries; empty where all is.
+func (t *taker) reason() string {
+	var parts []string
+	for _, quantity := range t.unknown {
+		parts = append(parts, fmt.Sprintf("Prometheus returns nothing of it for %s, by the query %s", quantity, t.answers.queries[quantity]))
+	}
+	for _, quantity := range t.several {
+		parts = append(parts, fmt.Sprintf("Prometheus returns several values of it for %s, by the query %s: sum or max by a label makes them one", quantity, t.answers.queries[quantity]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (a *answers) host(name string) engine.HostUsage {
+	t := &taker{answers: a, name: name}
+	gpus := ""
+	if !slices.Contains(slices.Collect(maps.Values(a.machines)), name) {
+		gpus = "Prometheus tells of no GPU on it, by the query " + a.queries[gpuSampled]
+	}
+	return engine.HostUsage{
+		CPUs: t.measure(hostCPUsUsed), MemoryMiB: t.measure(hostMemoryUsed), Load: t.measure(hostLoad), DiskMiB: t.measure(hostDiskUsed),
+		ReceivedBps: t.measure(hostReceived), SentBps: t.measure(hostSent),
+		TotalCPUs: t.number(hostCPUs), TotalMemoryMiB: int64(t.number(hostMemory)), TotalDiskMiB: int64(t.number(hostDisk)),
+		SampledAt: t.sampled(hostSampled), Reason: t.reason(), GPUsReason: gpus,
+	}
+}
+
+func (a *answers) gpu(uuid, host string) engine.GPUUsage {
+	t := &taker{answers: a, name: uuid}
+	return engine.GPUUsage{
+		Host: host, Utilisation: t.measure(gpuUtilisation), MemoryMiB: t.measure(gpuMemoryUsed), TemperatureC: t.measure(gpuTemperature), PowerW: t.measure(gpuPower),
+		TotalMemoryMiB: int64(t.number(gpuMemory)), SampledAt: t.sampled(gpuSampled), Reason: t.reason(),
+	}
+}
+
+func (a *answers) member(o domain.Observed) engine.MemberUsage {
+	if o.State != domain.StateRunning {
+		return engine.MemberUsage{Reason: "the member is " + string(o.State)}
+	}
+	t := &taker{answers: a, name: o.Name}
+	return engine.MemberUsage{
+		CPUs: t.measure(memberCPUsUsed), MemoryMiB: t.measure(memberMemoryUsed), GPUMemoryMiB: t.measure(memberGPUMemory),
+		SampledAt: t.sampled(memberSampled), Reason: t.reason(),
+	}
+}

@@ -1,0 +1,195 @@
+package prometheus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestParseURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://prometheus:9090":              "",
+		"https://example.com/prometheus/":     "",
+		"prometheus:9090":                     "http:// or https:// with a host is",
+		"ftp://prometheus":                    "http:// or https:// with a host is",
+		"https://":                            "http:// or https:// with a host is",
+		"http://[":                            "http:// or https:// with a host is",
+		"https://ops:verysecret@prometheus":   "set them in the provider's block prometheus",
+		"https://ops:verysecret@prometheus:x": "http:// or https:// with a host is",
+		"https://prometheus/?token=aaa":       "has more than scheme, host, port and path",
+		"https://prometheus/#queries":         "has more than scheme, host, port and path",
+	} {
+		_, err := ParseURL(text)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", text, err, want)
+		case err != nil && strings.Contains(err.Error(), "verysecret"):
+			t.Errorf("%s: the error %q shows the password", text, err)
+		}
+	}
+}
+
+// What is no answer of a Prometheus is an error that says what it is, and shows no credentials.
+func TestFaults(t *testing.T) {
+	const secret = "verysecret"
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("somebody else was asked, with %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"no access": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }, `client error: 401 ("who are you?`},
+		"broken":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) }, "server error: 502"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, "bad response code 307"},
+		"a web page":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "the Prometheus at http://"},
+		"no answer":    {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
+		"hangs up":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "can't be asked"},
+		"out of time":  {says(http.StatusServiceUnavailable, `{"status":"error","errorType":"timeout","error":"query timed out"}`), "query timed out"},
+		"bad query":    {says(http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error"}`), "Prometheus can't answer the query for host_names, node_uname_info: bad_data: parse error"},
+		"inconsistent": {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":7}}`), "the Prometheus at http://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(test.answer)
+			defer server.Close()
+			settings := Settings{URL: server.URL, Timeout: 300 * time.Millisecond, Credentials: Credentials{BearerToken: secret}}
+			_, err := Usage(acctest.Bounded(t), settings, lab{}, time.Minute)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("the error is %v, want %q", err, test.want)
+			}
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("the error %q shows the token", err)
+			}
+		})
+	}
+}
+
+func says(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// A certificate that nobody vouches for is an error.
+func TestTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(says(http.StatusOK, nothing))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	_, err := Usage(acctest.Bounded(t), Settings{URL: server.URL, Timeout: 10 * time.Second}, lab{}, time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// nothing is the answer of a Prometheus that knows nothing.
+const nothing = `{"status":"success","data":{"resultType":"vector","result":[]}}`
+
+func TestCredentials(t *testing.T) {
+	for name, test := range map[string]struct {
+		credentials Credentials
+		want        string
+	}{
+		"a token":       {Credentials{BearerToken: "abc"}, "Bearer abc"},
+		"a password":    {Credentials{Username: "ops", Password: "abc"}, "Basic b3BzOmFiYw=="},
+		"none is asked": {Credentials{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Authorization"); got != test.want {
+					t.Errorf("%s is sent, want %s", got, test.want)
+				}
+				says(http.StatusOK, nothing)(w, r)
+			}))
+			defer server.Close()
+			usage, err := Usage(acctest.Bounded(t), Settings{URL: server.URL + "/", Timeout: 10 * time.Second, Credentials: test.credentials}, lab{}, time.Minute)
+			if err != nil || usage.Hosts["gpu1"].Reason == "" || usage.Members["job-ps-0"].Reason == "" {
+				t.Errorf("what nobody knows is %+v (%v)", usage, err)
+			}
+		})
+	}
+}
+
+// answering is a transport that answers everything with one text.
+type answering string
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(a)))}, nil
+}
+
+// Whatever is answered, it is an error or something that can be shown.
+func FuzzUsage(f *testing.F) {
+	const vector = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{%s},"value":[1,%q]}]}}`
+	f.Add(nothing)
+	f.Add(`{"status":"success","data":null}`)
+	f.Add(`{"status":"success","data":{"resultType":"vector","result":[null]}}`)
+	f.Add(`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`)
+	for _, labels := range []string{`"instance":"gpu1:9100","nodename":"gpu1"`, `"UUID":"GPU-1","Hostname":"gpu1","trainyard_statistic":"p95"`, `"member":"job-ps-0"`} {
+		for _, number := range []string{"1", "NaN", "+Inf", "1e300", "-1"} {
+			f.Add(fmt.Sprintf(vector, labels, number))
+		}
+	}
+	f.Fuzz(func(t *testing.T, answer string) {
+		usage, err := Usage(t.Context(), Settings{URL: "http://prometheus", Timeout: time.Minute, transport: answering(answer)}, lab{}, time.Minute)
+		if err != nil {
+			if _, ok := errors.AsType[*QueryError](err); !ok {
+				t.Errorf("%v is no error of a query", err)
+			}
+			return
+		}
+		if len(usage.Hosts) != 2 || len(usage.Members) != 3 || usage.GPUs["GPU-2"].Host != "gpu2" {
+			t.Errorf("it tells of %+v", usage)
+		}
+		check := func(at time.Time, measures ...domain.Measure) {
+			if _, err := at.MarshalText(); err != nil {
+				t.Error(err)
+			}
+			for _, m := range measures {
+				for _, value := range []*float64{m.Last, m.Mean, m.Max, m.P95} {
+					if value != nil && (math.IsNaN(*value) || math.IsInf(*value, 0)) {
+						t.Errorf("%v is no number", *value)
+					}
+				}
+			}
+		}
+		for _, u := range usage.Hosts {
+			check(u.SampledAt, u.CPUs, u.MemoryMiB, u.Load, u.DiskMiB, u.ReceivedBps, u.SentBps)
+		}
+		for _, u := range usage.GPUs {
+			check(u.SampledAt, u.Utilisation, u.MemoryMiB, u.TemperatureC, u.PowerW)
+		}
+		for _, u := range usage.Members {
+			check(u.SampledAt, u.CPUs, u.MemoryMiB, u.GPUMemoryMiB)
+		}
+	})
+}
+
+// Whatever is written as an address, it is refused, or has a host and no password.
+func FuzzParseURL(f *testing.F) {
+	for _, text := range []string{"http://prometheus:9090", "https://a:b@c/d?e#f", "http://[::1]:9", "//x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := ParseURL(text)
+		if err == nil && (u.Hostname() == "" || u.User != nil || !strings.HasPrefix(u.Scheme, "http")) {
+			t.Errorf("%q is taken for %v", text, u)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+// Package prometheus tells what hosts, GPUs and members of a cluster use as a Prometheus knows it, where exporters of others (node_exporter,
+// cAdvisor, dcgm-exporter) are scraped already.
+//
+// A query returns one series for each host, GPU or member, which its labels name; [Quantities] are what queries are for.
+package prometheus
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// The windows of time that a Prometheus is asked for: what it remembers is its own.
+const (
+	ShortestWindow = time.Second
+	LongestWindow  = 24 * time.Hour
+)
+
+// queriesAtOnce bounds how many queries a Prometheus has to answer at once.
+const queriesAtOnce = 4
+
+// Settings are which Prometheus is asked, and how.
+type Settings struct {
+	URL string
+	Credentials
+	// Timeout bounds all queries together.
+	Timeout time.Duration
+	// Queries take the place of ready-made ones, by quantity.
+	Queries map[string]string
+
+	transport http.RoundTripper // nil for the usual one
+}
+
+// Cluster is what has to be known of a cluster: an [engine.Engine] tells it.
+type Cluster interface {
+	Cluster(ctx context.Context) (domain.ClusterDocument, error)
+	GPUPools(ctx context.Context) (map[string]domain.GPUPoolDocument, error)
+	Observe(ctx context.Context, group string) ([]domain.Observed, error)
+}
+
+// Usage returns what is known of what a cluster uses, over a window of time that ends now.
+func Usage(ctx context.Context, settings Settings, of Cluster, window time.Duration) (engine.Usage, error) {
+	document, err := of.Cluster(ctx)
+	if err != nil {
+		return engine.Usage{}, err
+	}
+	pools, err := of.GPUPools(ctx)
+	if err != nil {
+		return engine.Usage{}, err
+	}
+	observed, err := of.Observe(ctx, "")
+	if err != nil {
+		return engine.Usage{}, err
+	}
+	answers, err := settings.ask(ctx, document.Spec, window, time.Now())
+	if err != nil {
+		return engine.Usage{}, err
+	}
+	usage := engine.Usage{Hosts: map[string]engine.HostUsage{}, GPUs: map[string]engine.GPUUsage{}, Members: map[string]engine.MemberUsage{}}
+	for name := range document.Spec.Hosts {
+		usage.Hosts[name] = answers.host(name)
+	}
+	for uuid, host := range answers.gpus(pools) {
+		usage.GPUs[uuid] = answers.gpu(uuid, host)
+	}
+	for _, o := range observed {
+		usage.Members[o.Name] = answers.member(o).Of(o)
+	}
+	return usage, nil
+}
+
+// ask asks for all quantities, as they are now.
+func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.Duration, now time.Time) (answers, error) {
+	c, err := newClient(s)
+	if err != nil {
+		return answers{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	step := stepOf(window)
+	// Prometheus looks at a window at multiples of the step: so the last value is one of the window's.
+	at := now.Truncate(step)
+	const namesOfHosts = "host_names"
+	names, err := c.ask(ctx, namesOfHosts, "node_uname_info", "node_uname_info", at)
+	if err != nil {
+		return answers{}, err
+	}
+	a := answers{hosts: newHosts(cluster.Hosts, names), queries: map[string]string{}, values: map[string]map[string]*value{}, machines: map[string]string{}}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(queriesAtOnce)
+	for _, quantity := range Quantities() {
+		query := strings.ReplaceAll(cmp.Or(s.Queries[quantity], Query(quantity)), clusterVariable, cluster.Name)
+		if query == "" {
+			continue
+		}
+		a.queries[quantity] = query
+		wrapped := query
+		if _, statistics := overWindow[quantity]; statistics {
+			wrapped = statisticsOf(query, window, step)
+		}
+		group.Go(func() error {
+			series, err := c.ask(ctx, quantity, query, wrapped, at)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			a.add(quantity, series)
+			return nil
+		})
+	}
+	return a, group.Wait()
+}

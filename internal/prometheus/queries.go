@@ -1,0 +1,131 @@
+package prometheus
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// clusterVariable stands for the name of the cluster in a query.
+const clusterVariable = "$cluster"
+
+// The quantities that are asked for once, for what there is at the moment: they don't change, or have no statistics.
+const (
+	hostCPUs      = "host_cpus"
+	hostMemory    = "host_memory_mib"
+	hostDisk      = "host_disk_mib"
+	hostSampled   = "host_sampled_at"
+	gpuMemory     = "gpu_memory_mib"
+	gpuSampled    = "gpu_sampled_at"
+	memberSampled = "member_sampled_at"
+)
+
+// The quantities that are asked for over a window.
+const (
+	hostCPUsUsed     = "host_cpus_used"
+	hostMemoryUsed   = "host_memory_used_mib"
+	hostLoad         = "host_load"
+	hostDiskUsed     = "host_disk_used_mib"
+	hostReceived     = "host_received_bytes_per_second"
+	hostSent         = "host_sent_bytes_per_second"
+	gpuUtilisation   = "gpu_utilisation_percent"
+	gpuMemoryUsed    = "gpu_memory_used_mib"
+	gpuTemperature   = "gpu_temperature_celsius"
+	gpuPower         = "gpu_power_watts"
+	memberCPUsUsed   = "member_cpus_used"
+	memberMemoryUsed = "member_memory_used_mib"
+	memberGPUMemory  = "member_gpu_memory_used_mib"
+)
+
+// The containers of a cluster's members as cAdvisor labels them, and the network interfaces by which a host reaches others.
+const (
+	ofMembers    = `{container_label_trainyard_cluster="` + clusterVariable + `"}`
+	toOtherHosts = `{device!~"lo|veth.*|docker.*|br-.*"}`
+	onRoot       = `{mountpoint="/"}`
+)
+
+// once are the ready-made queries of the quantities that are asked for once.
+var once = map[string]string{
+	hostCPUs:      `count by (instance) (node_cpu_seconds_total{mode="idle"})`,
+	hostMemory:    `max by (instance) (node_memory_MemTotal_bytes) / 1048576`,
+	hostDisk:      `max by (instance) (node_filesystem_size_bytes` + onRoot + `) / 1048576`,
+	hostSampled:   `max by (instance) (timestamp(node_memory_MemTotal_bytes))`,
+	gpuMemory:     `max by (UUID) (DCGM_FI_DEV_FB_FREE + DCGM_FI_DEV_FB_USED)`,
+	gpuSampled:    `max by (UUID, Hostname, instance) (timestamp(DCGM_FI_DEV_GPU_UTIL))`,
+	memberSampled: `max by (container_label_trainyard_member) (timestamp(container_memory_working_set_bytes` + ofMembers + `))`,
+}
+
+// overWindow are the ready-made queries of the quantities that are asked for over a window. Those of node_exporter and cAdvisor that count are
+// turned into rates by the last two scrapes, so that they don't depend on how often is scraped. A container that has ended is told of no
+// more: "and" takes away what irate still remembers. DCGM does not tell which process uses how much memory.
+var overWindow = map[string]string{
+	hostCPUsUsed:   `sum by (instance) (irate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]))`,
+	hostMemoryUsed: `max by (instance) (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / 1048576`,
+	hostLoad:       `max by (instance) (node_load1)`,
+	hostDiskUsed:   `max by (instance) (node_filesystem_size_bytes` + onRoot + ` - node_filesystem_free_bytes` + onRoot + `) / 1048576`,
+	hostReceived:   `sum by (instance) (irate(node_network_receive_bytes_total` + toOtherHosts + `[2m]))`,
+	hostSent:       `sum by (instance) (irate(node_network_transmit_bytes_total` + toOtherHosts + `[2m]))`,
+	gpuUtilisation: `max by (UUID) (DCGM_FI_DEV_GPU_UTIL)`,
+	gpuMemoryUsed:  `max by (UUID) (DCGM_FI_DEV_FB_USED)`,
+	gpuTemperature: `max by (UUID) (DCGM_FI_DEV_GPU_TEMP)`,
+	gpuPower:       `max by (UUID) (DCGM_FI_DEV_POWER_USAGE)`,
+	memberCPUsUsed: `sum by (container_label_trainyard_member) (irate(container_cpu_usage_seconds_total` + ofMembers +
+		`[2m]) and container_cpu_usage_seconds_total)`,
+	memberMemoryUsed: `sum by (container_label_trainyard_member) (container_memory_working_set_bytes` + ofMembers + `) / 1048576`,
+	memberGPUMemory:  ``,
+}
+
+// Quantities returns the names of the quantities that queries are for, sorted.
+func Quantities() []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for _, queries := range []map[string]string{once, overWindow} {
+			for name := range queries {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// Query returns the ready-made query of a quantity; empty where there is none.
+func Query(quantity string) string { return once[quantity] + overWindow[quantity] }
+
+// statisticLabel tells the statistics of a quantity apart.
+const statisticLabel = "trainyard_statistic"
+
+// The statistics of a quantity: its last value, and those over the window.
+const (
+	statisticLast = "last"
+	statisticMean = "mean"
+	statisticMax  = "max"
+	statisticP95  = "p95"
+)
+
+// functions are how the statistics are taken of the query at all steps of the window.
+var functions = map[string]string{
+	statisticLast: "%[1]s",
+	statisticMean: "avg_over_time(%[1]s[%[2]s])",
+	statisticMax:  "max_over_time(%[1]s[%[2]s])",
+	statisticP95:  "quantile_over_time(0.95, %[1]s[%[2]s])",
+}
+
+// statisticsOf returns one query for all statistics of a query over a window.
+func statisticsOf(query string, window, step time.Duration) string {
+	subquery := fmt.Sprintf("%dms:%dms", window.Milliseconds(), step.Milliseconds())
+	parts := make([]string, 0, len(functions))
+	for _, statistic := range slices.Sorted(maps.Keys(functions)) {
+		// The end of the line ends a comment, too.
+		of := fmt.Sprintf(functions[statistic], "("+query+"\n)", subquery)
+		parts = append(parts, fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, of, statisticLabel, statistic))
+	}
+	return strings.Join(parts, " or ")
+}
+
+// stepOf returns the time between the values of a window that are looked at: no shorter than anybody scrapes, and no longer than most do.
+func stepOf(window time.Duration) time.Duration {
+	const values = 60
+	return min(max((window/values).Truncate(time.Second), time.Second), 15*time.Second)
+}

@@ -1,0 +1,44 @@
+package prometheus
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestStatisticsOf(t *testing.T) {
+	const want = `label_replace((node_load1
+), "trainyard_statistic", "last", "", "") or ` +
+		`label_replace(max_over_time((node_load1
+)[90000ms:1000ms]), "trainyard_statistic", "max", "", "") or ` +
+		`label_replace(avg_over_time((node_load1
+)[90000ms:1000ms]), "trainyard_statistic", "mean", "", "") or ` +
+		`label_replace(quantile_over_time(0.95, (node_load1
+)[90000ms:1000ms]), "trainyard_statistic", "p95", "", "")`
+	if got := statisticsOf("node_load1", 90*time.Second, time.Second); got != want {
+		t.Errorf("asks\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestStepOf(t *testing.T) {
+	for window, want := range map[time.Duration]time.Duration{
+		time.Second: time.Second, time.Minute: time.Second, 10 * time.Minute: 10 * time.Second, 15 * time.Minute: 15 * time.Second, 24 * time.Hour: 15 * time.Second,
+	} {
+		if got := stepOf(window); got != want {
+			t.Errorf("the step of %s is %s, want %s", window, got, want)
+		}
+	}
+}
+
+// Each quantity has a name of its own, and says of what it is.
+func TestQuantities(t *testing.T) {
+	all := Quantities()
+	if len(all) != len(once)+len(overWindow) || len(slices.Compact(slices.Clone(all))) != len(all) {
+		t.Errorf("%q are not %d names", all, len(once)+len(overWindow))
+	}
+	for _, quantity := range all {
+		if (Query(quantity) == "") != (quantity == memberGPUMemory) {
+			t.Errorf("the query of %s is %q", quantity, Query(quantity))
+		}
+	}
+}

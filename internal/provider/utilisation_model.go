@@ -1,0 +1,211 @@
+package provider
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
+)
+
+// utilisationModel is trainyard_utilisation.
+type utilisationModel struct {
+	Cluster    clusterRead                 `tfsdk:"cluster"`
+	Window     types.String                `tfsdk:"window"`
+	Source     types.String                `tfsdk:"source"`
+	Prometheus *prometheusModel            `tfsdk:"prometheus"`
+	Filter     *usageFilterModel           `tfsdk:"filter"`
+	Hosts      map[string]hostUsageModel   `tfsdk:"hosts"`
+	GPUs       map[string]gpuUsageModel    `tfsdk:"gpus"`
+	Groups     map[string]groupUsageModel  `tfsdk:"groups"`
+	Members    map[string]memberUsageModel `tfsdk:"members"`
+}
+
+// usageFilterModel says of what the utilisation is asked for.
+type usageFilterModel struct {
+	Hosts   []string `tfsdk:"hosts"`
+	GPUs    []string `tfsdk:"gpus"`
+	Groups  []string `tfsdk:"groups"`
+	Roles   []string `tfsdk:"roles"`
+	Members []string `tfsdk:"members"`
+}
+
+func (m *usageFilterModel) expand() engine.UsageFilter { return engine.UsageFilter(value(m)) }
+
+// prometheusModel is the Prometheus that is asked.
+type prometheusModel struct {
+	URL     string            `tfsdk:"url"`
+	Queries map[string]string `tfsdk:"queries"`
+	Timeout types.String      `tfsdk:"timeout"`
+}
+
+// expand returns how the Prometheus is asked, by who may log in there.
+func (m *prometheusModel) expand(logins map[string]prometheus.Credentials) (prometheus.Settings, error) {
+	address, err := prometheus.ParseURL(m.URL)
+	if err != nil {
+		return prometheus.Settings{}, fmt.Errorf("prometheus.url: %w", err)
+	}
+	timeout, err := time.ParseDuration(stringOr(m.Timeout, defaultPrometheusTimeout.String()))
+	if err != nil {
+		return prometheus.Settings{}, fmt.Errorf("prometheus.timeout: %w", err)
+	}
+	return prometheus.Settings{URL: m.URL, Credentials: logins[address.Host], Timeout: timeout, Queries: m.Queries}, nil
+}
+
+// hostValues are values of what is measured of a host: the last ones, or those of a window.
+type hostValues struct {
+	CPUsUsed      *float64 `tfsdk:"cpus_used"`
+	MemoryUsedMiB *float64 `tfsdk:"memory_used_mib"`
+	Load          *float64 `tfsdk:"load"`
+	DiskUsedMiB   *float64 `tfsdk:"disk_used_mib"`
+	ReceivedBps   *float64 `tfsdk:"received_bytes_per_second"`
+	SentBps       *float64 `tfsdk:"sent_bytes_per_second"`
+}
+
+// gpuValues are values of what is measured of a GPU.
+type gpuValues struct {
+	UtilisationPercent *float64 `tfsdk:"utilisation_percent"`
+	MemoryUsedMiB      *float64 `tfsdk:"memory_used_mib"`
+	TemperatureCelsius *float64 `tfsdk:"temperature_celsius"`
+	PowerWatts         *float64 `tfsdk:"power_watts"`
+}
+
+// memberValues are values of what is measured of a member, and of several together.
+type memberValues struct {
+	CPUsUsed         *float64 `tfsdk:"cpus_used"`
+	MemoryUsedMiB    *float64 `tfsdk:"memory_used_mib"`
+	GPUMemoryUsedMiB *float64 `tfsdk:"gpu_memory_used_mib"`
+}
+
+// windowModel are the values of a window, and how old the last ones are.
+type windowModel[V comparable] struct {
+	Mean       V                 `tfsdk:"mean"`
+	Max        V                 `tfsdk:"max"`
+	P95        V                 `tfsdk:"p95"`
+	SampledAt  timetypes.RFC3339 `tfsdk:"sampled_at"`
+	AgeSeconds *float64          `tfsdk:"age_seconds"`
+	Reason     *string           `tfsdk:"reason"`
+}
+
+type hostUsageModel struct {
+	hostValues
+	windowModel[hostValues]
+
+	CPUs       *float64 `tfsdk:"cpus"`
+	MemoryMiB  *int64   `tfsdk:"memory_mib"`
+	DiskMiB    *int64   `tfsdk:"disk_mib"`
+	GPUsReason *string  `tfsdk:"gpus_reason"`
+}
+
+type gpuUsageModel struct {
+	gpuValues
+	windowModel[gpuValues]
+
+	Host      string   `tfsdk:"host"`
+	MemoryMiB *int64   `tfsdk:"memory_mib"`
+	Members   []string `tfsdk:"members"`
+}
+
+// usageModel is what members use.
+type usageModel struct {
+	memberValues
+	windowModel[memberValues]
+}
+
+type memberUsageModel struct {
+	usageModel
+
+	Group string  `tfsdk:"group"`
+	Role  string  `tfsdk:"role"`
+	Host  *string `tfsdk:"host"`
+}
+
+type groupUsageModel struct {
+	usageModel
+
+	Roles map[string]usageModel `tfsdk:"roles"`
+}
+
+// statistic takes one of its values out of a measure.
+type statistic func(domain.Measure) *float64
+
+// measured returns the last values of something, and those of the window, as read now.
+func measured[V comparable](values func(statistic) V, sampledAt time.Time, reason string, now time.Time) (V, windowModel[V]) {
+	last := values(func(m domain.Measure) *float64 { return m.Last })
+	window := windowModel[V]{
+		Mean:   values(func(m domain.Measure) *float64 { return m.Mean }),
+		Max:    values(func(m domain.Measure) *float64 { return m.Max }),
+		P95:    values(func(m domain.Measure) *float64 { return m.P95 }),
+		Reason: keepZero(reason, nil),
+	}
+	var none V
+	if last != none && !sampledAt.IsZero() {
+		window.SampledAt = moment(&sampledAt)
+		window.AgeSeconds = new(max(0, now.Sub(sampledAt).Seconds()))
+	}
+	return last, window
+}
+
+// flatten completes the model with what was used, as read now.
+func (m *utilisationModel) flatten(usage engine.Usage, now time.Time) {
+	m.Hosts = make(map[string]hostUsageModel, len(usage.Hosts))
+	for name, u := range usage.Hosts {
+		m.Hosts[name] = flattenHostUsage(u, now)
+	}
+	m.GPUs = make(map[string]gpuUsageModel, len(usage.GPUs))
+	for uuid, u := range usage.GPUs {
+		m.GPUs[uuid] = flattenGPUUsage(u, now)
+	}
+	m.Members = make(map[string]memberUsageModel, len(usage.Members))
+	groups := map[string]map[string]engine.MemberUsage{}
+	roles := map[string]map[string]map[string]engine.MemberUsage{}
+	for name, u := range usage.Members {
+		m.Members[name] = memberUsageModel{flattenMemberUsage(u, now), u.Group, u.Role, keepZero(u.Host, nil)}
+		if groups[u.Group] == nil {
+			groups[u.Group], roles[u.Group] = map[string]engine.MemberUsage{}, map[string]map[string]engine.MemberUsage{}
+		}
+		if roles[u.Group][u.Role] == nil {
+			roles[u.Group][u.Role] = map[string]engine.MemberUsage{}
+		}
+		groups[u.Group][name], roles[u.Group][u.Role][name] = u, u
+	}
+	m.Groups = make(map[string]groupUsageModel, len(groups))
+	for group, members := range groups {
+		shown := groupUsageModel{flattenMemberUsage(engine.SumUsage(members), now), map[string]usageModel{}}
+		for role, members := range roles[group] {
+			shown.Roles[role] = flattenMemberUsage(engine.SumUsage(members), now)
+		}
+		m.Groups[group] = shown
+	}
+}
+
+func flattenHostUsage(u engine.HostUsage, now time.Time) hostUsageModel {
+	m := hostUsageModel{
+		CPUs: keepZero(u.TotalCPUs, nil), MemoryMiB: keepZero(u.TotalMemoryMiB, nil), DiskMiB: keepZero(u.TotalDiskMiB, nil),
+		GPUsReason: keepZero(u.GPUsReason, nil),
+	}
+	m.hostValues, m.windowModel = measured(func(of statistic) hostValues {
+		return hostValues{of(u.CPUs), of(u.MemoryMiB), of(u.Load), of(u.DiskMiB), of(u.ReceivedBps), of(u.SentBps)}
+	}, u.SampledAt, u.Reason, now)
+	return m
+}
+
+func flattenGPUUsage(u engine.GPUUsage, now time.Time) gpuUsageModel {
+	m := gpuUsageModel{Host: u.Host, MemoryMiB: keepZero(u.TotalMemoryMiB, nil), Members: u.Members}
+	m.gpuValues, m.windowModel = measured(func(of statistic) gpuValues {
+		return gpuValues{of(u.Utilisation), of(u.MemoryMiB), of(u.TemperatureC), of(u.PowerW)}
+	}, u.SampledAt, u.Reason, now)
+	return m
+}
+
+func flattenMemberUsage(u engine.MemberUsage, now time.Time) usageModel {
+	var m usageModel
+	m.memberValues, m.windowModel = measured(func(of statistic) memberValues {
+		return memberValues{of(u.CPUs), of(u.MemoryMiB), of(u.GPUMemoryMiB)}
+	}, u.SampledAt, u.Reason, now)
+	return m
+}

@@ -1,0 +1,49 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// What is not known has no value, no time and no age, and a clock that goes ahead makes nothing younger than new.
+func TestFlattenMemberUsage(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	cpus := domain.Measure{Last: new(1.0), Mean: new(2.0), Max: new(4.0), P95: new(3.0)}
+	for name, test := range map[string]struct {
+		usage     engine.MemberUsage
+		sampledAt string
+		age       *float64
+	}{
+		"sampled before":          {engine.MemberUsage{CPUs: cpus, SampledAt: now.Add(-1500 * time.Millisecond)}, "2026-11-22T11:59:58Z", new(1.5)},
+		"by a clock that is fast": {engine.MemberUsage{CPUs: cpus, SampledAt: now.Add(time.Second)}, "2026-11-22T12:00:01Z", new(0.0)},
+		"not known":               {engine.MemberUsage{SampledAt: now, Reason: "no agent"}, "", nil},
+		"never sampled":           {engine.MemberUsage{CPUs: cpus}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := flattenMemberUsage(test.usage, now)
+			want := [4]*float64{test.usage.CPUs.Last, test.usage.CPUs.Mean, test.usage.CPUs.Max, test.usage.CPUs.P95}
+			if diff := cmp.Diff(want, [4]*float64{got.CPUsUsed, got.Mean.CPUsUsed, got.Max.CPUsUsed, got.P95.CPUsUsed}); diff != "" {
+				t.Errorf("last, mean, max, p95 (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.age, got.AgeSeconds); diff != "" || got.SampledAt.ValueString() != test.sampledAt {
+				t.Errorf("sampled at %s, want %q; its age (-want +got):\n%s", got.SampledAt, test.sampledAt, diff)
+			}
+			if value(got.Reason) != test.usage.Reason {
+				t.Errorf("the reason is %v, want %q", got.Reason, test.usage.Reason)
+			}
+		})
+	}
+}
+
+func TestFlattenGPUWithXID(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	got := flattenGPU(domain.GPU{XID: new(79), XIDAt: &at})
+	if value(got.XID) != 79 || got.XIDAt.ValueString() != "2026-11-22T12:00:00Z" {
+		t.Errorf("XID %v at %s", got.XID, got.XIDAt)
+	}
+}
