@@ -452,10 +452,19 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 		until:  runs,
 	}, {
 		what: "network removed", by: func() {
+			leave := func(s *dockerswarm.ServiceSpec) { s.TaskTemplate.Networks = nil }
 			for i := range 3 {
-				l.updateService(l.member("worker", i), func(s *dockerswarm.ServiceSpec) { s.TaskTemplate.Networks = nil })
+				l.updateService(l.member("worker", i), leave)
 			}
-			l.must(bed.Nodes[0].Client().NetworkRemove(t.Context(), "trainyard-hosts"))
+			l.change("trainyard-hosts-agent", leave)
+			acctest.Eventually(l, "the agents to leave the network", func() bool {
+				return !slices.ContainsFunc(l.tasksOf(l.service("trainyard-hosts-agent").ID), func(task dockerswarm.Task) bool {
+					return len(task.Spec.Networks) > 0 || task.Status.State != dockerswarm.TaskStateRunning
+				})
+			})
+			acctest.Eventually(l, "the network to be left by all tasks", func() bool {
+				return bed.Nodes[0].Client().NetworkRemove(t.Context(), "trainyard-hosts") == nil
+			})
 		},
 		shown: []string{
 			"cluster.lab.network.attachable: none → false",
