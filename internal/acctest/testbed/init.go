@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -145,17 +147,60 @@ func (n *nodeInit) End(signal syscall.Signal, _ *struct{}) error {
 	return nil
 }
 
-// Signal sends dockerd and its containerd a signal.
-func (n *nodeInit) Signal(signal syscall.Signal, _ *struct{}) error {
-	return signalEngine(signal)
+// Pause stops dockerd and its containerd. They have stopped when it returns: on a busy machine a thread that runs goes on for a while after the
+// signal, until the one that has been chosen to heed it gets its turn.
+func (n *nodeInit) Pause(_ struct{}, _ *struct{}) error {
+	if err := signalEngine(unix.SIGSTOP); err != nil {
+		return err
+	}
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		processes, err := engineProcesses()
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(processes, goesOn) {
+			return nil
+		}
+		<-look.C
+	}
 }
 
-// signalEngine sends a signal to the processes of the engine; those of containers, and their shims, are none.
+// Resume lets them go on.
+func (n *nodeInit) Resume(_ struct{}, _ *struct{}) error { return signalEngine(unix.SIGCONT) }
+
+// goesOn says whether a thread of a process runs, or will when what it waits for has come.
+func goesOn(pid int) bool {
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is well-formed
+	return slices.ContainsFunc(names, func(name string) bool {
+		stat, err := os.ReadFile(name)
+		_, state, found := bytes.Cut(stat, []byte(") "))
+		return err == nil && found && bytes.ContainsRune([]byte("RSD"), rune(state[0]))
+	})
+}
+
+// signalEngine sends a signal to the processes of the engine.
 func signalEngine(signal syscall.Signal) error {
-	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	processes, err := engineProcesses()
 	if err != nil {
 		return err
 	}
+	for _, pid := range processes {
+		if err := unix.Kill(pid, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("signal %v to process %d: %w", signal, pid, err)
+		}
+	}
+	return nil
+}
+
+// engineProcesses are the processes of the engine; those of containers, and their shims, are none.
+func engineProcesses() ([]int, error) {
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, err
+	}
+	var processes []int
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil {
@@ -166,13 +211,11 @@ func signalEngine(signal syscall.Signal) error {
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := unix.Kill(pid, signal); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("signal %v to process %d: %w", signal, pid, err)
-		}
+		processes = append(processes, pid)
 	}
-	return nil
+	return processes, nil
 }
 
 // reap takes note of ended processes, be they dockerd or orphans that came to this process as their new parent.

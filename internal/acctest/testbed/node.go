@@ -53,6 +53,7 @@ type Node struct {
 	init    *exec.Cmd   // nil while the node is powered off
 	control *rpc.Client // of the init
 	cut     bool
+	silent  time.Time // since when no engine has run; zero where one does
 }
 
 // Host is the engine's endpoint, as in DOCKER_HOST.
@@ -122,24 +123,52 @@ func (n *Node) configure() error {
 func (n *Node) configuration() string { return filepath.Join(n.folder, "daemon.json") }
 
 // Pause stops the processes of the engine where they are, as a hung machine would; containers run on.
-func (n *Node) Pause() error { return n.tell("Signal", unix.SIGSTOP) }
+func (n *Node) Pause() error { return n.call("Pause", struct{}{}, nil) }
 
 // Resume lets them go on.
-func (n *Node) Resume() error { return n.tell("Signal", unix.SIGCONT) }
+func (n *Node) Resume() error { return n.call("Resume", struct{}{}, nil) }
 
 // Kill ends dockerd at once. Containers run on until it is started again.
-func (n *Node) Kill() error { return n.tell("End", unix.SIGKILL) }
+func (n *Node) Kill() error { return n.end(unix.SIGKILL) }
 
 // Restart starts the engine on the data that it has, and waits until it answers. A running engine is told to end
-// first; a node that crashed boots.
+// first; a node that crashed boots. The Swarm has noticed by then that the node was away.
 func (n *Node) Restart(ctx context.Context) error {
 	if err := n.boot(); err != nil {
 		return err
 	}
-	if err := n.tell("End", unix.SIGTERM); err != nil {
+	if err := n.end(unix.SIGTERM); err != nil {
+		return err
+	}
+	if err := n.bed.outlastHeartbeats(ctx, n.silence()); err != nil {
 		return err
 	}
 	return n.start(ctx)
+}
+
+// end tells the engine to end by a signal, and waits for that.
+func (n *Node) end(signal syscall.Signal) error {
+	if err := n.call("End", signal, nil); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fallSilent()
+	return nil
+}
+
+// fallSilent takes note that no engine runs. The lock is held.
+func (n *Node) fallSilent() {
+	if n.silent.IsZero() {
+		n.silent = time.Now()
+	}
+}
+
+// silence is how long no engine has run.
+func (n *Node) silence() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.silent)
 }
 
 // Crash powers the node off: nothing on it runs on, and nothing is told to end.
@@ -154,6 +183,7 @@ func (n *Node) powerOff() error {
 	if n.init == nil {
 		return nil
 	}
+	defer n.fallSilent()
 	err := n.init.Process.Kill()
 	// It ends by a signal, which is an ExitError. When it has ended, so has everything else on the node.
 	if ended := n.init.Wait(); n.init.ProcessState == nil {
@@ -229,9 +259,6 @@ func (n *Node) launch() error {
 	return nil
 }
 
-// tell has the node's init act on the engine by a signal.
-func (n *Node) tell(what string, signal syscall.Signal) error { return n.call(what, signal, nil) }
-
 // call calls the node's init.
 func (n *Node) call(what string, argument, result any) error {
 	n.mu.Lock()
@@ -255,6 +282,9 @@ func (n *Node) start(ctx context.Context) error {
 	if err := n.call("Start", []string{dockerd, "--config-file", n.configuration()}, nil); err != nil {
 		return err
 	}
+	n.mu.Lock()
+	n.silent = time.Time{}
+	n.mu.Unlock()
 	look := time.NewTicker(poll)
 	defer look.Stop()
 	for {

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,15 +23,11 @@ const (
 
 // formSwarm makes the nodes a Swarm, and waits until all are ready.
 func (b *Bed) formSwarm(ctx context.Context) error {
-	heartbeat := b.options.Heartbeat
-	if heartbeat == 0 {
-		heartbeat = defaultHeartbeat
-	}
 	first := b.Nodes[0]
 	_, err := first.client.SwarmInit(ctx, swarm.InitRequest{
 		ListenAddr:    first.swarmAddress(),
 		AdvertiseAddr: first.Address.String(),
-		Spec:          swarm.Spec{Dispatcher: swarm.DispatcherConfig{HeartbeatPeriod: heartbeat}},
+		Spec:          swarm.Spec{Dispatcher: swarm.DispatcherConfig{HeartbeatPeriod: b.heartbeat()}},
 	})
 	if err != nil {
 		return fmt.Errorf("swarm init on %s: %w", first.Name, err)
@@ -66,6 +63,26 @@ func (b *Bed) formSwarm(ctx context.Context) error {
 			return node.Status.State != swarm.NodeStateReady
 		})
 	})
+}
+
+// heartbeat is how often the Swarm's nodes tell that they live.
+func (b *Bed) heartbeat() time.Duration { return cmp.Or(b.options.Heartbeat, defaultHeartbeat) }
+
+// missedHeartbeats make a node down; one that was just sent may be one more.
+const missedHeartbeats = 4
+
+// outlastHeartbeats returns when the Swarm takes a node for down that has been silent for so long already. A manager that finds this out at
+// the moment at which the node registers anew may note it after that, and then the node stays down, though it is heard of.
+func (b *Bed) outlastHeartbeats(ctx context.Context, silence time.Duration) error {
+	if len(b.Nodes) == 1 {
+		return nil // nobody hears it
+	}
+	select {
+	case <-time.After(missedHeartbeats*b.heartbeat() - silence):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // swarmAddress is where the node listens as a manager.
