@@ -141,9 +141,35 @@ func patiently(ctx context.Context, ask func(context.Context) error) error {
 	return err
 }
 
-// ask asks the manager that answered last, else the others in order, until one answers. What is written by it has to bear being written
+const (
+	// electionPatience is how long managers are asked anew that are choosing a leader. A round of their elections takes 10 to 20 s, and ends
+	// without one where two stand at once, or one that knows less than the others.
+	electionPatience = time.Minute
+	// electionRetry is how long they are left alone between.
+	electionRetry = time.Second
+	// pingPatience is how long an Engine may take to say that it is there.
+	pingPatience = 2 * time.Second
+)
+
+// ask asks the managers until one answers, and waits for them while they choose a leader. What is written by it has to bear being written
 // twice: a manager that is lost may have carried it out.
 func (c *connection) ask(ctx context.Context, read func(m manager) error) error {
+	over := time.Now().Add(electionPatience)
+	for {
+		err := c.askEach(ctx, read)
+		if !errors.Is(err, errLeaderless) || time.Now().After(over) {
+			return err
+		}
+		select {
+		case <-time.After(electionRetry):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// askEach asks the manager that answered last, else the others in order, until one answers.
+func (c *connection) askEach(ctx context.Context, read func(m manager) error) error {
 	var failures []error
 	for _, endpoint := range c.order() {
 		asked, err := c.client(endpoint)
@@ -157,16 +183,31 @@ func (c *connection) ask(ctx context.Context, read func(m manager) error) error 
 			c.mu.Unlock()
 			return nil
 		}
+		if errors.Is(err, errSilent) && c.electing(ctx, asked) {
+			err = fmt.Errorf("%w: %w", errLeaderless, err)
+		}
 		elsewhere, explained := explain(endpointName(endpoint, asked), err)
 		if !elsewhere || ctx.Err() != nil {
 			return explained
 		}
 		failures = append(failures, explained)
 	}
-	if !errors.Is(errors.Join(failures...), engine.ErrUnreachable) && c.dissolved(ctx) {
-		failures = append(failures, fmt.Errorf("no Swarm is left there: %w", engine.ErrNotFound))
+	failed := errors.Join(failures...)
+	if !errors.Is(failed, engine.ErrUnreachable) && !errors.Is(failed, errLeaderless) && c.dissolved(ctx) {
+		return errors.Join(failed, fmt.Errorf("no Swarm is left there: %w", engine.ErrNotFound))
 	}
-	return errors.Join(failures...)
+	return failed
+}
+
+// errLeaderless is returned where the managers are choosing a leader, or too few are left for one.
+var errLeaderless = errors.New("the managers of the Swarm have no leader")
+
+// electing tells whether an Engine that does not answer a question may be waiting for a leader: there are other managers, and it is well.
+func (c *connection) electing(ctx context.Context, asked manager) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	_, err := asked.Ping(ctx)
+	return err == nil && len(c.order()) > 1
 }
 
 // dissolved tells whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are not known, the Swarm
@@ -213,6 +254,8 @@ func (c *connection) managed(endpoint string) int {
 // explain says what an Engine's answer means, and whether another Engine may know better: this one can't be reached, or is no manager.
 func explain(endpoint string, err error) (elsewhere bool, explained error) {
 	switch {
+	case leaderless(err):
+		return true, fmt.Errorf("the Docker Engine at %s %w: %w: %w", endpoint, engine.ErrUnwell, errLeaderless, err)
 	case client.IsErrConnectionFailed(err), errors.Is(err, errSilent):
 		return true, fmt.Errorf("the Docker Engine at %s %w: %w", endpoint, engine.ErrUnreachable, err)
 	case cerrdefs.IsUnavailable(err):

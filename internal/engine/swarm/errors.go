@@ -7,3 +7,8 @@ import "strings"
 func outOfSequence(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "update out of sequence")
 }
+
+// leaderless tells whether an Engine answers that the managers of its Swarm have no leader. There is no code for that either.
+func leaderless(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "does not have a leader")
+}
