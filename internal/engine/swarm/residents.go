@@ -191,17 +191,13 @@ func agentService(cluster string, from residentImage, meeting meetingPoint) swar
 }
 
 func resident(cluster string, from residentImage, kind string, args ...string) swarm.ServiceSpec {
-	var constraints []string
-	for _, node := range from.without {
-		constraints = append(constraints, "node.id!="+node)
-	}
 	labels := map[string]string{labelCluster: cluster, labelKind: kind}
 	return swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: residentName(cluster, kind), Labels: labels},
 		TaskTemplate: swarm.TaskSpec{
 			ContainerSpec: &swarm.ContainerSpec{Image: from.reference, Args: args, Labels: labels},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny},
-			Placement:     &swarm.Placement{Constraints: constraints},
+			Placement:     keptOff(nil, from.without),
 		},
 	}
 }
@@ -321,17 +317,25 @@ func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []
 	}
 	return e.update(ctx, m, services[i], services[i].Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		next := live.Spec
-		var placement swarm.Placement
-		if live.Spec.TaskTemplate.Placement != nil {
-			placement = *live.Spec.TaskTemplate.Placement
-		}
-		placement.Constraints = slices.Clone(placement.Constraints)
-		for _, node := range rejecting {
-			placement.Constraints = append(placement.Constraints, nodeIsNot+node)
-		}
-		next.TaskTemplate.Placement = &placement
+		next.TaskTemplate.Placement = keptOff(next.TaskTemplate.Placement, rejecting)
 		return next, live.Version == services[i].Version // or else it is looked at again
 	})
+}
+
+// keptOff is a placement that keeps off these nodes, too. The nodes have an order, as in what the next start of the controller would write: that
+// finds nothing to change then.
+func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
+	var next swarm.Placement
+	if placement != nil {
+		next = *placement
+	}
+	next.Constraints = slices.Clone(next.Constraints)
+	for _, node := range nodes {
+		next.Constraints = append(next.Constraints, nodeIsNot+node)
+	}
+	slices.Sort(next.Constraints)
+	next.Constraints = slices.Compact(next.Constraints)
+	return &next
 }
 
 // noImage is how a task's error begins that was rejected for its image. Of the cluster's network nodes hear a moment later than of a task, and
@@ -344,18 +348,23 @@ func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	if spec := service.Spec.TaskTemplate.ContainerSpec; spec == nil || !isID(spec.Image) {
 		return nil
 	}
-	newest := map[string]swarm.Task{}
-	for _, task := range own {
-		newest[task.NodeID] = task
-	}
 	var nodes []string
-	for id, task := range newest {
+	for id, task := range newestByNode(own) {
 		if id != "" && task.Status.State == swarm.TaskStateRejected && strings.HasPrefix(task.Status.Err, noImage) && task.CreatedAt.After(service.UpdatedAt) {
 			nodes = append(nodes, id)
 		}
 	}
 	slices.Sort(nodes)
 	return nodes
+}
+
+// newestByNode returns the newest of a global service's tasks on each node.
+func newestByNode(own []swarm.Task) map[string]swarm.Task {
+	newest := map[string]swarm.Task{}
+	for _, task := range own {
+		newest[task.NodeID] = task
+	}
+	return newest
 }
 
 // StopController removes the services of the controller and the agents, and returns when their tasks have ended.
