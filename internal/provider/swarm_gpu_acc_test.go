@@ -120,16 +120,9 @@ data "trainyard_gpus" "now" {
 	const oneEach, all = "max_per_host = 1", "max_per_host = null"
 	const address, found = "trainyard_gpu_pool.v100", "data.trainyard_gpus.now"
 	l.test(
-		resource.TestStep{Config: l.config(cluster(""))},
 		resource.TestStep{
-			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a GPU, too.
-			PreConfig: func() {
-				acctest.Eventually(l, "the agents", func() bool {
-					found, err := l.engine().GPUs(l.Context())
-					l.must(err)
-					return found["node1"].Unknown+found["node2"].Unknown+found["node3"].Unknown == ""
-				})
-			},
+			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a GPU, too. The agents are
+			// asked as soon as they have been started.
 			Config: l.config(cluster(""), gpus),
 			Check: resource.ComposeAggregateTestCheckFunc(
 				resource.TestCheckResourceAttr(found, "hosts.%", "3"),

@@ -106,11 +106,11 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if err != nil {
 		return nil, running, err
 	}
-	asking, cancel := context.WithTimeoutCause(ctx, agentsPatience, errSilent)
-	defer cancel()
 	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
 	if !document.Spec.Agent.Disabled {
-		reports, why = e.askAgents(asking, engines, window)
+		if reports, why, err = e.gather(ctx, document.Spec, engines, window); err != nil {
+			return nil, running, err
+		}
 	}
 	answers := make(map[string]telemetry.Answer, len(document.Spec.Hosts))
 	for name, host := range document.Spec.Hosts {

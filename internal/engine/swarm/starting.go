@@ -1,0 +1,98 @@
+package swarm
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+const (
+	// agentArrival is how long an agent is waited for that is to run, and agentWaking one that runs and does not answer yet.
+	agentArrival = 15 * time.Second
+	agentWaking  = 3 * time.Second
+	// agentRetry is how long agents are left alone before they are asked again.
+	agentRetry = 200 * time.Millisecond
+)
+
+// gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a cluster goes on to its
+// GPUs at once. Why is why a host is not among the reports.
+func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, window time.Duration) (reports telemetry.Reports, why string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, errSilent)
+	defer cancel()
+	var since time.Time // when they became worth as much waiting as they are
+	for before := time.Duration(0); ; {
+		reports, why = e.askAgents(ctx, engines, window)
+		silent := silentNodes(cluster, reports)
+		if len(silent) == 0 {
+			return reports, why, nil
+		}
+		patience, err := e.patienceFor(ctx, silent)
+		if patience != before {
+			before, since = patience, time.Now()
+		}
+		if err != nil || time.Since(since) >= patience {
+			return reports, why, err
+		}
+		select {
+		case <-time.After(agentRetry):
+		case <-ctx.Done():
+			return reports, why, nil
+		}
+	}
+}
+
+// silentNodes are those of a cluster's hosts of which no agent told.
+func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
+	var silent []string
+	for _, host := range cluster.Hosts {
+		if _, told := reports.Reports[host.ID]; !told {
+			silent = append(silent, host.ID)
+		}
+	}
+	return silent
+}
+
+// patienceFor is how long the agents of nodes are worth waiting for.
+func (e *Engine) patienceFor(ctx context.Context, silent []string) (time.Duration, error) {
+	live := e.live().reads
+	services, err := live.services(ctx)
+	if err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(services, func(s swarm.Service) bool { return isAgent(s, e.cluster.Name) })
+	if i < 0 {
+		return 0, nil
+	}
+	tasks, err := live.tasks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	nodes, err := live.nodes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return agentPatience(services[i], byService(tasks)[services[i].ID], newNodeView(nodes), silent), nil
+}
+
+// agentPatience is how long the agents of nodes are worth waiting for, by what the Swarm makes of their service.
+func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silent []string) time.Duration {
+	newest := newestByNode(own)
+	var patience time.Duration
+	for _, id := range silent {
+		task, ordered := newest[id]
+		switch {
+		case view[id].Status.State != swarm.NodeStateReady, ordered && ended(task):
+		case ordered && task.Status.State == swarm.TaskStateRunning && task.DesiredState == swarm.TaskStateRunning:
+			patience = max(patience, agentWaking)
+		case view[id].Spec.Availability == swarm.NodeAvailabilityActive && view.meets(id, service.Spec):
+			patience = agentArrival
+		}
+	}
+	return patience
+}

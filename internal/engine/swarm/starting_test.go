@@ -1,0 +1,46 @@
+package swarm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+)
+
+func TestAgentPatience(t *testing.T) {
+	node := func(state swarm.NodeState, availability swarm.NodeAvailability) swarm.Node {
+		return swarm.Node{ID: "a", Spec: swarm.NodeSpec{Availability: availability}, Status: swarm.NodeStatus{State: state}}
+	}
+	in := func(states ...swarm.TaskState) (tasks []swarm.Task) {
+		for _, state := range states {
+			tasks = append(tasks, swarm.Task{NodeID: "a", Status: swarm.TaskStatus{State: state}})
+		}
+		return tasks
+	}
+	ready := node(swarm.NodeStateReady, swarm.NodeAvailabilityActive)
+	for name, test := range map[string]struct {
+		node  swarm.Node
+		tasks []swarm.Task
+		off   []string
+		want  time.Duration
+	}{
+		"not ordered yet":          {node: ready, want: agentArrival},
+		"being pulled":             {node: ready, tasks: in(swarm.TaskStatePreparing), want: agentArrival},
+		"runs and is silent":       {node: ready, tasks: in(swarm.TaskStateRunning), want: agentWaking},
+		"replaces a former one":    {node: ready, tasks: in(swarm.TaskStateShutdown, swarm.TaskStateStarting), want: agentArrival},
+		"rejected":                 {node: ready, tasks: in(swarm.TaskStateRejected)},
+		"kept off":                 {node: ready, off: []string{"a"}},
+		"on another node":          {node: ready, off: []string{"b"}, want: agentArrival},
+		"of a host that is down":   {node: node(swarm.NodeStateDown, swarm.NodeAvailabilityActive), tasks: in(swarm.TaskStateRunning)},
+		"of a drained host":        {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityDrain)},
+		"that ran before a pause":  {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityPause), tasks: in(swarm.TaskStateRunning), want: agentWaking},
+		"of a host that is paused": {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityPause)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: keptOff(nil, test.off)}}}
+			if got := agentPatience(service, test.tasks, newNodeView([]swarm.Node{test.node}), []string{"a"}); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
