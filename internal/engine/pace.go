@@ -17,7 +17,7 @@ var (
 	// WaitPace is that of those whom somebody waits for.
 	WaitPace = Pace{Factor: 3, Longest: 500 * time.Millisecond}
 	// ResidentPace is that of residents, whose work is hardly ever urgent, and goes on while others work.
-	ResidentPace = Pace{Factor: 20, Longest: 5 * time.Second}
+	ResidentPace = Pace{Factor: 50, Longest: 5 * time.Second}
 )
 
 // After returns the rest after a look that took a time.

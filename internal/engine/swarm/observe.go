@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -46,7 +44,7 @@ func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) 
 		return nil, err
 	}
 	view := view{
-		cluster: e.cluster.Name, services: services, drifted: e.reads.drifted(services), tasks: byService(tasks), nodes: newNodeView(nodes),
+		cluster: e.cluster.Name, services: services, seals: e.reads.seals(services), tasks: byService(tasks), nodes: newNodeView(nodes),
 		known: sync.OnceValues(func() (known, error) { return e.known(ctx) }),
 	}
 	return view.observe(group)
@@ -88,10 +86,9 @@ func byService(tasks []swarm.Task) map[string][]swarm.Task {
 type view struct {
 	cluster  string
 	services []swarm.Service
-	// drifted are those that somebody else changed, by their IDs.
-	drifted map[string]bool
-	tasks   map[string][]swarm.Task
-	nodes   nodeView
+	seals    map[string]sealed // by their IDs
+	tasks    map[string][]swarm.Task
+	nodes    nodeView
 	// known reads what services refer to; only what was changed by others has to be looked up.
 	known func() (known, error)
 }
@@ -107,7 +104,7 @@ func (v view) observe(group string) ([]domain.Observed, error) {
 			continue
 		}
 		own := v.observeService(service)
-		if v.drifted[service.ID] {
+		if v.seals[service.ID].broken {
 			k, err := v.known()
 			if err != nil {
 				return nil, err
@@ -134,39 +131,9 @@ func (v view) observe(group string) ([]domain.Observed, error) {
 	return slices.CompactFunc(members, func(a, b domain.Observed) bool { return a.Name == b.Name }), nil
 }
 
-// isDrifted tells whether somebody else changed a service since it was rendered and started.
-func isDrifted(service swarm.Service) bool {
-	if service.Spec.Labels[labelStaged] != "" {
-		return false
-	}
-	r, found := recordOf(service.Spec)
-	return !found || r.Seal != seal(service.Spec)
-}
-
-// driftedAmong returns the services that somebody else changed, by their IDs.
-func driftedAmong(services []swarm.Service) map[string]bool {
-	told := make([]bool, len(services))
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0)) // a plan waits for the digests of all specifications
-	for i := range services {
-		all.Go(func() error {
-			told[i] = identityOf(services[i]).group != "" && isDrifted(services[i])
-			return nil
-		})
-	}
-	_ = all.Wait() // none fails
-	drifted := map[string]bool{}
-	for i, service := range services {
-		if told[i] {
-			drifted[service.ID] = true
-		}
-	}
-	return drifted
-}
-
 // observeService returns the members that a service stands for.
 func (v view) observeService(service swarm.Service) []domain.Observed {
-	r, _ := recordOf(service.Spec)
+	r := v.seals[service.ID].record
 	id := identityOf(service)
 	var members []domain.Observed
 	for _, member := range membersOf(service, v.tasks[service.ID]) {

@@ -70,7 +70,7 @@ func (h *history) unplaced(message string) {
 func (h *history) view(node swarm.Node) view {
 	node.ID = "node1"
 	return view{
-		cluster: "lab", services: []swarm.Service{h.service}, drifted: driftedAmong([]swarm.Service{h.service}), tasks: byService(h.tasks), nodes: newNodeView([]swarm.Node{node}),
+		cluster: "lab", services: []swarm.Service{h.service}, seals: sealsOf([]swarm.Service{h.service}), tasks: byService(h.tasks), nodes: newNodeView([]swarm.Node{node}),
 		known: func() (known, error) { return known{}, nil },
 	}
 }

@@ -21,8 +21,8 @@ type reads struct {
 	services list[swarm.Service]
 	tasks    list[swarm.Task]
 	networks list[network.Summary]
-	// drifted tells which of the listed services somebody else changed, by their IDs.
-	drifted func(services []swarm.Service) map[string]bool
+	// seals tells which of the listed services somebody else changed.
+	seals func(services []swarm.Service) map[string]sealed
 }
 
 // liveReads asks a manager each time.
@@ -43,7 +43,7 @@ func liveReads(c *connection) reads {
 		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {
 			return listNetworks(ctx, m, c.cluster)
 		}),
-		drifted: driftedAmong,
+		seals: sealsOf,
 	}
 }
 
@@ -77,9 +77,9 @@ func ask[T any](c *connection, read func(context.Context, manager) ([]T, error))
 func (r reads) remembered(cluster string) reads {
 	services := engine.Once(r.services)
 	var once sync.Once
-	var known map[string]bool
-	drifted := func(services []swarm.Service) map[string]bool {
-		once.Do(func() { known = r.drifted(services) })
+	var known map[string]sealed
+	seals := func(services []swarm.Service) map[string]sealed {
+		once.Do(func() { known = r.seals(services) })
 		return known
 	}
 	configs := func(ctx context.Context) ([]swarm.Config, error) {
@@ -88,11 +88,11 @@ func (r reads) remembered(cluster string) reads {
 			ctx := context.WithoutCancel(ctx)
 			go func() {
 				if found, err := services(ctx); err == nil { // or else whoever needs it gets the error
-					drifted(found)
+					seals(found)
 				}
 			}()
 		}
 		return found, err
 	}
-	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), networks: engine.Once(r.networks), drifted: drifted}
+	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), networks: engine.Once(r.networks), seals: seals}
 }

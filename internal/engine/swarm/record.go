@@ -63,7 +63,13 @@ func (r record) reference() string {
 
 // seal returns the digest of a service's specification as it is read back. What the schema does not know does not enter.
 func seal(spec swarm.ServiceSpec) string {
-	found := read(spec, sealing{})
+	r, recorded := recordOf(spec)
+	return sealWith(spec, r, recorded)
+}
+
+// sealWith is seal for a service whose record has been read.
+func sealWith(spec swarm.ServiceSpec, r record, recorded bool) string {
+	found := readWith(spec, r, recorded, sealing{})
 	digest := sha256.New()
 	// As text and not as JSON, which takes long for the environment: it has the addresses of all members.
 	for _, name := range slices.Sorted(maps.Keys(found.Env)) {

@@ -44,7 +44,7 @@ func (sealing) text(template string) (text string, ok bool) { return template, t
 // drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
 // it. Else it is nil. How many replicas the service has is not part of it.
 func drift(service swarm.Service, k known) *domain.MemberSpec {
-	if !isDrifted(service) {
+	if !sealedOf(service).broken {
 		return nil
 	}
 	live := read(service.Spec, k)
@@ -68,11 +68,16 @@ func individual(shared domain.MemberSpec, index int) domain.MemberSpec {
 // read returns the specification that a service stands for, in its normal form. That of a pooled service is what its
 // members share, see [individual].
 func read(spec swarm.ServiceSpec, look lookup) domain.MemberSpec {
-	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec))}
+	r, recorded := recordOf(spec)
+	return readWith(spec, r, recorded, look)
+}
+
+// readWith is read for a service whose record has been read.
+func readWith(spec swarm.ServiceSpec, carried record, recorded bool, look lookup) domain.MemberSpec {
+	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec)), record: carried, recorded: recorded}
 	if spec.TaskTemplate.ContainerSpec != nil {
 		r.container = *spec.TaskTemplate.ContainerSpec
 	}
-	r.record, r.recorded = recordOf(spec)
 	if !r.recorded {
 		r.deviate("service label %s is missing", labelSpec)
 	}
