@@ -24,6 +24,9 @@ const (
 	swarmParallel = 10
 	// swarmRuns is how often that is done: each run starts and ends hundreds of containers.
 	swarmRuns = 3
+	// swarmRest is how long the nodes are left alone before plans are made: the gossip about so many starts takes processors for a while that are
+	// Terraform's here.
+	swarmRest = 15 * time.Second
 )
 
 // swarmPlanSizes are the sizes of the groups that are planned; the first is what the last is compared with.
@@ -169,6 +172,9 @@ func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
 			return nil, err
 		}
 		if _, err := w.apply(ctx); err != nil {
+			return nil, err
+		}
+		if err := pause(ctx, swarmRest); err != nil {
 			return nil, err
 		}
 		p := swarmPlan{members: size}
