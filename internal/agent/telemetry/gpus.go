@@ -3,6 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,17 +25,21 @@ func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPU
 	if err != nil && hasNVIDIA(s.Proc) {
 		sample.Unknown = err.Error()
 	}
+	listed := map[int]bool{}
 	for i := range gpus {
 		for j := range gpus[i].Processes {
 			p := &gpus[i].Processes[j]
 			p.Instance = owners.of(p.PID)
+			listed[p.PID] = true
 		}
 	}
+	// The IDs of those that have ended are given to others.
+	maps.DeleteFunc(owners.known, func(pid int, _ string) bool { return !listed[pid] })
 	return sample
 }
 
-// owners are the instances that processes belong to, by their IDs; "" for those of none. The process table is read when there is a process
-// that was not seen before, and nobody else reads it at that time.
+// owners are the instances that processes on GPUs belong to, by their IDs; "" for those of none. The process table is read when there is a
+// process that was not seen before, and nobody else reads it at that time.
 type owners struct {
 	settings Settings
 	known    map[int]string
@@ -46,7 +51,9 @@ func (o *owners) of(pid int) string {
 	if known {
 		return id
 	}
-	o.known = map[int]string{pid: ""}
+	if o.known == nil {
+		o.known = map[int]string{}
+	}
 	if instances, err := o.settings.census(); err == nil { // or else they are nobody's, this time
 		for id, processes := range instances {
 			for _, p := range processes {

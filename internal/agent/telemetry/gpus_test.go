@@ -3,9 +3,11 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +50,27 @@ func TestContainerOf(t *testing.T) {
 	}
 	if got := containerOf(proc, 8); got != "" {
 		t.Errorf("container of a process that is gone is %q", got)
+	}
+}
+
+// The process table is read for a process that was not seen before, and not for those of others again each time.
+func TestOwnersAreKept(t *testing.T) {
+	on := Settings{Proc: "/proc"}
+	listed := []int{os.Getpid(), os.Getppid()}
+	on.GPUs = func(context.Context) ([]domain.GPU, error) {
+		gpus := make([]domain.GPU, len(listed))
+		for i, pid := range listed {
+			gpus[i].Processes = []domain.GPUProcess{{PID: pid}}
+		}
+		return gpus, nil
+	}
+	o := &owners{settings: on}
+	for _, now := range [][]int{listed, listed[1:], nil} {
+		listed = now
+		on.sampleGPUs(t.Context(), o)
+		if diff := cmp.Diff(slices.Sorted(slices.Values(now)), slices.Sorted(maps.Keys(o.known))); diff != "" {
+			t.Errorf("of the processes %v are known, -want +got:\n%s", now, diff)
+		}
 	}
 }
 
