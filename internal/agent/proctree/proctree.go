@@ -73,7 +73,7 @@ func ScanBy(folder string, owner func(p Process) string) (map[string][]Process, 
 	}
 	owned := map[string][]Process{}
 	for _, proc := range procs {
-		p, err := read(proc)
+		p, err := readStat(folder, proc.PID)
 		if err != nil {
 			continue // gone, or hidden from us
 		}
@@ -85,34 +85,23 @@ func ScanBy(folder string, owner func(p Process) string) (map[string][]Process, 
 }
 
 // Again returns those of some processes that still live, as they are by now in the process table below a folder.
-func Again(folder string, instances map[string][]Process) (map[string][]Process, error) {
-	fs, err := procfs.NewFS(folder)
-	if err != nil {
-		return nil, fmt.Errorf("reading the process table: %w", err)
-	}
+func Again(folder string, instances map[string][]Process) map[string][]Process {
 	again := make(map[string][]Process, len(instances))
 	for id, processes := range instances {
 		for _, p := range processes {
-			proc, err := fs.Proc(p.PID)
-			if err != nil {
-				continue // it is gone
-			}
-			if now, err := read(proc); err == nil && now.StartTime == p.StartTime {
+			if now, err := readStat(folder, p.PID); err == nil && now.StartTime == p.StartTime {
 				again[id] = append(again[id], now)
 			}
 		}
 	}
-	return again, nil
+	return again
 }
 
 // Lookup returns a live process, or [ErrGone] where there is none with this id.
 func Lookup(pid int) (Process, error) {
-	proc, err := procfs.NewProc(pid)
+	p, err := readStat(procfs.DefaultMountPoint, pid)
 	if err == nil {
-		var p Process
-		if p, err = read(proc); err == nil {
-			return p, nil
-		}
+		return p, nil
 	}
 	if vanished(err) {
 		return Process{}, fmt.Errorf("process %d: %w", pid, ErrGone)
@@ -128,7 +117,7 @@ func readTable() (map[int]entry, error) {
 	}
 	table := make(map[int]entry, len(procs))
 	for _, proc := range procs {
-		p, err := read(proc)
+		p, err := readStat(procfs.DefaultMountPoint, proc.PID)
 		if vanished(err) || errors.Is(err, fs.ErrPermission) {
 			continue
 		}
@@ -142,27 +131,6 @@ func readTable() (map[int]entry, error) {
 		table[p.PID] = entry{Process: p, named: instanceIn(environ)}
 	}
 	return table, nil
-}
-
-// read returns a live process, or [ErrGone].
-func read(proc procfs.Proc) (Process, error) {
-	stat, err := proc.Stat()
-	if err != nil {
-		return Process{}, err
-	}
-	// Where only the first of several threads has ended, the process shows as a zombie but lives on.
-	if strings.Contains("ZXx", stat.State) && stat.NumThreads <= 1 {
-		return Process{}, ErrGone
-	}
-	return Process{
-		PID:           stat.PID,
-		StartTime:     stat.Starttime,
-		Session:       stat.Session,
-		Parent:        stat.PPID,
-		CPU:           time.Duration(stat.UTime+stat.STime) * ClockTick,
-		WaitedCPU:     time.Duration(stat.CUTime+stat.CSTime) * ClockTick,
-		ResidentBytes: int64(stat.ResidentMemory()),
-	}, nil
 }
 
 // vanished tells whether an error means that the process is no longer there.

@@ -86,7 +86,7 @@ func (s Settings) read(instances map[string][]proctree.Process) (reading, error)
 	if instances == nil {
 		r.instances, err = s.census()
 	} else {
-		r.instances, err = proctree.Again(s.Proc, instances)
+		r.instances = proctree.Again(s.Proc, instances)
 	}
 	return r, err
 }
