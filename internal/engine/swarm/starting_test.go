@@ -13,10 +13,12 @@ func TestAgentPatience(t *testing.T) {
 	}
 	in := func(states ...swarm.TaskState) (tasks []swarm.Task) {
 		for _, state := range states {
-			tasks = append(tasks, swarm.Task{NodeID: "a", Status: swarm.TaskStatus{State: state}})
+			tasks = append(tasks, swarm.Task{NodeID: "a", Status: swarm.TaskStatus{State: state}, DesiredState: swarm.TaskStateRunning})
 		}
 		return tasks
 	}
+	leaving := in(swarm.TaskStateRunning)
+	leaving[0].DesiredState = swarm.TaskStateShutdown
 	ready := node(swarm.NodeStateReady, swarm.NodeAvailabilityActive)
 	for name, test := range map[string]struct {
 		node  swarm.Node
@@ -27,6 +29,7 @@ func TestAgentPatience(t *testing.T) {
 		"not ordered yet":          {node: ready, want: agentArrival},
 		"being pulled":             {node: ready, tasks: in(swarm.TaskStatePreparing), want: agentArrival},
 		"runs and is silent":       {node: ready, tasks: in(swarm.TaskStateRunning), want: agentWaking},
+		"about to be replaced":     {node: ready, tasks: leaving, want: agentArrival},
 		"replaces a former one":    {node: ready, tasks: in(swarm.TaskStateShutdown, swarm.TaskStateStarting), want: agentArrival},
 		"rejected":                 {node: ready, tasks: in(swarm.TaskStateRejected)},
 		"kept off":                 {node: ready, off: []string{"a"}},
