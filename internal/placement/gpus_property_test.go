@@ -291,3 +291,34 @@ func bruteForce(in Input) map[string]string {
 	}
 	return maps.Clone(found)
 }
+
+// TestConcurrentGroups: groups that are placed one after the other, each with the documents of those before it, share out the devices.
+func TestConcurrentGroups(t *testing.T) {
+	in := input(plainHosts("a", "b"), map[string]role{"w": {onGPUs(1, 0), 2}})
+	in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1")})}
+	in.Groups = map[string]domain.GroupDocument{}
+	owners := map[domain.DeviceSet]string{}
+	for _, group := range []string{"x", "y", "z"} {
+		in.Group.Name = group
+		for i := range in.Members {
+			in.Members[i].Name = domain.MemberName(group, "w", i)
+		}
+		got, ps := Place(in)
+		if group == "z" {
+			if got != nil || ps.Err() == nil {
+				t.Errorf("a third group got %v of devices that two groups have", got)
+			}
+			continue
+		}
+		for member, a := range got {
+			if owners[a.GPUs] != "" {
+				t.Errorf("%s and %s both have %s", owners[a.GPUs], member, a.GPUs)
+			}
+			owners[a.GPUs] = member
+		}
+		in.Groups[group] = domain.GroupDocument{Spec: in.Group, Assignments: got}
+	}
+	if len(owners) != 4 {
+		t.Errorf("%d devices have owners, want 4: %v", len(owners), owners)
+	}
+}
