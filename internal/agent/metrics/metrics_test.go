@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"bufio"
 	"context"
 	"log/slog"
 	"net/http"
@@ -168,14 +169,26 @@ func TestNames(t *testing.T) {
 
 // TestOfThisHost: a real resident tells of its host, and by name of a member that runs on it.
 func TestOfThisHost(t *testing.T) {
-	member := exec.Command("sleep", "60")
+	member := exec.Command("sh", "-c", "echo ready; read end")
 	member.Env = []string{
 		proctree.InstanceVariable + "=" + t.Name() + ".1", "TRAINYARD_CLUSTER=lab", "TRAINYARD_GROUP=mnist", "TRAINYARD_ROLE=worker", "TRAINYARD_MEMBER=mnist-worker-0",
+	}
+	out, err := member.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := member.StdinPipe() // what is never written lets it live
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := member.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = member.Process.Kill(), member.Wait() })
+	t.Cleanup(func() { _, _, _ = in.Close(), member.Process.Kill(), member.Wait() })
+	// In the midst of its exec a process has no environment yet.
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
 	settings := telemetry.Settings{Proc: telemetry.HostProc(), Disk: os.TempDir(), GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
 	resident, err := telemetry.NewResident(t.Context(), settings, "9q3k0wu5bb", slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -76,20 +74,15 @@ func TestOwnersAreKept(t *testing.T) {
 
 // A process that uses a GPU is found to be that of an instance by the instance's mark.
 func TestReport(t *testing.T) {
-	member := exec.Command("sleep", "60")
-	member.Env = []string{proctree.InstanceVariable + "=mnist-worker-0.1"}
-	if err := member.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = member.Process.Kill(), member.Wait() })
+	pid := start(t, "mnist-worker-0.1", "echo ready; read end")
 	source := func(context.Context) ([]domain.GPU, error) {
-		return []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Processes: []domain.GPUProcess{{PID: member.Process.Pid}, {PID: 1 << 30}}}}, nil
+		return []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Processes: []domain.GPUProcess{{PID: pid}, {PID: 1 << 30}}}}, nil
 	}
 	report, err := Once(t.Context(), settings(source))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []domain.GPUProcess{{PID: member.Process.Pid, Instance: "mnist-worker-0.1"}, {PID: 1 << 30}}
+	want := []domain.GPUProcess{{PID: pid, Instance: "mnist-worker-0.1"}, {PID: 1 << 30}}
 	if diff := cmp.Diff(want, report.GPUs.GPUs[0].Processes); diff != "" || report.GPUs.Unknown != "" {
 		t.Errorf("unknown %q; processes (-want +got):\n%s", report.GPUs.Unknown, diff)
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// start runs a script as an instance, and returns when it has said that it is ready. It ends with the test.
-func start(t *testing.T, instance, script string) {
+// start runs a script as an instance, and returns its process's ID when it has said that it is ready: in the midst of its exec it would have no
+// environment yet. It ends with the test.
+func start(t *testing.T, instance, script string) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Env = append(os.Environ(), proctree.InstanceVariable+"="+instance)
@@ -39,6 +40,7 @@ func start(t *testing.T, instance, script string) {
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("the script said %q, %v", line, err)
 	}
+	return cmd.Process.Pid
 }
 
 func TestProcessors(t *testing.T) {
