@@ -182,7 +182,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	if len(runs) > 0 {
 		await(o, runs[len(runs)-1])
 	}
-	stopIfTold(o, service)
+	v.stopIfTold(o, service, runs)
 	if o.State != domain.StateCompleted && o.State != domain.StateStopped {
 		o.HostTrouble = v.nodes.trouble(r.Host, pinnedTo(service.Spec))
 	}
@@ -217,7 +217,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		newest = runs[len(runs)-1]
 		await(o, newest)
 	}
-	stopIfTold(o, service)
+	v.stopIfTold(o, service, runs)
 	o.Host = v.nodes.host(newest.NodeID)
 	if o.State.Ended() && len(ran) > 0 {
 		o.Host = v.nodes.host(ran[len(ran)-1].NodeID) // what came after it was never on a host
@@ -227,10 +227,11 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	}
 }
 
-// stopIfTold has a member that does not run be stopped, where its service was told to.
-func stopIfTold(o *domain.Observed, service swarm.Service) {
+// stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may start yet, for a moment.
+func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
 	stop := service.Spec.Labels[labelStop]
-	if stop == "" {
+	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !ended(t) && v.nodes.awaited(t.NodeID) }
+	if stop == "" || slices.ContainsFunc(runs, mayStart) {
 		return
 	}
 	switch o.State {
