@@ -46,10 +46,10 @@ func BuildVersion(t testing.TB, version string) string {
 	return build(t, Provider+"-"+version, Provider, static, "-ldflags", "-X main.version="+version)
 }
 
-// BuildAgent builds the agent as it is released beside the provider: the same program, but able to load NVIDIA's library.
+// BuildAgent builds the agent as it is released beside the provider, able to load NVIDIA's library.
 func BuildAgent(t testing.TB) string {
 	t.Helper()
-	return build(t, "agent", Provider, "CGO_ENABLED=1") // by another name than that by which the provider would find it
+	return build(t, "agent", module+"/internal/program/trainyard-agent", "CGO_ENABLED=1") // by another name than that by which the provider would find it
 }
 
 // static has programs run in images without a C library, too.

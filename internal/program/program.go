@@ -1,0 +1,63 @@
+// Package program is what runs on the hosts of a cluster, whichever program it is part of: the provider, or trainyard-agent, which is built to
+// know GPUs, and lacks all that speaks to Terraform and to people.
+package program
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/controller"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+)
+
+// Engines returns all engines that a program of this version knows. A new one is a line here, and one in [Lists].
+func Engines(version string) engine.Registry {
+	return engine.Registry{
+		process.Name: process.Opener(process.Program{Version: version}),
+		swarm.Name:   swarm.Opener(swarm.Program{Version: version}),
+	}
+}
+
+// Lists returns how each of them tells which clusters there are.
+func Lists() map[string]engine.List {
+	return map[string]engine.List{process.Name: process.Clusters, swarm.Name: swarm.Clusters}
+}
+
+// Run runs a command until it is done, or ctx is: "supervise", by which the engine "process" runs the members of a cluster, "controller", which
+// acts for a cluster between two applies, or "agent", which measures a host.
+func Run(ctx context.Context, version string, args []string) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	command, args := args[0], args[1:]
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	stateDir := flags.String("state-dir", "", "folder that holds the state directories of all clusters")
+	cluster := flags.String("cluster", "", "name of the cluster")
+	switch command {
+	case "supervise":
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return supervisor.Run(ctx, statedir.Dir{Root: *stateDir, Cluster: *cluster}, version, log)
+	case "controller":
+		name := flags.String("engine", process.Name, "engine of the cluster")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		e, err := Engines(version).Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
+		if err != nil {
+			return err
+		}
+		return controller.Run(ctx, e, log)
+	case "agent":
+		return agent.Run(ctx, args, os.Stdout, log)
+	}
+	return fmt.Errorf("unknown command %q: supervise, controller and agent are run on hosts, and the provider as top, too", command)
+}
