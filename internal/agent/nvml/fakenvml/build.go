@@ -4,7 +4,9 @@ package fakenvml
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,15 +56,9 @@ func Build(t testing.TB, without ...string) string {
 			t.Fatal(err)
 		}
 	}
-	header := strings.TrimSpace(run(t, nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml"))
-	args := []string{
-		"-x", "c", "-", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-deprecated-declarations", "-pthread",
-		"-I", filepath.Join(header, "pkg", "nvml"), "-Wl,-soname," + Library, "-o", filepath.Join(dir, Library),
+	if err := Compile(t.Context(), dir, without...); err != nil {
+		t.Fatal(err)
 	}
-	for _, function := range without {
-		args = append(args, "-D"+function+"=without_"+function)
-	}
-	run(t, source, "gcc", args...)
 	built[key] = dir
 	return dir
 }
@@ -75,14 +71,30 @@ func Remove() error {
 	return os.RemoveAll(buildDir)
 }
 
+// Compile builds a [Library] in a folder, as [Build] does.
+func Compile(ctx context.Context, dir string, without ...string) error {
+	header, err := run(ctx, nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml")
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"-x", "c", "-", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-deprecated-declarations", "-pthread",
+		"-I", filepath.Join(strings.TrimSpace(header), "pkg", "nvml"), "-Wl,-soname," + Library, "-o", filepath.Join(dir, Library),
+	}
+	for _, function := range without {
+		args = append(args, "-D"+function+"=without_"+function)
+	}
+	_, err = run(ctx, source, "gcc", args...)
+	return err
+}
+
 // run returns what a program prints that reads an input.
-func run(t testing.TB, input []byte, program string, args ...string) string {
-	t.Helper()
+func run(ctx context.Context, input []byte, program string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
-	command := exec.Command(program, args...)
+	command := exec.CommandContext(ctx, program, args...)
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &out, &complaint
 	if err := command.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, &complaint)
+		return "", fmt.Errorf("%s: %w\n%s", command, err, &complaint)
 	}
-	return out.String()
+	return out.String(), nil
 }

@@ -130,7 +130,7 @@ func (c *Control) write() {
 	}
 	next := c.path + ".next"
 	err := cmp.Or(
-		os.WriteFile(next, []byte(c.text()), 0o644), //nolint:gosec // containers read it as other users, too
+		os.WriteFile(next, []byte(text(c.faults, c.devices)), 0o644), //nolint:gosec // containers read it as other users, too
 		os.Chtimes(next, c.changed, c.changed),
 		os.Rename(next, c.path),
 	)
@@ -139,8 +139,11 @@ func (c *Control) write() {
 	}
 }
 
+// Text is what the file of [Variable] holds for these devices, for a library that is never told anything else.
+func Text(devices ...Device) string { return text(nil, devices) }
+
 // text is the file's: a line is a word and its values.
-func (c *Control) text() string {
+func text(broken Faults, devices []Device) string {
 	var b strings.Builder
 	line := func(word string, values ...any) {
 		b.WriteString(word + " " + fmt.Sprintln(values...))
@@ -150,8 +153,8 @@ func (c *Control) text() string {
 			line("fault", function, code)
 		}
 	}
-	faults(c.faults)
-	for _, d := range c.devices {
+	faults(broken)
+	for _, d := range devices {
 		line("device", d.UUID)
 		line("name", d.Name)
 		line("pci", d.PCIBusID)
