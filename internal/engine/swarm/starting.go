@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// agentArrival is how long an agent is waited for that is to run, and agentWaking one that runs and does not answer yet.
+	// agentArrival is how long an agent is waited for that is to run, or has run for less than that: its name and its address may not be known on
+	// all nodes yet. agentWaking is how long one is that should answer.
 	agentArrival = 15 * time.Second
 	agentWaking  = 3 * time.Second
 	// agentRetry is how long agents are left alone before they are asked again.
@@ -77,11 +78,11 @@ func (e *Engine) patienceFor(ctx context.Context, silent []string) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	return agentPatience(services[i], byService(tasks)[services[i].ID], newNodeView(nodes), silent), nil
+	return agentPatience(services[i], byService(tasks)[services[i].ID], newNodeView(nodes), silent, time.Now()), nil
 }
 
-// agentPatience is how long the agents of nodes are worth waiting for, by what the Swarm makes of their service.
-func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silent []string) time.Duration {
+// agentPatience is how long the agents of nodes are worth waiting for at a time, by what the Swarm makes of their service.
+func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silent []string, now time.Time) time.Duration {
 	newest := newestByNode(own)
 	var patience time.Duration
 	for _, id := range silent {
@@ -89,6 +90,9 @@ func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silen
 		switch {
 		case view[id].Status.State != swarm.NodeStateReady, ordered && ended(task):
 		case ordered && task.Status.State == swarm.TaskStateRunning && task.DesiredState == swarm.TaskStateRunning:
+			if now.Sub(task.Status.Timestamp) < agentArrival {
+				patience = agentArrival
+			}
 			patience = max(patience, agentWaking)
 		case view[id].Spec.Availability == swarm.NodeAvailabilityActive && view.meets(id, service.Spec):
 			patience = agentArrival

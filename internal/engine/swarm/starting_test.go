@@ -19,6 +19,9 @@ func TestAgentPatience(t *testing.T) {
 	}
 	leaving := in(swarm.TaskStateRunning)
 	leaving[0].DesiredState = swarm.TaskStateShutdown
+	now := time.Now()
+	young := in(swarm.TaskStateRunning)
+	young[0].Status.Timestamp = now.Add(-2 * time.Second)
 	ready := node(swarm.NodeStateReady, swarm.NodeAvailabilityActive)
 	for name, test := range map[string]struct {
 		node  swarm.Node
@@ -29,6 +32,7 @@ func TestAgentPatience(t *testing.T) {
 		"not ordered yet":          {node: ready, want: agentArrival},
 		"being pulled":             {node: ready, tasks: in(swarm.TaskStatePreparing), want: agentArrival},
 		"runs and is silent":       {node: ready, tasks: in(swarm.TaskStateRunning), want: agentWaking},
+		"has just begun to run":    {node: ready, tasks: young, want: agentArrival},
 		"about to be replaced":     {node: ready, tasks: leaving, want: agentArrival},
 		"replaces a former one":    {node: ready, tasks: in(swarm.TaskStateShutdown, swarm.TaskStateStarting), want: agentArrival},
 		"rejected":                 {node: ready, tasks: in(swarm.TaskStateRejected)},
@@ -41,7 +45,7 @@ func TestAgentPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: keptOff(nil, test.off)}}}
-			if got := agentPatience(service, test.tasks, newNodeView([]swarm.Node{test.node}), []string{"a"}); got != test.want {
+			if got := agentPatience(service, test.tasks, newNodeView([]swarm.Node{test.node}), []string{"a"}, now); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
