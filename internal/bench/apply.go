@@ -29,7 +29,7 @@ func (b *bench) apply(ctx context.Context) (_ []fmt.Stringer, err error) {
 		}
 	}()
 	add := func(members int, bar time.Duration) error {
-		w, err := b.workspace(ctx, fmt.Sprintf("apply-%d", members), members)
+		w, err := b.workspace(ctx, fmt.Sprintf("apply-%d", members), members, false)
 		if err == nil {
 			configurations = append(configurations, &applied{workspace: w, bar: bar})
 		}

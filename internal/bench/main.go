@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
 // bench is what all parts share.
@@ -26,6 +28,7 @@ type bench struct {
 	tf       string    // the path of terraform or tofu
 	provider string    // the path of the provider's binary
 	member   string    // the path of the program that members run on a Swarm, linked statically
+	gpus     gpus      // what agents see
 	work     string    // a folder for everything
 	cli      string    // the path of Terraform's CLI configuration
 	runs     int       // how often each figure is measured
@@ -65,6 +68,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
 	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm")
+	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
 	parseErr := flags.Parse(args)
 	if b.work != "" {
@@ -76,8 +80,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if parseErr != nil {
 		return parseErr
 	}
-	if b.tf == "" || b.provider == "" || b.member == "" || b.work == "" || b.runs < 1 {
-		return errors.New("-tf, -provider, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
+	if b.tf == "" || b.provider == "" || b.gpus.agent == "" || b.member == "" || b.work == "" || b.runs < 1 {
+		return errors.New("-tf, -provider, -agent, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
 	}
 	wanted := strings.Split(*only, ",")
 	for _, name := range wanted {
@@ -86,7 +90,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 		}
 	}
 
-	if err := b.install(); err != nil {
+	if err := b.install(ctx); err != nil {
 		return err
 	}
 	version, err := b.version(ctx)
@@ -116,9 +120,13 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	return nil
 }
 
-// install puts the provider where Terraform finds it, above any released version, as a mirror would have it.
-func (b *bench) install() error {
+// install puts the provider, with an agent beside it, where Terraform finds it, above any released version, as a mirror would have it.
+func (b *bench) install(ctx context.Context) error {
 	binary, err := os.ReadFile(b.provider)
+	if err != nil {
+		return err
+	}
+	agent, err := b.agentWithGPUs(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,8 +137,10 @@ func (b *bench) install() error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, "terraform-provider-trainyard_v"+version), binary, 0o755); err != nil {
-			return err
+		for name, content := range map[string][]byte{"terraform-provider-trainyard_v" + version: binary, telemetry.AgentName: agent} {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o755); err != nil {
+				return err
+			}
 		}
 	}
 	b.cli = filepath.Join(b.work, "cli.tfrc")

@@ -37,7 +37,7 @@ func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 	}()
 	for _, size := range planSizes {
 		b.say("plan: creating a group of %s", count(size))
-		w, err := b.workspace(ctx, fmt.Sprintf("plan-%d", size), size)
+		w, err := b.workspace(ctx, fmt.Sprintf("plan-%d", size), size, true)
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +85,7 @@ func planTable(groups []*planned) []fmt.Stringer {
 	ratio := last.plain.ratio(first.plain)
 	return []fmt.Stringer{
 		t,
+		note("A third of the members have a slot of a GPU pool, and the resident agent measures all of them."),
 		note("The floor is -refresh=false: the same state and plan, but the group is not read."),
 		note(fmt.Sprintf("Engine calls of a plan of %s: %s.", count(last.members), last.calls)),
 		note(fmt.Sprintf("Bar: engine calls constant: %s.", verdict(constant))),

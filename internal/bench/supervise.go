@@ -24,7 +24,7 @@ func (b *bench) supervise(ctx context.Context) (_ []fmt.Stringer, err error) {
 	for _, members := range []int{1, supervised} {
 		b.say("supervise: creating a group of %s", count(members))
 		var w *workspace
-		if w, err = b.workspace(ctx, fmt.Sprintf("idle-%d", members), members); err != nil {
+		if w, err = b.workspace(ctx, fmt.Sprintf("idle-%d", members), members, false); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, w.close(ctx)) }()

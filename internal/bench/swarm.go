@@ -55,9 +55,12 @@ func (b *bench) swarm(ctx context.Context) (_ []fmt.Stringer, err error) {
 	}
 	defer func() { err = errors.Join(err, s.proxy.Close()) }()
 	for i, version := range []string{"one", "two"} {
-		if s.images[i], err = s.load(ctx, version); err != nil {
+		if s.images[i], err = s.loadMember(ctx, version); err != nil {
 			return nil, err
 		}
+	}
+	if s.agent, err = s.loadAgent(ctx); err != nil {
+		return nil, err
 	}
 	plans, err := s.plans(ctx)
 	if err != nil {
@@ -73,23 +76,29 @@ type swarmBench struct {
 	bed    *testbed.Bed
 	proxy  *testbed.Proxy
 	images [2]string // their IDs
+	agent  string    // the name of the image of the controller and the agents
 }
 
-// load loads an image of the members' program onto all nodes, and returns its ID.
-func (s *swarmBench) load(ctx context.Context, version string) (string, error) {
+// loadMember loads an image of the members' program onto all nodes, and returns its ID.
+func (s *swarmBench) loadMember(ctx context.Context, version string) (string, error) {
 	program, err := image.FromDisk("/member", s.member)
 	if err != nil {
 		return "", err
 	}
-	built, err := image.Build(v1.Config{Entrypoint: []string{"/member"}, Labels: map[string]string{"version": version}}, program)
+	return s.load(ctx, "bench:"+version, v1.Config{Entrypoint: []string{"/member"}, Labels: map[string]string{"version": version}}, program)
+}
+
+// load loads an image of some files onto all nodes, and returns its ID.
+func (s *swarmBench) load(ctx context.Context, name string, config v1.Config, files ...image.File) (string, error) {
+	built, err := image.Build(config, files...)
 	if err != nil {
 		return "", err
 	}
 	var archive bytes.Buffer
-	if err := image.Write(&archive, "bench:"+version, built); err != nil {
+	if err := image.Write(&archive, name, built); err != nil {
 		return "", err
 	}
-	if err := s.bed.Load(ctx, "bench:"+version, archive.Bytes()); err != nil {
+	if err := s.bed.Load(ctx, name, archive.Bytes()); err != nil {
 		return "", err
 	}
 	return image.ID(built)
@@ -101,7 +110,7 @@ func (s *swarmBench) workspace(ctx context.Context, name, hosts string) (*worksp
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := s.configure(w, 0, ""); err != nil {
+	if err := s.configure(w, 0, "", false); err != nil {
 		return nil, err
 	}
 	_, err := w.terraform(ctx, "init")
@@ -117,7 +126,8 @@ func (s *swarmBench) addresses() string {
 	return "{ " + hosts.String() + "}"
 }
 
-func (s *swarmBench) configure(w *workspace, members int, imageID string) error {
+// configure writes a configuration with a group of an image, of which a part have GPUs where it is pooled; without members, the cluster alone.
+func (s *swarmBench) configure(w *workspace, members int, imageID string, pooled bool) error {
 	w.members = members
 	config := fmt.Sprintf(`
 terraform {
@@ -126,13 +136,24 @@ terraform {
   }
 }
 
+provider "trainyard" {
+  docker = { controller_image = %q }
+}
+
 resource "trainyard_cluster" "bench" {
   name   = %q
   engine = "swarm"
   hosts  = %s
 }
-`, w.name, cmp.Or(w.hosts, "null"))
+`, s.agent, w.name, cmp.Or(w.hosts, "null"))
 	if members > 0 {
+		const port = 9000
+		attributes := fmt.Sprintf(`grace_period = "1s", update = { parallelism = %d }`, swarmParallel)
+		roles := role("worker", members, port, attributes)
+		if pooled {
+			config += gpuPool(fmt.Sprintf("hosts = [%q]", s.bed.Nodes[0].Name))
+			roles = pooledRoles(members, port, attributes)
+		}
 		config += fmt.Sprintf(`
 resource "trainyard_group" "job" {
   cluster   = trainyard_cluster.bench
@@ -141,11 +162,10 @@ resource "trainyard_group" "job" {
   image     = %q
   args      = ["wait"]
   roles = {
-    worker = { replicas = %d, port = 9000, grace_period = "1s", update = { parallelism = %d } }
-  }
+%s  }
   completion = { when = "never" }
 }
-`, imageID, members, swarmParallel)
+`, imageID, roles)
 	}
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
 }
@@ -168,7 +188,7 @@ func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
 	var plans []swarmPlan
 	for _, size := range swarmPlanSizes {
 		s.say("swarm: creating a group of %s", count(size))
-		if err := s.configure(w, size, s.images[0]); err != nil {
+		if err := s.configure(w, size, s.images[0], true); err != nil {
 			return nil, err
 		}
 		if _, err := w.apply(ctx); err != nil {
@@ -220,6 +240,7 @@ func swarmPlanTable(plans []swarmPlan) []fmt.Stringer {
 	ratio := last.took.ratio(first.took)
 	return []fmt.Stringer{
 		t,
+		note("A third of the members have a slot of a GPU pool. An agent measures each host."),
 		note("Requests are those to the Docker API of the manager, the ping included."),
 		note(fmt.Sprintf("Bar: at most %d requests at any size: %d, %s.", swarmCallsBar, calls, verdict(calls <= swarmCallsBar))),
 		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.", count(last.members), times(swarmPlanBar), count(first.members), times(ratio), verdict(ratio <= swarmPlanBar))),
@@ -303,7 +324,7 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 
 // applied applies a group of so many members with an image, which waits until all of them run; for 0, the cluster alone.
 func (s *swarmBench) applied(ctx context.Context, w *workspace, members int, imageID string) error {
-	if err := s.configure(w, members, imageID); err != nil {
+	if err := s.configure(w, members, imageID, false); err != nil {
 		return err
 	}
 	_, err := w.apply(ctx)

@@ -36,13 +36,14 @@ type cleanupError struct{ err error }
 func (e *cleanupError) Error() string { return "cleaning up: " + e.err.Error() }
 func (e *cleanupError) Unwrap() error { return e.err }
 
-// workspace makes a workspace with a group of this many members, or with a cluster alone where that is none.
-func (b *bench) workspace(ctx context.Context, name string, members int) (*workspace, error) {
+// workspace makes a workspace with a group of this many members, or with a cluster alone where that is none. Where it is pooled, a part of
+// them have GPUs.
+func (b *bench) workspace(ctx context.Context, name string, members int, pooled bool) (*workspace, error) {
 	w := &workspace{bench: b, name: name, dir: filepath.Join(b.work, name), members: members}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(name, members)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(name, members, pooled)), 0o600); err != nil {
 		return nil, err
 	}
 	_, err := w.terraform(ctx, "init")
@@ -52,7 +53,7 @@ func (b *bench) workspace(ctx context.Context, name string, members int) (*works
 // port is that of the first member: below those that machines give out on their own.
 const port = 20000
 
-func configuration(cluster string, members int) string {
+func configuration(cluster string, members int, pooled bool) string {
 	config := fmt.Sprintf(`
 terraform {
   required_providers {
@@ -67,6 +68,11 @@ resource "trainyard_cluster" "bench" {
 	if members == 0 {
 		return config
 	}
+	roles := role("worker", members, port, "")
+	if pooled {
+		config += gpuPool("")
+		roles = pooledRoles(members, port, "")
+	}
 	return config + fmt.Sprintf(`
 resource "trainyard_group" "job" {
   cluster   = trainyard_cluster.bench
@@ -74,11 +80,15 @@ resource "trainyard_group" "job" {
   framework = "tensorflow"
   command   = ["/bin/sleep", "infinity"]
   roles = {
-    worker = { replicas = %d, port = %d }
-  }
+%s  }
   completion = { when = "never" }
 }
-`, members, port)
+`, roles)
+}
+
+// role is a role of a group, with further attributes.
+func role(name string, replicas, port int, attributes string) string {
+	return fmt.Sprintf("    %s = { replicas = %d, port = %d, %s }\n", name, replicas, port, attributes)
 }
 
 // stateDir returns the state directory of the workspace's cluster.
