@@ -48,6 +48,11 @@ data "trainyard_group" "training" {
   }
 }
 
+# The UUIDs of the GPUs that members have: also of those that no process has opened, as one that trains on the CPU in silence.
+locals {
+  held = toset(flatten([for placement in values(trainyard_group.training.placements) : compact(split(",", try(split(" ", placement)[1], "")))]))
+}
+
 # A failed check is a warning. One look says little of a GPU, which waits for data now and then: what lasts is told by the mean.
 check "gpus" {
   data "trainyard_utilisation" "now" {
@@ -59,12 +64,12 @@ check "gpus" {
 
   assert {
     condition = alltrue([
-      for gpu in data.trainyard_utilisation.now.gpus :
-      length(coalesce(gpu.members, [])) == 0 || coalesce(gpu.mean.utilisation_percent, 100) >= var.idle_below_percent
+      for uuid, gpu in data.trainyard_utilisation.now.gpus :
+      !contains(local.held, uuid) || coalesce(gpu.mean.utilisation_percent, 100) >= var.idle_below_percent
     ])
     error_message = "Members have GPUs that are idle: ${join(", ", [
-      for uuid, gpu in data.trainyard_utilisation.now.gpus : "${uuid} of host ${gpu.host} (${join(", ", gpu.members)})"
-      if length(coalesce(gpu.members, [])) > 0 && coalesce(gpu.mean.utilisation_percent, 100) < var.idle_below_percent
+      for uuid, gpu in data.trainyard_utilisation.now.gpus : "${uuid} of host ${gpu.host}"
+      if contains(local.held, uuid) && coalesce(gpu.mean.utilisation_percent, 100) < var.idle_below_percent
     ])}"
   }
 
