@@ -53,7 +53,8 @@ struct gpu {
 
 /* What the file says. */
 static struct {
-	struct timespec changed;
+	bool read;
+	struct timespec changed; /* 1970 in images */
 	struct faults faults;
 	struct gpu gpus[MAX_DEVICES];
 	int count;
@@ -132,7 +133,7 @@ static void read_line(const char *line) {
 static void refresh(void) {
 	const char *path = getenv("FAKE_NVML");
 	struct stat s;
-	if (path && stat(path, &s) == 0 && memcmp(&s.st_mtim, &told.changed, sizeof s.st_mtim) == 0)
+	if (path && told.read && stat(path, &s) == 0 && memcmp(&s.st_mtim, &told.changed, sizeof s.st_mtim) == 0)
 		return;
 	FILE *file = path ? fopen(path, "r") : NULL;
 	if (!file || fstat(fileno(file), &s) != 0) {
@@ -140,6 +141,7 @@ static void refresh(void) {
 	} else {
 		char line[256];
 		memset(&told, 0, sizeof told);
+		told.read = true;
 		told.changed = s.st_mtim;
 		while (fgets(line, sizeof line, file))
 			read_line(line);
