@@ -17,3 +17,11 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // String returns the duration as time.Duration does.
 func (d Duration) String() string { return time.Duration(d).String() }
+
+// Or returns the duration, or a default where there is none.
+func (d *Duration) Or(otherwise time.Duration) time.Duration {
+	if d == nil {
+		return otherwise
+	}
+	return time.Duration(*d)
+}

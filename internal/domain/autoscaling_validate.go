@@ -1,0 +1,343 @@
+package domain
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bounds of what a policy may say.
+const (
+	MinScalingInterval = time.Second
+	MaxScalingInterval = time.Hour
+	MinStaleAfter      = time.Second
+	MinRatePeriod      = time.Second
+	MaxRatePeriod      = 30 * time.Minute
+	MaxStabilisation   = time.Hour
+	// MinSeasonLeads is how many times as long as the lead of a forecast its season is at least: what lies ahead must not be of this season already.
+	MinSeasonLeads = 10
+)
+
+// Validate returns what is wrong with the policy, whatever cluster it is for. Times in the syntax of cron and time zones are left to package autoscale.
+func (p AutoscalingPolicy) Validate() Problems {
+	var ps Problems
+	CheckName(&ps, Path{"group"}, "group", p.Group)
+	CheckName(&ps, Path{"role"}, "role", p.Role)
+	p.validateCounts(&ps)
+	checkDuration(&ps, Path{"interval"}, "Invalid interval", p.Interval, MinScalingInterval, MaxScalingInterval)
+	if len(p.Metrics) == 0 && len(p.Schedules) == 0 {
+		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules, and would never change the count; give it at least one of them")
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+		at := Path{"metrics", Key(name)}
+		checkLabel(&ps, at, "metric", name)
+		p.Metrics[name].validate(&ps, at, p.Role)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Schedules)) {
+		at := Path{"schedules", Key(name)}
+		checkLabel(&ps, at, "schedule", name)
+		p.validateSchedule(&ps, at, p.Schedules[name])
+	}
+	p.validateWaking(&ps)
+	p.ScaleOut.validate(&ps, Path{"scale_out"})
+	p.ScaleIn.validate(&ps, Path{"scale_in"})
+	return ps
+}
+
+func (p AutoscalingPolicy) validateCounts(ps *Problems) {
+	if p.Min < 0 || p.Min > MaxReplicas {
+		ps.Add(Path{"min"}, "Invalid number of members", "min is %d; 0 to %d are allowed", p.Min, MaxReplicas)
+	}
+	if least := max(p.Min, 0); p.Max < least || p.Max > MaxReplicas {
+		ps.Add(Path{"max"}, "Invalid number of members", "max is %d; %d, which is min, to %d are allowed", p.Max, least, MaxReplicas)
+		return
+	}
+	if p.Initial != nil && (*p.Initial < p.Min || *p.Initial > p.Max) {
+		ps.Add(Path{"initial"}, "Invalid number of members", "initial is %d; %s are allowed", *p.Initial, p.bounds())
+	}
+}
+
+// bounds are the counts that the policy allows, in words.
+func (p AutoscalingPolicy) bounds() string {
+	return fmt.Sprintf("%d to %d, which are min and max,", p.Min, p.Max)
+}
+
+func (p AutoscalingPolicy) validateSchedule(ps *Problems, at Path, s ScalingSchedule) {
+	const example = "a time in the syntax of cron, such as \"0 8 * * MON-FRI\""
+	for _, edge := range []struct{ name, value string }{{"start", s.Start}, {"end", s.End}} {
+		if strings.TrimSpace(edge.value) == "" {
+			ps.Add(at.At(edge.name), "Missing time", "a schedule needs its %s, which is %q: %s", edge.name, edge.value, example)
+		}
+	}
+	if s.Start != "" && s.Start == s.End {
+		ps.Add(at.At("end"), "No time between", "start and end are both %q, and the schedule would never end; give it another end", s.End)
+	}
+	if s.Count < p.Min || s.Count > p.Max {
+		ps.Add(at.At("count"), "Invalid number of members", "the schedule asks for %d; %s are allowed", s.Count, p.bounds())
+	}
+}
+
+// validateWaking finds policies by which a role that has come to have no members never has any again.
+func (p AutoscalingPolicy) validateWaking(ps *Problems) {
+	if p.Min != 0 || p.Max <= 0 || len(p.Metrics) == 0 {
+		return
+	}
+	for _, m := range p.Metrics {
+		if m.Algorithm.wakes() {
+			return
+		}
+	}
+	for _, s := range p.Schedules {
+		if s.Count > 0 {
+			return
+		}
+	}
+	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
+		"set min to 1 or more, or add a metric of the whole (queue, ratio, target with per = %q, or threshold with upper and step_out), or a schedule that asks for 1 or more",
+		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal)
+}
+
+// wakes tells whether the algorithm can ask for members where there are none: it does not make its count of the present one, or of what members show.
+func (a ScalingAlgorithm) wakes() bool {
+	switch {
+	case a.Queue != nil, a.Ratio != nil:
+		return true
+	case a.Target != nil:
+		return a.Target.Per == TargetTotal
+	case a.Threshold != nil:
+		// A percentage of no members is none.
+		return a.Threshold.Upper != nil && (a.Threshold.StepOut > 0 || a.Threshold.StepOutPercent == 0)
+	}
+	return false
+}
+
+func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
+	m.Algorithm.validate(ps, at.At("algorithm"), role)
+	checkDuration(ps, at.At("stale_after"), "Invalid age", m.StaleAfter, MinStaleAfter, math.MaxInt64)
+	if m.OnMissing != "" && !slices.Contains(OnMissings, m.OnMissing) {
+		ps.Add(at.At("on_missing"), "Unknown rule", "%q is not a rule about missing values; there are %q", m.OnMissing, OnMissings)
+	}
+	switch asValue := m.MissingRule() == MissingAsValue; {
+	case asValue && m.MissingValue == nil:
+		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs the value to go on with: set missing_value to 0 or more", MissingAsValue)
+	case !asValue && m.MissingValue != nil:
+		ps.Add(at.At("missing_value"), "Value without use", "missing_value is %s, and on_missing = %q does not use it; leave it out, or set on_missing = %q",
+			number(*m.MissingValue), m.MissingRule(), MissingAsValue)
+	case asValue:
+		checkNumber(ps, at.At("missing_value"), "Invalid value", *m.MissingValue, math.Inf(1))
+	}
+	if m.Forecast != nil {
+		m.validateForecast(ps, at.At("forecast"))
+	}
+}
+
+func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
+	f := *m.Forecast
+	if m.Algorithm.MarginalGain != nil || m.Algorithm.Ratio != nil {
+		ps.Add(at, "No forecast", "algorithms marginal_gain and ratio follow what members have done and how many others there are, of which there is no forecast; leave it out")
+	}
+	if f.Lead <= 0 {
+		ps.Add(at.At("lead"), "Invalid lead", "%s is not ahead; more than 0s is allowed, such as the time that a member takes to start", f.Lead)
+	} else if f.Season != nil && *f.Season/MinSeasonLeads < f.Lead {
+		ps.Add(at.At("season"), "Invalid season", "%s is too short for a lead of %s; %d times the lead or more is allowed, such as 24h for a day", *f.Season, f.Lead, MinSeasonLeads)
+	}
+}
+
+// validate checks the one algorithm that there is to be, and those that are too many, too.
+func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
+	var names, all []string
+	for _, algorithm := range []struct {
+		name  string
+		given bool
+	}{
+		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
+		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil},
+	} {
+		all = append(all, algorithm.name)
+		if algorithm.given {
+			names = append(names, algorithm.name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		ps.Add(at, "No algorithm", "a metric needs one algorithm; there are %q", all)
+	case len(names) > 1:
+		ps.Add(at, "Several algorithms", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
+	}
+	if a.Target != nil {
+		a.Target.validate(ps, at.At("target"))
+	}
+	if a.Heat != nil {
+		a.Heat.validate(ps, at.At("heat"))
+	}
+	if a.Threshold != nil {
+		a.Threshold.validate(ps, at.At("threshold"))
+	}
+	if a.Queue != nil {
+		checkPositive(ps, at.At("queue", "per_member"), "Invalid share", a.Queue.PerMember)
+		checkDuration(ps, at.At("queue", "cool_down"), "Invalid time", a.Queue.CoolDown, 0, math.MaxInt64)
+	}
+	if a.MarginalGain != nil {
+		a.MarginalGain.validate(ps, at.At("marginal_gain"))
+	}
+	if a.Ratio != nil {
+		a.Ratio.validate(ps, at.At("ratio"), role)
+	}
+}
+
+func (a TargetAlgorithm) validate(ps *Problems, at Path) {
+	checkPositive(ps, at.At("value"), "Invalid target", a.Value)
+	if a.Per != "" && !slices.Contains(TargetPers, a.Per) {
+		ps.Add(at.At("per"), "Unknown word", "%q is nothing that a target is compared with; there are %q", a.Per, TargetPers)
+	}
+}
+
+func (a HeatAlgorithm) validate(ps *Problems, at Path) {
+	checkThresholds(ps, at, &a.Lower, &a.Upper)
+	checkPositive(ps, at.At("target"), "Invalid target", a.Target)
+	if a.Lower < a.Upper && a.Target > 0 && (a.Target < a.Lower || a.Target > a.Upper) {
+		ps.Add(at.At("target"), "Target beyond a threshold", "the target is %s, and a count made for it would be changed again at once; %s to %s, which are lower and upper, are allowed",
+			number(a.Target), number(a.Lower), number(a.Upper))
+	}
+	if a.Recurrence < 0 {
+		ps.Add(at.At("recurrence"), "Invalid recurrence", "%d is not a number of decisions; 1 or more is allowed, and 0 means 3", a.Recurrence)
+	}
+}
+
+func (a ThresholdAlgorithm) validate(ps *Problems, at Path) {
+	if a.Lower == nil && a.Upper == nil {
+		ps.Add(at, "No thresholds", "the algorithm needs lower, upper or both, and has neither")
+	}
+	checkThresholds(ps, at, a.Lower, a.Upper)
+	if a.Samples < 0 {
+		ps.Add(at.At("samples"), "Invalid number of samples", "%d is not a number of decisions; 1 or more is allowed, and 0 means 1", a.Samples)
+	}
+	for _, step := range []struct {
+		name, needs string
+		threshold   *float64
+		count       int
+		percent     float64
+		most        float64
+	}{
+		{"step_out", "upper", a.Upper, a.StepOut, a.StepOutPercent, math.Inf(1)},
+		{"step_in", "lower", a.Lower, a.StepIn, a.StepInPercent, 100},
+	} {
+		if step.count < 0 || step.count > MaxReplicas {
+			ps.Add(at.At(step.name), "Invalid step", "%d is not a number of members to add or remove; 1 to %d are allowed", step.count, MaxReplicas)
+		}
+		checkNumber(ps, at.At(step.name+"_percent"), "Invalid step", step.percent, step.most)
+		if step.threshold == nil && (step.count != 0 || step.percent != 0) {
+			ps.Add(at.At(step.name), "Step without use", "%s is given (%d, or %s %%), and is never made without %s; set that, or leave the step out",
+				step.name, step.count, number(step.percent), step.needs)
+		}
+	}
+}
+
+func (a MarginalGainAlgorithm) validate(ps *Problems, at Path) {
+	checkNumber(ps, at.At("threshold"), "Invalid threshold", a.Threshold, 1)
+	for _, wait := range []struct {
+		name  string
+		value *Duration
+	}{{"settle", a.Settle}, {"retry_after", a.RetryAfter}} {
+		if wait.value != nil && *wait.value <= 0 {
+			ps.Add(at.At(wait.name), "Invalid time", "%s is no time to wait; more than 0s is allowed", *wait.value)
+		}
+	}
+}
+
+func (a RatioAlgorithm) validate(ps *Problems, at Path, role string) {
+	CheckName(ps, at.At("role"), "role", a.Role)
+	if a.Role != "" && a.Role == role {
+		ps.Add(at.At("role"), "Own role", "%q is the role that the policy is for; name another one of its group", a.Role)
+	}
+	checkPositive(ps, at.At("per"), "Invalid ratio", a.Per)
+}
+
+func (b ScalingBehaviour) validate(ps *Problems, at Path) {
+	checkDuration(ps, at.At("stabilisation_window"), "Invalid time", b.Stabilisation, 0, MaxStabilisation)
+	if t := b.Tolerance; t != nil && !(*t >= 0 && *t < 1) {
+		ps.Add(at.At("tolerance"), "Invalid tolerance", "%s is not a share to miss a target by; 0 to below 1 is allowed, such as 0.1 for a tenth", number(*t))
+	}
+	for i, r := range b.Rates {
+		r.validate(ps, at.At("rates", i))
+	}
+	if b.Select != "" && !slices.Contains(RateSelects, b.Select) {
+		ps.Add(at.At("select"), "Unknown rule", "%q does not say which rate counts; there are %q", b.Select, RateSelects)
+	}
+	checkDuration(ps, at.At("cooldown"), "Invalid time", b.Cooldown, 0, math.MaxInt64)
+	if b.MaxStep < 0 {
+		ps.Add(at.At("max_step"), "Invalid step", "%d is not a number of members; 1 or more is allowed, and 0 sets no bound", b.MaxStep)
+	}
+}
+
+func (r ScalingRate) validate(ps *Problems, at Path) {
+	switch {
+	case r.Count == 0 && r.Percent == 0:
+		ps.Add(at, "Empty rate", "a rate needs count or percent, above 0; select = %q allows no change", SelectDisabled)
+	case r.Count != 0 && r.Percent != 0:
+		ps.Add(at, "Rate given twice", "a rate is a count (here %d) or a percent (here %s), but not both; give each a rate of its own", r.Count, number(r.Percent))
+	case r.Count < 0:
+		ps.Add(at.At("count"), "Invalid rate", "%d is not a number of members; 1 or more is allowed", r.Count)
+	case r.Count == 0:
+		checkPositive(ps, at.At("percent"), "Invalid rate", r.Percent)
+	}
+	checkDuration(ps, at.At("period"), "Invalid period", &r.Period, MinRatePeriod, MaxRatePeriod)
+}
+
+// checkLabel adds a problem where a name of the user's would not fit into a line of text.
+func checkLabel(ps *Problems, at Path, what, name string) {
+	printable := !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) })
+	if strings.TrimSpace(name) == "" || len(name) > MaxNameLength || !printable {
+		ps.Add(at, "Invalid "+what+" name", "%q is not a name; 1 to %d printable characters are allowed", name, MaxNameLength)
+	}
+}
+
+// checkThresholds checks a lower and an upper threshold, each where it is not nil.
+func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
+	if lower != nil {
+		checkNumber(ps, at.At("lower"), "Invalid threshold", *lower, math.Inf(1))
+	}
+	if upper != nil {
+		checkNumber(ps, at.At("upper"), "Invalid threshold", *upper, math.Inf(1))
+	}
+	if lower != nil && upper != nil && *lower >= *upper {
+		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower is %s and upper %s; lower below upper is allowed", number(*lower), number(*upper))
+	}
+}
+
+// checkPositive adds a problem where a number is not above 0.
+func checkPositive(ps *Problems, at Path, summary string, value float64) {
+	if !(value > 0) || math.IsInf(value, 0) {
+		ps.Add(at, summary, "%s is not allowed here; any number above 0 is", number(value))
+	}
+}
+
+// checkNumber adds a problem where a number is not finite, below 0, or above the most that is allowed.
+func checkNumber(ps *Problems, at Path, summary string, value, most float64) {
+	if value >= 0 && value <= most && !math.IsInf(value, 0) {
+		return
+	}
+	if math.IsInf(most, 0) {
+		ps.Add(at, summary, "%s is not allowed here; 0 or more is", number(value))
+		return
+	}
+	ps.Add(at, summary, "%s is not allowed here; 0 to %s is", number(value), number(most))
+}
+
+// checkDuration adds a problem where a time is out of its bounds, both of which are allowed.
+func checkDuration(ps *Problems, at Path, summary string, value *Duration, least, most time.Duration) {
+	switch {
+	case value == nil || time.Duration(*value) >= least && time.Duration(*value) <= most:
+	case most == math.MaxInt64:
+		ps.Add(at, summary, "%s is not allowed here; %s or more is", *value, least)
+	default:
+		ps.Add(at, summary, "%s is not allowed here; %s to %s is", *value, least, most)
+	}
+}
+
+// number writes a number as the user would have.
+func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }
