@@ -1,0 +1,89 @@
+// Package autoscale decides how many members a role has by what is measured.
+//
+// It is pure: a decision is made of a policy, of what is seen at a moment ([Seen]) and of what is remembered ([State]), and says why it is as it is.
+// The controller and the simulator ([Backtest]) use the same functions.
+package autoscale
+
+import (
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Seen is what is known of a role at the moment of a decision.
+type Seen struct {
+	Now time.Time
+	// Count is the number of members that the role is to have so far, and Ready how many of them do their work by now.
+	Count, Ready int
+	// Metrics are the metrics of the policy by name. One that is not there is missing.
+	Metrics map[string]Measurement
+	// Roles are the counts of the group's other roles.
+	Roles map[string]int
+}
+
+// Measurement is what is known of a metric.
+type Measurement struct {
+	// Value is the metric's, and At the time of its newest sample.
+	Value float64
+	At    time.Time
+	// Members are the values of single members by name, for metrics that members have; nil where only Value, their mean, is known.
+	Members map[string]float64
+	// Unready are the names of the members that are not ready, and Missing of those that are and have no value.
+	Unready, Missing []string
+	// Why says why there is no value; "" where there is one.
+	Why string
+}
+
+// State is what a policy remembers between two decisions. Its zero value is that of a new policy.
+type State struct {
+	// Since is when the policy decided for the first time.
+	Since time.Time `json:"since,omitzero"`
+	// Metrics are what the algorithms remember, by the metrics' names.
+	Metrics map[string]Memory `json:"metrics,omitempty"`
+	// Asked are the counts that were asked for in the time of the longest stabilisation window, the oldest first.
+	Asked []At[int] `json:"asked,omitempty"`
+	// Changes are by how much the count was changed in the time of the longest period of a rate, the oldest first.
+	Changes []At[int] `json:"changes,omitempty"`
+	// LastChange is when the count was changed last, in either direction.
+	LastChange time.Time `json:"last_change,omitzero"`
+}
+
+// At is a value of a moment.
+type At[T any] struct {
+	At    time.Time `json:"at"`
+	Value T         `json:"value"`
+}
+
+// Memory is what an algorithm remembers of one metric.
+type Memory struct {
+	// Heat is that of [domain.HeatAlgorithm].
+	Heat int `json:"heat,omitempty"`
+	// Above and Below count the decisions in a row that found the metric beyond the thresholds of [domain.ThresholdAlgorithm].
+	Above int `json:"above,omitempty"`
+	Below int `json:"below,omitempty"`
+	// EmptySince is since when the queue of [domain.QueueAlgorithm] has been empty.
+	EmptySince time.Time `json:"empty_since,omitzero"`
+	// Gain is that of [domain.MarginalGainAlgorithm].
+	Gain *Gain `json:"gain,omitempty"`
+	// Forecast is that of [domain.Forecast].
+	Forecast *Trend `json:"forecast,omitempty"`
+}
+
+// asking is what an algorithm knows when it is asked.
+type asking struct {
+	now time.Time
+	// count and ready are as in Seen.
+	count, ready int
+	metric       Measurement
+	roles        map[string]int
+	// policy is that of the metric, for its bounds and tolerances.
+	policy *domain.AutoscalingPolicy
+}
+
+// proposal is the count that a metric asks for, within no bounds yet, and why.
+type proposal struct {
+	count int
+	// abstains tells that the metric does not ask for a change by itself: its count is one below which no other may go.
+	abstains bool
+	why      string
+}

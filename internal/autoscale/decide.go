@@ -1,0 +1,274 @@
+package autoscale
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Autoscaler decides by a policy. It keeps nothing between two decisions but what it has read of the policy.
+type Autoscaler struct {
+	policy  domain.AutoscalingPolicy
+	metrics []string // the names, sorted
+	times   timetable
+	// remembered is how long counts that were asked for are of use, and changed how long changes are.
+	remembered, changed time.Duration
+}
+
+// New returns an autoscaler for a policy that is valid, see [Validate].
+func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
+	if err := Validate(policy).Err(); err != nil {
+		return nil, err
+	}
+	times, err := newTimetable(policy.Schedules)
+	if err != nil {
+		return nil, err
+	}
+	return &Autoscaler{
+		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times,
+		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy),
+	}, nil
+}
+
+// Decision is what becomes of a count, and why.
+type Decision struct {
+	From, To int
+	// Asked are what the metrics and the schedules ask for.
+	Asked []Asked
+	// limits say what kept the count from what was asked for, in the order in which they did.
+	limits []string
+}
+
+// Asked is what a metric or a schedule asks for.
+type Asked struct {
+	// Name is that of the metric or the schedule.
+	Name string
+	// Value and Age are the metric's; Value is NaN where there is none.
+	Value float64
+	Age   time.Duration
+	// Count is what it asks for, unless it Abstains, and Known whether it asks for anything.
+	Count    int
+	Abstains bool
+	Known    bool
+	// Why says in words why.
+	Why string
+}
+
+// Why says in words why the decision is as it is: what each metric asks for, and what limited that.
+func (d Decision) Why() string {
+	var parts []string
+	for _, asked := range d.Asked {
+		parts = append(parts, asked.Name+": "+asked.Why)
+	}
+	parts = append(parts, d.limits...)
+	if len(parts) == 0 {
+		return "nothing asks for another count"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// limit notes what changed a count, where something did.
+func (d *Decision) limit(count int, why string) int {
+	if why != "" {
+		d.limits = append(d.limits, why)
+	}
+	return count
+}
+
+// Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its bounds is brought back
+// before any metric is read.
+func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
+	var d Decision
+	a.decide(&d, state, &seen)
+	return d
+}
+
+// decide is Decide, with what a former decision takes of memory.
+func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
+	*d = Decision{From: seen.Count, Asked: d.Asked[:0], limits: d.limits[:0]}
+	if state.Since.IsZero() {
+		state.Since = seen.Now
+		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count}) // as if it had been asked for: a new policy scales nothing in at once
+	}
+	d.To = a.within(d, seen.Count)
+	if d.To == d.From {
+		d.To = a.wanted(d, state, seen)
+	}
+	if d.To != d.From {
+		state.Changes = append(keepRecent(state.Changes, seen.Now, a.changed), At[int]{seen.Now, d.To - d.From})
+		state.LastChange = seen.Now
+	}
+}
+
+// within returns the nearest count within the bounds.
+func (a *Autoscaler) within(d *Decision, count int) int {
+	switch {
+	case count < a.policy.Min:
+		return d.limit(a.policy.Min, say(count, " is below min, ", a.policy.Min))
+	case count > a.policy.Max:
+		return d.limit(a.policy.Max, say(count, " is above max, ", a.policy.Max))
+	}
+	return count
+}
+
+// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows.
+func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
+	coolsOut, coolsIn := a.cools(a.policy.ScaleOut, state, seen.Now), a.cools(a.policy.ScaleIn, state, seen.Now)
+	if coolsOut && coolsIn {
+		return d.limit(seen.Count, say("it is cooling down since a change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
+	}
+	blind := a.ask(d, state, seen)
+	count := combine(d.Asked, seen.Count, a.policy.Min)
+	if count < seen.Count && blind != "" {
+		count = d.limit(seen.Count, say(blind, " is missing, and nothing is scaled in meanwhile"))
+	}
+	state.Asked = keepRecent(state.Asked, seen.Now, a.remembered)
+	stable, why := stabilise(&a.policy, state.Asked, seen.Now, seen.Count, count)
+	a.remember(state, seen.Now, count)
+	count = d.limit(stable, why)
+	switch {
+	case count > seen.Count && coolsOut, count < seen.Count && coolsIn:
+		return d.limit(seen.Count, say("it is cooling down since a change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
+	case count == seen.Count:
+		return count
+	}
+	bounded := a.within(d, count)
+	limited, why := limit(&a.policy, state.Changes, seen.Now, seen.Count, bounded)
+	return d.limit(limited, why)
+}
+
+// remember notes what was asked for, as far as that is of use. What is asked for all the time is one entry, of when it was so last.
+func (a *Autoscaler) remember(state *State, now time.Time, count int) {
+	last := len(state.Asked) - 1
+	switch {
+	case a.remembered == 0:
+	case last >= 0 && state.Asked[last].Value == count:
+		state.Asked[last].At = now
+	default:
+		state.Asked = append(state.Asked, At[int]{now, count})
+	}
+}
+
+// cools tells whether a change was made so short a time ago that there is none in a direction.
+func (a *Autoscaler) cools(b domain.ScalingBehaviour, state *State, now time.Time) bool {
+	return !state.LastChange.IsZero() && now.Sub(state.LastChange) < b.Cooldown.Or(0)
+}
+
+// ask notes what the metrics and schedules ask for, and returns the name of a metric that is missing and keeps the role from being scaled in.
+func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
+	if state.Metrics == nil {
+		state.Metrics = make(map[string]Memory, len(a.metrics))
+	}
+	for _, name := range a.metrics {
+		metric, memory := a.policy.Metrics[name], state.Metrics[name]
+		d.Asked = append(d.Asked, a.askMetric(&metric, &memory, name, seen))
+		state.Metrics[name] = memory
+		if !d.Asked[len(d.Asked)-1].Known {
+			blind = name
+		}
+	}
+	d.Asked = append(d.Asked, a.times.proposals(seen.Now)...)
+	return blind
+}
+
+// askMetric returns what one metric asks for.
+func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, name string, seen *Seen) Asked {
+	in := asking{now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy}
+	var missing, expected string
+	if metric.Algorithm.Ratio == nil {
+		in.metric, missing = measured(metric, name, seen)
+	}
+	asked := Asked{Name: name, Value: in.metric.Value, Age: seen.Now.Sub(in.metric.At), Known: true, Why: missing}
+	if missing != "" {
+		asked.Value = math.NaN()
+		switch metric.MissingRule() {
+		case domain.MissingMin:
+			asked.Count = a.policy.Min
+			return asked
+		case domain.MissingMax:
+			asked.Count = a.policy.Max
+			return asked
+		case domain.MissingAsValue:
+			in.metric = Measurement{Value: *metric.MissingValue, At: seen.Now}
+		default:
+			asked.Known = false
+			return asked
+		}
+	} else if f := metric.Forecast; f != nil {
+		if memory.Forecast == nil {
+			memory.Forecast = &Trend{}
+		}
+		in.metric = Measurement{At: in.metric.At}
+		in.metric.Value, expected = memory.Forecast.expect(*f, in.metric.At, asked.Value)
+	}
+	p := propose(metric.Algorithm, memory, in)
+	asked.Count, asked.Abstains, asked.Why = p.count, p.abstains, p.why
+	if expected != "" {
+		asked.Why = say(expected, ": ", p.why)
+	}
+	return asked
+}
+
+// measured returns the value of a metric, or why there is none that is of use.
+func measured(metric *domain.ScalingMetric, name string, seen *Seen) (Measurement, string) {
+	found, there := seen.Metrics[name]
+	switch {
+	case !there:
+		return found, "not measured"
+	case found.Why != "":
+		return found, found.Why
+	case !finite(found.Value):
+		return found, notANumber
+	case seen.Now.Sub(found.At) > metric.Stale():
+		return found, say("stale: its last value is ", seen.Now.Sub(found.At).Round(time.Second), " old")
+	}
+	return found, ""
+}
+
+// propose asks an algorithm.
+func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
+	switch {
+	case a.Target != nil:
+		return target(*a.Target, in)
+	case a.Heat != nil:
+		return heat(*a.Heat, memory, in)
+	case a.Threshold != nil:
+		return threshold(*a.Threshold, memory, in)
+	case a.Queue != nil:
+		return queue(*a.Queue, memory, in)
+	case a.MarginalGain != nil:
+		return marginalGain(*a.MarginalGain, memory, in)
+	}
+	return ratio(*a.Ratio, in)
+}
+
+// combine returns the largest count that is asked for. What abstains changes nothing by itself: but no other goes below it, and where another
+// adds members, it has its say. Without anybody who asks it is the present count, or the least one where nobody ever will but by the clock.
+func combine(asked []Asked, count, least int) int {
+	if len(asked) == 0 {
+		return least
+	}
+	top := -1
+	for _, a := range asked {
+		if a.Known && !a.Abstains {
+			top = max(top, a.Count)
+		}
+	}
+	if top < 0 {
+		return count
+	}
+	for _, a := range asked {
+		switch {
+		case !a.Known || !a.Abstains:
+		case top > count:
+			top = max(top, a.Count)
+		default:
+			top = max(top, min(a.Count, count))
+		}
+	}
+	return top
+}

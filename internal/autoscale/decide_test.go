@@ -1,0 +1,200 @@
+package autoscale
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// seconds is a duration as policies have it.
+func seconds(n float64) *domain.Duration {
+	d := domain.Duration(n * float64(time.Second))
+	return &d
+}
+
+// targetOf is a metric that is kept at a value.
+func targetOf(value float64) domain.ScalingMetric {
+	return domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: value}}}
+}
+
+// policyOf is a policy that scales in at once, of metrics.
+func policyOf(metrics map[string]domain.ScalingMetric) domain.AutoscalingPolicy {
+	return domain.AutoscalingPolicy{
+		Cluster: "lab", Group: "job", Role: "worker", Min: 1, Max: 10, Metrics: metrics, ScaleIn: domain.ScalingBehaviour{Stabilisation: seconds(0)},
+	}
+}
+
+// scalerOf returns the autoscaler of a policy that has to be valid.
+func scalerOf(t testing.TB, policy domain.AutoscalingPolicy) *Autoscaler {
+	t.Helper()
+	scaler, err := New(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scaler
+}
+
+func TestDecide(t *testing.T) {
+	value := func(v float64) Measurement { return Measurement{Value: v, At: noon} }
+	onMissing := func(rule domain.OnMissing, v *float64) domain.ScalingMetric {
+		m := targetOf(50)
+		m.OnMissing, m.MissingValue = rule, v
+		return m
+	}
+	hot := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 2}}}
+	cpu := map[string]domain.ScalingMetric{"cpu": targetOf(50)}
+	both := map[string]domain.ScalingMetric{"cpu": targetOf(50), "gpu": targetOf(50)}
+	for name, test := range map[string]struct {
+		policy domain.AutoscalingPolicy
+		count  int
+		seen   map[string]Measurement
+		want   int
+		says   string
+	}{
+		"nothing to do":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(50)}, 4, "cpu: "},
+		"out":                            {policyOf(cpu), 4, map[string]Measurement{"cpu": value(80)}, 7, "cpu: "},
+		"in":                             {policyOf(cpu), 4, map[string]Measurement{"cpu": value(20)}, 2, "cpu: "},
+		"not above max":                  {policyOf(cpu), 8, map[string]Measurement{"cpu": value(100)}, 10, "16 is above max, 10"},
+		"not below min":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(0)}, 1, "0 is below min, 1"},
+		"out of bounds, nothing is read": {policyOf(cpu), 12, nil, 10, "12 is above max, 10"},
+		"below its bounds":               {policyOf(cpu), 0, nil, 1, "0 is below min, 1"},
+		"the largest count wins":         {policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(75)}, 6, "gpu: "},
+		"one more careful keeps it":      {policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(50)}, 4, "gpu: "},
+		"missing":                        {policyOf(cpu), 4, nil, 4, "cpu: not measured"},
+		"missing, and why":               {policyOf(cpu), 4, map[string]Measurement{"cpu": {Why: "Prometheus can't be reached"}}, 4, "cpu: Prometheus can't be reached"},
+		"stale":                          {policyOf(cpu), 4, map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 4, "cpu: stale: its last value is 2m0s old"},
+		"no number":                      {policyOf(cpu), 4, map[string]Measurement{"cpu": value(math.NaN())}, 4, notANumber},
+		"a missing one blocks in":        {policyOf(both), 4, map[string]Measurement{"cpu": value(10)}, 4, "gpu is missing, and nothing is scaled in meanwhile"},
+		"a missing one lets out":         {policyOf(both), 4, map[string]Measurement{"cpu": value(100)}, 8, "gpu: not measured"},
+		"missing asks for max":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMax, nil)}), 6, nil, 10, "cpu: not measured"},
+		"missing asks for min":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMin, nil)}), 6, nil, 1, "cpu: not measured"},
+		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: "},
+		"not hot enough yet":             {policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4, "cpu: "},
+		"who abstains is heard with others": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
+			map[string]Measurement{"cpu": value(90), "gpu": value(60)}, 8, "gpu: "},
+		"who abstains keeps others from going below": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
+			map[string]Measurement{"cpu": value(30), "gpu": value(10)}, 3, "gpu: "},
+		"who abstains adds nothing by itself": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
+			map[string]Measurement{"cpu": value(90), "gpu": value(50)}, 4, "gpu: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := scalerOf(t, test.policy).Decide(&State{}, Seen{Now: noon, Count: test.count, Ready: test.count, Metrics: test.seen})
+			if d.From != test.count || d.To != test.want {
+				t.Errorf("%d → %d, want %d: %s", d.From, d.To, test.want, d.Why())
+			}
+			if !strings.Contains(d.Why(), test.says) {
+				t.Errorf("it says %q, and not %q", d.Why(), test.says)
+			}
+		})
+	}
+}
+
+// A policy that is new scales nothing in before it has seen enough: a controller that starts again with its state does so at once.
+func TestDecideNew(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.ScaleIn.Stabilisation = nil
+	scaler, state := scalerOf(t, policy), State{}
+	for at := time.Duration(0); ; at += 5 * time.Second {
+		now := noon.Add(at)
+		d := scaler.Decide(&state, Seen{Now: now, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": {Value: 10, At: now}}})
+		if d.To == d.From && at < time.Hour {
+			continue
+		}
+		if at < domain.DefaultStabilisationIn || at > domain.DefaultStabilisationIn+5*time.Second || d.To != 2 {
+			t.Errorf("after %s: %d → %d: %s", at, d.From, d.To, d.Why())
+		}
+		return
+	}
+}
+
+func TestCooldown(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown = seconds(60), seconds(180)
+	for name, test := range map[string]struct {
+		ago   time.Duration
+		value float64
+		want  int
+	}{
+		"neither":         {30 * time.Second, 100, 4},
+		"out again":       {time.Minute, 100, 8},
+		"not in yet":      {time.Minute, 10, 4},
+		"in again":        {3 * time.Minute, 10, 1},
+		"and nothing out": {3 * time.Minute, 50, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := State{Since: noon.Add(-time.Hour), LastChange: noon.Add(-test.ago)}
+			d := scalerOf(t, policy).Decide(&state, Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: noon}}})
+			if d.To != test.want {
+				t.Errorf("→ %d, want %d: %s", d.To, test.want, d.Why())
+			}
+		})
+	}
+}
+
+// all are the algorithms that follow a metric, with a forecast for some.
+func all() map[string]domain.ScalingMetric {
+	forecast := targetOf(50)
+	forecast.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
+	return map[string]domain.ScalingMetric{
+		"target":    targetOf(60),
+		"forecast":  forecast,
+		"heat":      {Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50}}},
+		"threshold": {Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: new(20.0), Upper: new(80.0), Samples: 3}}},
+		"queue":     {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10}}},
+		"gain":      {Algorithm: domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1}}},
+	}
+}
+
+// Whatever is measured, or not, a count stays within its bounds; and who forgets everything but the state, as a controller that dies after each
+// decision, decides the same.
+func TestDecideProperties(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		policy := policyOf(all())
+		policy.ScaleIn.Stabilisation, policy.ScaleOut.Stabilisation = seconds(float64(random.IntN(60))), seconds(float64(random.IntN(20)))
+		policy.ScaleIn.Cooldown, policy.ScaleOut.MaxStep = seconds(float64(random.IntN(60))), random.IntN(4)
+		policy.Min, policy.Max = random.IntN(3)+1, 3+random.IntN(20)
+		scaler := scalerOf(t, policy)
+		lasting, restored := State{}, State{}
+		count := random.IntN(25)
+		for tick := range 300 {
+			now := noon.Add(time.Duration(tick) * 5 * time.Second)
+			seen := Seen{Now: now, Count: count, Ready: random.IntN(count + 1), Metrics: map[string]Measurement{}}
+			for name := range policy.Metrics {
+				switch random.IntN(12) {
+				case 0:
+				case 1:
+					seen.Metrics[name] = Measurement{Why: "gone"}
+				case 2:
+					seen.Metrics[name] = Measurement{Value: []float64{math.NaN(), math.Inf(1), -1, 1e300}[random.IntN(4)], At: now}
+				default:
+					seen.Metrics[name] = Measurement{Value: 100 * random.Float64(), At: now.Add(-time.Duration(random.IntN(70)) * time.Second)}
+				}
+			}
+			d := scaler.Decide(&lasting, seen)
+			if d.To < policy.Min || d.To > policy.Max {
+				t.Fatalf("seed %d, tick %d: %d → %d is beyond %d and %d: %s", seed, tick, d.From, d.To, policy.Min, policy.Max, d.Why())
+			}
+			stored, err := json.Marshal(restored)
+			if err != nil {
+				t.Fatalf("seed %d, tick %d: %v", seed, tick, err)
+			}
+			restored = State{}
+			if err := json.Unmarshal(stored, &restored); err != nil {
+				t.Fatal(err)
+			}
+			again := scalerOf(t, policy).Decide(&restored, seen)
+			if diff := cmp.Diff([]any{d.To, d.Why()}, []any{again.To, again.Why()}); diff != "" {
+				t.Fatalf("seed %d, tick %d: restored, it decides otherwise:\n%s", seed, tick, diff)
+			}
+			count = d.To
+		}
+	}
+}

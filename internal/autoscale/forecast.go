@@ -1,0 +1,240 @@
+package autoscale
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Trend is what a forecast remembers of a metric: some 5 KB of JSON with a season, and some hundred bytes without.
+//
+// Without a season it is Holt's linear trend, damped (Gardner and McKenzie, Forecasting trends in time series, Management Science 31, 1985), with weights
+// for values that come at irregular times (Wright, Forecasting data published at irregular time intervals, Management Science 32, 1986).
+// With a season it is that of Holt and Winters with an additive season (Winters, Forecasting sales by exponentially weighted moving averages,
+// Management Science 6, 1960): the trend is that of the values less those of the same time in former seasons.
+type Trend struct {
+	// At and Value are the newest value, and Step the typical time between two, in seconds; 0 before the second.
+	At    time.Time `json:"at,omitzero"`
+	Value float64   `json:"value"`
+	Step  float64   `json:"step,omitempty"`
+	// Level is the smoothed value, less the season's where Seasonal, and Slope its change a second.
+	Level    float64 `json:"level"`
+	Slope    float64 `json:"slope"`
+	Seasonal bool    `json:"seasonal,omitempty"`
+	// LevelWeight and SlopeWeight are what the newest value counted for, from 0 to 1: V and U of Wright.
+	LevelWeight float64 `json:"level_weight"`
+	SlopeWeight float64 `json:"slope_weight"`
+	// Season is nil where the forecast has none.
+	Season *Season `json:"season,omitempty"`
+}
+
+// Season is what repeats in a metric. Its values still have the level in them, as only their differences count.
+type Season struct {
+	// Length is the time after which it repeats, and Profile what the metric was like in each part of it: unknown where it is not known yet.
+	Length  domain.Duration `json:"length"`
+	Profile []float32       `json:"profile"`
+	// Part numbers the part that the newest value is in, counted since 1970. Sum and Count are of the values in it, and Before is the mean of the
+	// part before it, which is not in the profile yet.
+	Part   int64   `json:"part"`
+	Sum    float64 `json:"sum"`
+	Count  int     `json:"count"`
+	Before float64 `json:"before"`
+}
+
+const (
+	// seasonParts is the number of parts of a season: 5 minutes each of a day.
+	seasonParts = 288
+	// seasonWeight is what the newest season counts for in the profile: an odd day, such as a holiday, must not be taken for the rule.
+	seasonWeight = 0.3
+	// unknown marks parts of a season without a value: metrics are never negative.
+	unknown = -1
+	// gapSteps is the number of typical steps without a value after which a trend is a thing of the past.
+	gapSteps = 10
+	// largest bounds values, so that nothing computed of them overflows.
+	largest = 1e30
+)
+
+// The time constants of the smoothing. The level's is a quarter of the lead, and some steps at least, as single values tell of no trend. The slope's and
+// the damping's are multiples of it. With 2 the model follows a step of the metric with hardly any overshoot of the level (it is a system
+// of second order with a damping ratio of 0.7), and with 32 the rise that is expected of a steady ramp is 87 % of the true one.
+const (
+	levelLeads   = 0.25
+	levelSteps   = 3
+	slopeLevels  = 2
+	dampedLevels = 32
+)
+
+// expect takes the newest value of a metric, at its time, and returns the value that is expected the lead ahead. A value that is not newer than the last
+// one changes nothing that is remembered.
+//
+// What is expected is never below the value itself: a forecast is there to be ready in time for what comes. Members that the present
+// needs don't go because less is expected; scaling in follows what is there.
+func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expected float64, why string) {
+	if math.IsNaN(value) {
+		value = t.Value
+	} else {
+		value = min(max(value, 0), largest)
+		t.take(f, now, value)
+	}
+	lead := time.Duration(f.Lead)
+	ahead := t.Level + t.Slope*damped(lead.Seconds(), dampedLevels*t.smoothing(f))
+	if t.Seasonal && t.Season != nil {
+		season, _ := t.Season.at(now.Add(lead))
+		ahead += season
+	}
+	ahead = min(ahead, largest)
+	text := make([]byte, 0, 64)
+	if !(ahead > value) {
+		text = append(append(text, "no more expected in "...), lead.String()...)
+		return value, string(text)
+	}
+	text = append(strconv.AppendFloat(text, ahead, 'g', 4, 64), " expected in "...)
+	text = append(append(text, lead.String()...), " by the "...)
+	if t.Seasonal {
+		text = append(text, "season and the "...)
+	}
+	return ahead, string(append(text, "trend"...))
+}
+
+// take has the trend and the season learn a value.
+func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
+	first := t.At.IsZero()
+	elapsed := now.Sub(t.At).Seconds()
+	if !first && elapsed <= 0 && -elapsed <= gapSteps*t.Step {
+		return
+	}
+	gap := first || elapsed <= 0 || t.Step > 0 && elapsed > gapSteps*t.Step
+	switch {
+	case first || elapsed <= 0:
+	case t.Step == 0:
+		t.Step = elapsed
+	case gap:
+		// Values that have come to be rarer look like gaps until that is learned.
+		t.Step = min(2*t.Step, elapsed)
+	default:
+		t.Step += (elapsed - t.Step) / 10
+	}
+	t.At, t.Value = now, value
+
+	seasonal, season := false, 0.0
+	if f.Season == nil || *f.Season < seasonParts {
+		t.Season = nil
+	} else {
+		if t.Season == nil || t.Season.Length != *f.Season || len(t.Season.Profile) != seasonParts {
+			t.Season = newSeason(*f.Season)
+		}
+		t.Season.take(now, value, gap)
+		var ahead bool
+		season, seasonal = t.Season.at(now)
+		_, ahead = t.Season.at(now.Add(time.Duration(f.Lead)))
+		seasonal = seasonal && ahead
+		if !seasonal {
+			season = 0
+		}
+	}
+	if gap || seasonal != t.Seasonal {
+		t.Level, t.Slope, t.LevelWeight, t.SlopeWeight, t.Seasonal = value-season, 0, 1, 0, seasonal
+		return
+	}
+	t.smooth(elapsed, t.smoothing(f), value-season)
+}
+
+// smooth moves the level and the slope by a value that came some seconds after the one before, constant being the level's time constant in seconds.
+func (t *Trend) smooth(elapsed, constant, value float64) {
+	levelKept, slopeKept := math.Exp(-elapsed/constant), math.Exp(-elapsed/(slopeLevels*constant))
+	if t.SlopeWeight == 0 {
+		// A slope of 0 is what there is at first: two values are too few for another one.
+		t.SlopeWeight = 1 - slopeKept
+	}
+	t.LevelWeight /= t.LevelWeight + levelKept
+	t.SlopeWeight /= t.SlopeWeight + slopeKept
+	before := t.Level
+	t.Level += t.Slope * damped(elapsed, dampedLevels*constant)
+	t.Level += t.LevelWeight * (value - t.Level)
+	t.Slope *= math.Exp(-elapsed / (dampedLevels * constant))
+	t.Slope += t.SlopeWeight * ((t.Level-before)/elapsed - t.Slope)
+}
+
+// smoothing is the time constant of the level in seconds.
+func (t *Trend) smoothing(f domain.Forecast) float64 {
+	return max(levelLeads*time.Duration(f.Lead).Seconds(), levelSteps*t.Step, 1e-3)
+}
+
+// damped is the time for which a slope counts that is to last for some seconds, and fades with a time constant.
+func damped(seconds, constant float64) float64 { return -constant * math.Expm1(-seconds/constant) }
+
+func newSeason(length domain.Duration) *Season {
+	s := &Season{Length: length, Profile: make([]float32, seasonParts), Before: unknown}
+	for i := range s.Profile {
+		s.Profile[i] = unknown
+	}
+	return s
+}
+
+// take adds a value to the part that it is in. Parts between it and the one before take it, too, unless there was a gap.
+//
+// A part gets into the profile only after the next one. Until then it is still the last season's, as are those that a forecast looks ahead at: were some of
+// them of this season, a difference between the seasons would look like one between the parts.
+func (s *Season) take(now time.Time, value float64, gap bool) {
+	part, _ := s.part(now)
+	if gap || s.Count == 0 || part < s.Part || part-s.Part > seasonParts {
+		s.learn(s.Part-1, s.Before)
+		if s.Count > 0 {
+			s.learn(s.Part, s.Sum/float64(s.Count))
+		}
+		s.Part, s.Sum, s.Count, s.Before = part, value, 1, unknown
+		return
+	}
+	if part == s.Part {
+		s.Sum += value
+		s.Count++
+		return
+	}
+	for ; s.Part < part; s.Part++ {
+		s.learn(s.Part-1, s.Before)
+		s.Before, s.Sum, s.Count = s.Sum/float64(s.Count), value, 1
+	}
+}
+
+// learn moves the profile of a part by the mean that it had this time.
+func (s *Season) learn(part int64, mean float64) {
+	if mean == unknown {
+		return
+	}
+	if p := s.of(part); *p == unknown {
+		*p = float32(mean)
+	} else {
+		*p += seasonWeight * (float32(mean) - *p)
+	}
+}
+
+// at is the profile at a time, between the middles of two parts, and whether it is known.
+func (s *Season) at(now time.Time) (value float64, known bool) {
+	part, share := s.part(now)
+	other, weight := part+1, share-0.5
+	if share < 0.5 {
+		other, weight = part-1, 0.5-share
+	}
+	a, b := float64(*s.of(part)), float64(*s.of(other))
+	switch {
+	case a == unknown:
+		return 0, false
+	case b == unknown:
+		return a, true
+	}
+	return a + weight*(b-a), true
+}
+
+// of is the profile's value of a part that is counted since 1970.
+func (s *Season) of(part int64) *float32 {
+	return &s.Profile[(part%seasonParts+seasonParts)%seasonParts]
+}
+
+// part is the number of the part that a time is in, since 1970, and how much of it has gone by. Seasons are counted in UTC: where a day of
+// local time is meant, the forecast is that of the wrong hour for some days after a change of daylight-saving time.
+func (s *Season) part(now time.Time) (part int64, share float64) {
+	width, since := int64(s.Length)/seasonParts, now.UnixNano()
+	return since / width, float64(since%width) / float64(width)
+}

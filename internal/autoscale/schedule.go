@@ -1,0 +1,187 @@
+package autoscale
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// fiveFields is the syntax of cron as crontab(5) has it, without names for times such as @daily.
+var fiveFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+// timetable is what the schedules of a policy ask for, made once for many moments. It is for one goroutine.
+type timetable struct {
+	schedules []parsedSchedule
+	// asked is what is asked for from since to before until.
+	asked        []Asked
+	since, until time.Time
+}
+
+// parsedSchedule is a schedule, ready to be asked.
+type parsedSchedule struct {
+	name       string
+	count      int
+	start, end cron.Schedule
+	zone       *time.Location
+}
+
+// newTimetable makes a timetable of a policy's schedules.
+func newTimetable(schedules map[string]domain.ScalingSchedule) (timetable, error) {
+	var t timetable
+	for _, name := range slices.Sorted(maps.Keys(schedules)) {
+		parsed, err := parseSchedule(schedules[name])
+		if err != nil {
+			return timetable{}, fmt.Errorf("schedule %q: %w", name, err)
+		}
+		parsed.name = name
+		t.schedules = append(t.schedules, parsed)
+	}
+	return t, nil
+}
+
+// proposals returns what the schedules that are active ask for, in the order of their names. It is the timetable's until the next call, and worked
+// out again only where a schedule may have changed since the last one.
+func (t *timetable) proposals(now time.Time) []Asked {
+	if len(t.schedules) == 0 || !t.until.IsZero() && now.Before(t.until) && !now.Before(t.since) {
+		return t.asked
+	}
+	t.asked = t.asked[:0]
+	t.since, t.until = now, time.Time{}
+	for _, s := range t.schedules {
+		active, end, change := s.at(now)
+		if t.until.IsZero() || change.Before(t.until) {
+			t.until = change
+		}
+		if active {
+			t.asked = append(t.asked, Asked{
+				Name: s.name, Value: math.NaN(), Count: s.count, Known: true,
+				Why: fmt.Sprintf("%d until %s %s", s.count, end.Format("2006-01-02 15:04"), s.zone),
+			})
+		}
+	}
+	return t.asked
+}
+
+// scheduled tells whether a schedule is active: from each start to the next end, both by the clock of its time zone.
+func scheduled(s domain.ScalingSchedule, now time.Time) (active bool, err error) {
+	parsed, err := parseSchedule(s)
+	if err != nil {
+		return false, err
+	}
+	active, _, _ = parsed.at(now)
+	return active, nil
+}
+
+// at tells whether the schedule is active, and when it ends next by the clock of its time zone. What it says holds until change.
+//
+// It is active where the last start is not before the last end. In the simple case, of starts and ends by turns, that is where the next end comes before the
+// next start, as KEDA's cron scaler has it. KEDA's rule goes on to be active after an end where another end is next, as with starts on Mondays
+// and ends on each day, and to be inactive before a second start.
+//
+// Unlike KEDA's, it reckons with what the clock shows, as cron itself leaves out times that a clock skips when daylight-saving time begins:
+// a start or an end at 2:30 would be missed for a day. Here it comes at 3:00, the moment from which the clock shows more than 2:30. Times that come twice
+// when daylight-saving time ends count the first time.
+func (s parsedSchedule) at(now time.Time) (active bool, end, change time.Time) {
+	local := now.In(s.zone)
+	shown := clock(local)
+	reached := shown
+	zoneStart, zoneEnd := local.ZoneBounds()
+	if !zoneStart.IsZero() {
+		// In the hour that comes twice, what was reached before the clock was put back is reached.
+		if before := clock(zoneStart.Add(-1).In(s.zone)); before.After(reached) {
+			reached = before
+		}
+	}
+	started, ended := last(s.start, reached), last(s.end, reached)
+	end = s.end.Next(reached)
+	next := s.start.Next(reached)
+	if active = !started.IsZero() && !started.Before(ended); active {
+		next = end
+	}
+	change = now.Add(next.Sub(shown))
+	if !zoneEnd.IsZero() && zoneEnd.Before(change) {
+		change = zoneEnd
+	}
+	return active, end, change
+}
+
+// last is when a time of cron came last, now included; zero where that is more than some years ago.
+func last(s cron.Schedule, now time.Time) (came time.Time) {
+	const longest = 9 * 366 * 24 * time.Hour // after 29 February 2096 comes that of 2104
+	for before := time.Minute; came.IsZero() && before < 2*longest; before *= 2 {
+		for next := s.Next(now.Add(-before)); !next.IsZero() && !next.After(now); next = s.Next(next) {
+			came = next
+		}
+	}
+	return came
+}
+
+// clock is what the clock shows at a time, as if that were UTC: there, all times come once.
+func clock(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+// parseSchedule reads a schedule, without its name.
+func parseSchedule(s domain.ScalingSchedule) (parsedSchedule, error) {
+	zone, err := timeZone(s.TimeZone)
+	if err != nil {
+		return parsedSchedule{}, err
+	}
+	start, err := parseCron(s.Start)
+	if err != nil {
+		return parsedSchedule{}, fmt.Errorf("start: %w", err)
+	}
+	end, err := parseCron(s.End)
+	if err != nil {
+		return parsedSchedule{}, fmt.Errorf("end: %w", err)
+	}
+	return parsedSchedule{count: s.Count, start: start, end: end, zone: zone}, nil
+}
+
+// parseCron reads a time in the syntax of cron, for clocks that are taken for UTC.
+func parseCron(text string) (cron.Schedule, error) {
+	const allowed = "five fields are: minute, hour, day of the month, month and day of the week, such as \"30 6 * * MON-FRI\""
+	// The library takes a time zone before the fields, and does not survive one without fields.
+	if strings.HasPrefix(strings.TrimSpace(text), "TZ=") || strings.HasPrefix(strings.TrimSpace(text), "CRON_TZ=") {
+		return nil, fmt.Errorf("%q holds a time zone, which time_zone is for; %s allowed", text, allowed)
+	}
+	schedule, err := fiveFields.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a time of cron: %w; %s allowed", text, err, allowed)
+	}
+	if fields, ok := schedule.(*cron.SpecSchedule); ok {
+		fields.Location = time.UTC
+	}
+	// The date is any: within four years, or eight around 2100, each day of the calendar comes, and the library looks for five.
+	if schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil, fmt.Errorf("%q never comes, as there is no such date; days of the month that the month has are allowed", text)
+	}
+	return schedule, nil
+}
+
+// errNoZones tells of a host that knows no time zones.
+var errNoZones = errors.New("this host has no database of time zones: install the package tzdata, name the database in the variable ZONEINFO, or use UTC")
+
+// timeZone finds a time zone by its name in the IANA database of the host that this runs on: it is not built in, so that it is updated with the host. On
+// hosts without the database, as in images with nothing but a program, only UTC is known, and all others are faults that say so.
+func timeZone(name string) (*time.Location, error) {
+	if name == "Local" {
+		return nil, errors.New("\"Local\" is another time zone on each host; names of the IANA database are allowed, such as \"Europe/Warsaw\"")
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		return zone, nil
+	}
+	if _, other := time.LoadLocation("Europe/London"); other != nil {
+		return nil, fmt.Errorf("%q can't be looked up: %w", name, errNoZones)
+	}
+	return nil, fmt.Errorf("%q is not a time zone; names of the IANA database are allowed, such as \"Europe/Warsaw\", and UTC", name)
+}

@@ -1,0 +1,153 @@
+package autoscale
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Backtest has a policy decide over a trace, as often as its interval says, and returns what comes of it. Nothing is touched.
+//
+// It is a model: all members carry the same load, a load that is too much for them is lost unless the policy follows a queue, members that are
+// removed are gone at once, and their number has no other bounds than the policy's.
+func Backtest(policy domain.AutoscalingPolicy, trace Trace, model Model) (Course, error) {
+	if len(trace.Load) == 0 || trace.Step <= 0 {
+		return Course{}, errors.New("the trace has no values")
+	}
+	if !(model.Capacity > 0) || math.IsInf(model.Capacity, 0) || model.Startup < 0 {
+		return Course{}, fmt.Errorf("a member that carries a load of %g after %s is no model", model.Capacity, model.Startup)
+	}
+	s, err := newSimulation(policy, trace, model)
+	if err != nil {
+		return Course{}, err
+	}
+	return s.run(), nil
+}
+
+// simulation is a backtest under way.
+type simulation struct {
+	scaler *Autoscaler
+	trace  Trace
+	model  Model
+	state  State
+	// decision is the last one.
+	decision Decision
+
+	crew
+	backlog float64
+	metrics map[string]Measurement
+	lasting bool // see lasts
+	course  Course
+	last    int // the last change
+}
+
+func newSimulation(policy domain.AutoscalingPolicy, trace Trace, model Model) (*simulation, error) {
+	scaler, err := New(policy)
+	if err != nil {
+		return nil, err
+	}
+	return &simulation{scaler: scaler, trace: trace, model: model, metrics: make(map[string]Measurement, len(policy.Metrics)), lasting: lasts(policy, model)}, nil
+}
+
+func (s *simulation) run() Course {
+	n := len(s.trace.Load)
+	s.course.Counts, s.course.Ready = make([]int, n), make([]int, n)
+	s.count = s.scaler.policy.First()
+	s.allReady()
+	s.course.Steps = append(s.course.Steps, Step{At: s.trace.Start, To: s.count, Why: "initial"})
+	every := s.scaler.policy.Every()
+	length := time.Duration(n) * s.trace.Step
+	for at := time.Duration(0); at < length; {
+		i := int(at / s.trace.Step)
+		now := s.trace.Start.Add(at)
+		s.grow(now)
+		s.measure(i, now)
+		s.decide(now)
+		s.grow(now)
+		took := every
+		if again := (time.Duration(i+1)*s.trace.Step - at - 1).Truncate(every); again > 0 && s.settled(i) {
+			took += again // the decisions up to the next value would all be this one
+			s.scaler.remember(&s.state, now.Add(again), s.count)
+		}
+		took = min(took, length-at)
+		s.carry(s.trace.Load[i], took)
+		for j := i; j < n && time.Duration(j)*s.trace.Step < at+took; j++ {
+			s.course.Counts[j], s.course.Ready[j] = s.count, s.ready
+		}
+		at += took
+	}
+	if hours := length.Hours(); hours > 0 {
+		s.course.ChangesPerHour = float64(len(s.course.Steps)-1) / hours
+	}
+	return s.course
+}
+
+// settled tells whether a decision about a value of the trace was one that stands for as long as the value does: it changed nothing, nothing held
+// it back, no member is about to start, and no metric remembers anything or changes with time.
+func (s *simulation) settled(i int) bool {
+	d, lost := &s.decision, i < len(s.trace.Lost) && s.trace.Lost[i]
+	return s.lasting && !lost && d.To == d.From && len(d.limits) == 0 && len(s.starting) == 0
+}
+
+// lasts tells whether what a policy asks for depends on nothing but the values of metrics that show the load at a moment.
+func lasts(policy domain.AutoscalingPolicy, model Model) bool {
+	for name, metric := range policy.Metrics {
+		if metric.Algorithm.Target == nil || metric.Forecast != nil || model.Signals[name] == SignalQueue {
+			return false
+		}
+	}
+	return len(policy.Schedules) == 0
+}
+
+// carry has the ready members carry a load for a time.
+func (s *simulation) carry(load float64, took time.Duration) {
+	capacity := float64(s.ready) * s.model.Capacity
+	if load > capacity {
+		s.course.Under += took
+	}
+	s.backlog = max(s.backlog+(load-capacity)*took.Seconds(), 0)
+	s.course.MemberHours += float64(s.count) * took.Hours()
+}
+
+// measure has the metrics show what there is at the time of a value of the trace. What is lost leaves them as they were.
+func (s *simulation) measure(i int, now time.Time) {
+	if i < len(s.trace.Lost) && s.trace.Lost[i] {
+		return
+	}
+	load := s.trace.Load[i]
+	for _, name := range s.scaler.metrics {
+		m := Measurement{At: now}
+		switch s.model.Signals[name] {
+		case SignalLoad:
+			m.Value = load
+		case SignalQueue:
+			m.Value = s.backlog
+		default:
+			if s.ready == 0 {
+				m.Why = "there are no members"
+				break
+			}
+			m.Value = 100 * min(load/(float64(s.ready)*s.model.Capacity), 1)
+		}
+		s.metrics[name] = m
+	}
+}
+
+// decide has the policy decide, and orders members or removes those that were ordered last.
+func (s *simulation) decide(now time.Time) {
+	d := &s.decision
+	s.scaler.decide(d, &s.state, &Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics})
+	change := d.To - d.From
+	if change == 0 {
+		return
+	}
+	s.course.Steps = append(s.course.Steps, Step{At: now, From: d.From, To: d.To, Why: d.Why()})
+	if change > 0 == (s.last < 0) && s.last != 0 {
+		s.course.Reversals++
+	}
+	s.last = change
+	s.order(d.To, now.Add(s.model.Startup))
+}

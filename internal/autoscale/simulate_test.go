@@ -1,0 +1,136 @@
+package autoscale
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// levels is a trace of minutes with a load for each.
+func levels(loads ...float64) Trace { return Trace{Start: noon, Step: time.Minute, Load: loads} }
+
+func TestBacktest(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
+	policy.Initial = new(2)
+	policy.Interval = seconds(60)
+	model := Model{Capacity: 10, Startup: 90 * time.Second, Signals: map[string]Signal{"load": SignalLoad}}
+	course, err := Backtest(policy, levels(20, 40, 40, 40, 40, 10, 10, 40), model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Ordered in the second minute, the two carry load from the fourth on. What is ordered in the eighth is never of use.
+	want := Course{
+		Counts: []int{2, 4, 4, 4, 4, 1, 1, 4}, Ready: []int{2, 2, 2, 4, 4, 1, 1, 1},
+		Under: 3 * time.Minute, MemberHours: (2 + 4 + 4 + 4 + 4 + 1 + 1 + 4) / 60.0, ChangesPerHour: 3 / (8.0 / 60), Reversals: 2,
+	}
+	steps := course.Steps
+	course.Steps = nil
+	if diff := cmp.Diff(want, course, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	var told []string
+	for _, step := range steps {
+		told = append(told, step.At.Format("15:04 ")+strings.Repeat("|", step.To))
+	}
+	if diff := cmp.Diff([]string{"12:00 ||", "12:01 ||||", "12:05 |", "12:07 ||||"}, told); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// What is lost is seen by no metric, though it was there.
+func TestBacktestOfLostSamples(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.Initial, policy.Interval = new(4), seconds(60)
+	trace := levels(20, 20, 100, 100, 100, 20, 20, 20)
+	trace.Lost = []bool{false, false, true, true, true, false, false, false}
+	course, err := Backtest(policy, trace, Model{Capacity: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(course.Steps) != 1 || course.Under != 3*time.Minute {
+		t.Errorf("%d changes, and %s without enough members", len(course.Steps)-1, course.Under)
+	}
+}
+
+func TestBacktestOfQueue(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"jobs": {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 100, CoolDown: seconds(120)}}}})
+	policy.Min, policy.Interval = 0, seconds(10)
+	load := make([]float64, 60)
+	load[5], load[6] = 20, 20 // 2400 things to do, of which a member does one a second
+	course, err := Backtest(policy, levels(load...), Model{Capacity: 1, Startup: 20 * time.Second, Signals: map[string]Signal{"jobs": SignalQueue}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := 0
+	for _, count := range course.Counts {
+		peak = max(peak, count)
+	}
+	if first, last := course.Counts[0], course.Counts[len(course.Counts)-1]; first != 0 || last != 0 || peak != 10 {
+		t.Errorf("it began with %d members, had %d at most, and ended with %d", first, peak, last)
+	}
+}
+
+// Decisions that would all be the last one are left out, and nothing is another thing by that.
+func TestBacktestLeavesOut(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50), "load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
+		policy.Max, policy.Interval = 40, seconds(float64(5+random.IntN(20)))
+		policy.ScaleIn.Stabilisation, policy.ScaleOut.Cooldown = seconds(float64(random.IntN(400))), seconds(float64(random.IntN(100)))
+		trace := Bursty(Shape{Start: noon, Step: time.Minute, Length: 24 * time.Hour, Base: 50, Peak: 300, Noise: 0.02, Seed: seed}, time.Hour, 10*time.Minute).Losing(0.05, seed)
+		model := Model{Capacity: 20, Startup: time.Duration(random.IntN(120)) * time.Second, Signals: map[string]Signal{"load": SignalLoad}}
+		quick, err := newSimulation(policy, trace, model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow, err := newSimulation(policy, trace, model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow.lasting = false
+		if diff := cmp.Diff(slow.run(), quick.run(), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			t.Errorf("seed %d (-all decisions +without those):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestBacktestRefuses(t *testing.T) {
+	good := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	for name, test := range map[string]struct {
+		policy domain.AutoscalingPolicy
+		trace  Trace
+		model  Model
+		says   string
+	}{
+		"no values":      {good, Trace{Step: time.Minute}, Model{Capacity: 1}, "no values"},
+		"no steps":       {good, Trace{Load: []float64{1}}, Model{Capacity: 1}, "no values"},
+		"no capacity":    {good, levels(1), Model{}, "a load of 0"},
+		"a bad policy":   {policyOf(nil), levels(1), Model{Capacity: 1}, "metrics"},
+		"a bad schedule": {domain.AutoscalingPolicy{Group: "job", Role: "worker", Min: 1, Max: 2, Schedules: map[string]domain.ScalingSchedule{"day": {Start: "8 o'clock", End: "0 18 * * *", Count: 2}}}, levels(1), Model{Capacity: 1}, "8 o'clock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Backtest(test.policy, test.trace, test.model); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("the error is %v, want %q", err, test.says)
+			}
+		})
+	}
+}
+
+// BenchmarkBacktest is a year of minutes, at the default interval of five seconds.
+func BenchmarkBacktest(b *testing.B) {
+	load := make([]float64, 365*24*60)
+	for i := range load {
+		load[i] = float64(50 + 40*(i/720%2))
+	}
+	for b.Loop() {
+		if _, err := Backtest(policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)}), levels(load...), Model{Capacity: 20, Startup: time.Minute}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package autoscale
+
+import (
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// threshold adds members to a role once a metric has been above its upper threshold for some decisions in a row, and removes some once it has
+// been below its lower one for as many. What is at a threshold is not beyond it. Each step begins to count anew, and so does a metric that is
+// in between.
+//
+// Steps are percentages of the count rounded up, or numbers of members; the larger one where a policy gives both, and never less than 1,
+// so that a role leaves 0, too.
+func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
+	value, samples := in.metric.Value, max(a.Samples, 1)
+	switch {
+	case !finite(value):
+		return undecided(in, notANumber)
+	case a.Upper != nil && value > *a.Upper:
+		m.Above, m.Below = m.Above+1, 0
+		p := proposal{count: in.count, why: beyond(value, " is above ", *a.Upper, m.Above, samples)}
+		if m.Above >= samples {
+			m.Above = 0
+			p.count = min(in.count+step(in.count, a.StepOut, a.StepOutPercent), domain.MaxReplicas)
+		}
+		return p
+	case a.Lower != nil && value < *a.Lower:
+		m.Above, m.Below = 0, m.Below+1
+		p := proposal{count: in.count, why: beyond(value, " is below ", *a.Lower, m.Below, samples)}
+		if m.Below >= samples {
+			m.Below = 0
+			p.count = max(in.count-step(in.count, a.StepIn, a.StepInPercent), 0)
+		}
+		return p
+	}
+	m.Above, m.Below = 0, 0
+	if a.Lower == nil {
+		return proposal{abstains: true, why: say(value, " is not above ", *a.Upper)} // nor is there a value that others should not scale in by
+	}
+	return proposal{count: in.count, why: say(value, " is beyond no threshold")}
+}
+
+// step returns how many members one step is.
+func step(count, members int, percent float64) int {
+	return max(members, wholeMembers(float64(count)*percent/100), 1)
+}
+
+// beyond says where a value is, and for how many decisions of those that it takes.
+func beyond(value float64, where string, limit float64, so, samples int) string {
+	if samples == 1 {
+		return say(value, where, limit)
+	}
+	return say(value, where, limit, ", decision ", so, " of ", samples, " in a row")
+}

@@ -1,0 +1,268 @@
+package autoscale
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Shape is what generated loads have in common. The same shape makes the same load, wherever and whenever.
+type Shape struct {
+	// Start is when the load begins, Step the time between two values, and Length how long it lasts: there is a value for each step that begins before
+	// its end. Without a step there are none.
+	Start        time.Time
+	Step, Length time.Duration
+	// Base and Peak are the least and the largest load without noise, 0 or more, in any unit.
+	Base, Peak float64
+	// Noise is the standard deviation of each value, as a share of it: 0.05 is 5 %. Loads are never below 0.
+	Noise float64
+	Seed  uint64
+}
+
+// Diurnal is a load that has its base at midnight and its peak at noon, in the time zone of the start, with a sine between them.
+func Diurnal(s Shape) Trace {
+	year, month, day := s.Start.Date()
+	midnight := time.Date(year, month, day, 0, 0, 0, 0, s.Start.Location())
+	return s.trace(func(now time.Time, _ *rand.Rand) float64 {
+		return (1 - math.Cos(2*math.Pi*now.Sub(midnight).Hours()/24)) / 2
+	})
+}
+
+// Bursty is a load at its base with bursts to its peak, which come at random as calls do: every is the mean time between the beginnings of two, and lasting
+// the mean time that one lasts. Both times are distributed exponentially. Bursts that overlap don't add up.
+func Bursty(s Shape, every, lasting time.Duration) Trace {
+	var next, end time.Time
+	return s.trace(func(now time.Time, random *rand.Rand) float64 {
+		if next.IsZero() {
+			next = now.Add(exponential(random, every))
+		}
+		for !next.After(now) {
+			if until := next.Add(exponential(random, lasting)); until.After(end) {
+				end = until
+			}
+			// The least is for means of no time, which would have no end.
+			next = next.Add(max(exponential(random, every), time.Millisecond))
+		}
+		if now.Before(end) {
+			return 1
+		}
+		return 0
+	})
+}
+
+// StepLoad is a load that changes between its base, at which it begins, and its peak, each of which lasts for a time.
+func StepLoad(s Shape, lasting time.Duration) Trace {
+	return s.trace(func(now time.Time, _ *rand.Rand) float64 {
+		return float64(int64(now.Sub(s.Start)/max(lasting, 1)) % 2)
+	})
+}
+
+// FlashCrowd is a load at its base that at some time after the start rises to its peak in a straight line, and goes back as people lose interest: by
+// half in each halving.
+func FlashCrowd(s Shape, after, rise, halving time.Duration) Trace {
+	return s.trace(func(now time.Time, _ *rand.Rand) float64 {
+		since := now.Sub(s.Start) - after
+		switch {
+		case since < 0:
+			return 0
+		case since < rise:
+			return since.Seconds() / rise.Seconds()
+		}
+		return math.Exp2(-(since - rise).Seconds() / max(halving, 1).Seconds())
+	})
+}
+
+// trace makes a trace of a function that says for moments, in their order, how far the load is from its base to its peak, from 0 to 1.
+func (s Shape) trace(share func(now time.Time, random *rand.Rand) float64) Trace {
+	t := Trace{Start: s.Start, Step: s.Step}
+	if s.Step <= 0 {
+		return t
+	}
+	// Noise has numbers of its own, so that loads that differ in it are the same but for it.
+	random, noise := rand.New(rand.NewPCG(s.Seed, 0)), rand.New(rand.NewPCG(s.Seed, 1))
+	for at := time.Duration(0); at < s.Length; at += s.Step {
+		load := s.Base + (s.Peak-s.Base)*share(s.Start.Add(at), random)
+		t.Load = append(t.Load, max(0, load*(1+s.Noise*noise.NormFloat64())))
+	}
+	return t
+}
+
+// exponential is a random time that is distributed exponentially.
+func exponential(random *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(random.ExpFloat64() * float64(mean))
+}
+
+// Losing returns the trace with a share of its values lost to metrics, from 0 to 1, which are chosen at random, beside those that are lost already. The same
+// seed loses the same ones. The trace itself is not changed; its load is shared.
+func (t Trace) Losing(share float64, seed uint64) Trace {
+	random := rand.New(rand.NewPCG(seed, 2))
+	return t.lose(func(int) bool { return random.Float64() < share })
+}
+
+// Blind returns the trace with all values lost to metrics from a time on, and for a length of time, as when the source of metrics is down. The trace itself is
+// not changed; its load is shared.
+func (t Trace) Blind(from time.Time, length time.Duration) Trace {
+	return t.lose(func(i int) bool {
+		since := t.Start.Add(time.Duration(i) * t.Step).Sub(from)
+		return since >= 0 && since < length
+	})
+}
+
+// lose returns the trace with the values lost that a function, which is asked for each in its order, says.
+func (t Trace) lose(lost func(i int) bool) Trace {
+	t.Lost = slices.Grow(slices.Clone(t.Lost), len(t.Load))[:len(t.Load)]
+	for i := range t.Lost {
+		if lost(i) {
+			t.Lost[i] = true
+		}
+	}
+	return t
+}
+
+// NewTrace returns a trace of values that are a step apart. One that is NaN is lost to metrics: its load is that of the one before, or of the first
+// that is known. Values below 0 and infinite ones are an error, and so are values of which none is known.
+func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, error) {
+	first := slices.IndexFunc(values, func(v float64) bool { return !math.IsNaN(v) })
+	if first < 0 {
+		return Trace{}, errors.New("no value of the trace is known")
+	}
+	t := Trace{Start: start, Step: step, Load: slices.Clone(values)}
+	last := values[first]
+	for i, load := range values {
+		switch {
+		case math.IsNaN(load):
+			if t.Lost == nil {
+				t.Lost = make([]bool, len(values))
+			}
+			t.Load[i], t.Lost[i] = last, true
+		case load < 0 || math.IsInf(load, 0):
+			return Trace{}, fmt.Errorf("at %s the load is %v; a number of 0 or more is allowed", start.Add(time.Duration(i)*step).Format(time.RFC3339), load)
+		default:
+			last = load
+		}
+	}
+	return t, nil
+}
+
+// MaxTrace is the number of values that a trace has at most: 23 days of one a second, or a year of one every 16 s.
+const MaxTrace = 2_000_000
+
+// stepTolerance is by which share the time between two rows may differ from that of the first two.
+const stepTolerance = 0.01
+
+// ReadCSV reads a trace of two columns, the time and the load, with or without a line of their names. Times are in RFC 3339, or in seconds since 1970, and
+// must be at equal steps, to within 1 %. A row without a load is one that metrics have lost, as in [NewTrace]. Lines that begin
+// with # are left out. Errors name the line.
+func ReadCSV(r io.Reader) (Trace, error) {
+	buffered := bufio.NewReader(r)
+	// Spreadsheets begin a file with a mark of its byte order. What can't be read here can't be read below, where that is told.
+	const mark = "\ufeff"
+	if begin, err := buffered.Peek(len(mark)); err == nil && string(begin) == mark {
+		if _, err := buffered.Discard(len(mark)); err != nil {
+			return Trace{}, err
+		}
+	}
+	rows := csv.NewReader(buffered)
+	rows.FieldsPerRecord, rows.ReuseRecord, rows.TrimLeadingSpace, rows.Comment = 2, true, true, '#'
+	var t Trace
+	var last time.Time
+	for first := true; ; first = false {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Trace{}, fmt.Errorf("a trace has two columns, time and load: %w", err)
+		}
+		line, _ := rows.FieldPos(0)
+		when, what := strings.TrimSpace(row[0]), strings.TrimSpace(row[1])
+		if first && isHeader(when, what) {
+			continue
+		}
+		if len(t.Load) == MaxTrace {
+			return Trace{}, fmt.Errorf("line %d: a trace has %d rows at most; take larger steps, or a part of it", line, MaxTrace)
+		}
+		at, err := parseTime(when)
+		if err != nil {
+			return Trace{}, fmt.Errorf("line %d: %w", line, err)
+		}
+		if err := t.follow(last, at); err != nil {
+			return Trace{}, fmt.Errorf("line %d: %w", line, err)
+		}
+		load, err := parseLoad(what)
+		if err != nil {
+			return Trace{}, fmt.Errorf("line %d: %w", line, err)
+		}
+		t.Load = append(t.Load, load)
+		last = at
+	}
+	if len(t.Load) < 2 {
+		return Trace{}, fmt.Errorf("a trace needs two rows or more, as the time between them is its step; there are %d", len(t.Load))
+	}
+	// The mean step, so that what is rounded in the first one does not add up.
+	return NewTrace(t.Start, last.Sub(t.Start)/time.Duration(len(t.Load)-1), t.Load)
+}
+
+// isHeader tells whether a row holds names: neither a time nor a load.
+func isHeader(when, what string) bool {
+	_, noTime := parseTime(when)
+	_, noLoad := strconv.ParseFloat(what, 64)
+	return noTime != nil && noLoad != nil && what != ""
+}
+
+// parseTime reads a time in RFC 3339 or in seconds since 1970. Times that can't be counted in nanoseconds since then are refused.
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if seconds, notSeconds := strconv.ParseFloat(text, 64); notSeconds == nil {
+		whole, part := math.Modf(seconds)
+		if !(seconds >= 0 && seconds < 1<<33) {
+			return time.Time{}, fmt.Errorf("the time is %q; 0 to %d seconds since 1970 are allowed", text, int64(1)<<33-1)
+		}
+		// Seconds are given to the microsecond at best: numbers of this size have no more digits.
+		return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC(), nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time; one of RFC 3339 is allowed, such as 2026-03-02T08:00:00Z, and seconds since 1970", text)
+	}
+	if seconds := at.Unix(); seconds < 0 || seconds >= 1<<33 {
+		return time.Time{}, fmt.Errorf("the time is %q; the years 1970 to 2241 are allowed", text)
+	}
+	return at, nil
+}
+
+// follow checks that a row's time is a step after the last one's, and notes the start and the step.
+func (t *Trace) follow(last, at time.Time) error {
+	switch step := at.Sub(last); {
+	case len(t.Load) == 0:
+		t.Start = at
+	case step <= 0:
+		return fmt.Errorf("the time is %s, and that of the row before %s; each row must be after the one before",
+			at.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
+	case len(t.Load) == 1:
+		t.Step = step
+	case math.Abs(float64(step-t.Step)) > stepTolerance*float64(t.Step):
+		return fmt.Errorf("the row is %s after the one before, and the first step was of %s; equal steps are allowed, to within 1 %%. "+
+			"A row without a load stands for a lost one", step, t.Step)
+	}
+	return nil
+}
+
+// parseLoad reads a load; "" is one that was lost, which is NaN.
+func parseLoad(text string) (float64, error) {
+	if text == "" {
+		return math.NaN(), nil
+	}
+	load, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(load >= 0) || math.IsInf(load, 0) {
+		return 0, fmt.Errorf("the load is %q; a number of 0 or more is allowed, and nothing where it was lost", text)
+	}
+	return load, nil
+}

@@ -1,0 +1,28 @@
+package autoscale
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Validate returns what is wrong with a policy, whatever cluster it is for: what [domain.AutoscalingPolicy.Validate] finds, and times of schedules
+// that are not in the syntax of cron or in time zones that this host does not know.
+func Validate(p domain.AutoscalingPolicy) domain.Problems {
+	ps := p.Validate()
+	for _, name := range slices.Sorted(maps.Keys(p.Schedules)) {
+		s, at := p.Schedules[name], domain.Path{"schedules", domain.Key(name)}
+		for _, edge := range []struct{ name, value string }{{"start", s.Start}, {"end", s.End}} {
+			// One that is missing has been found.
+			if _, err := parseCron(edge.value); err != nil && strings.TrimSpace(edge.value) != "" {
+				ps.Add(at.At(edge.name), "Invalid time", "%v", err)
+			}
+		}
+		if _, err := timeZone(s.TimeZone); err != nil {
+			ps.Add(at.At("time_zone"), "Unknown time zone", "%v", err)
+		}
+	}
+	return ps
+}
