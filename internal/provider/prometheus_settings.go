@@ -25,7 +25,7 @@ func (m prometheusLoginModel) expand() prometheus.Credentials {
 // prometheusAttribute is how to log in to the Prometheus servers that data sources ask.
 func prometheusAttribute() schema.Attribute {
 	return schema.MapNestedAttribute{
-		MarkdownDescription: "How to log in to the Prometheus servers that `trainyard_utilisation` asks, by host, with the port where their `url` has one, such as `prometheus.example.com:9090`. " +
+		MarkdownDescription: "How to log in to the Prometheus servers that `trainyard_utilisation` and `trainyard_policy_backtest` ask, by host, with the port where their `url` has one, such as `prometheus.example.com:9090`. " +
 			"Those that ask for nothing need not be here. They are here, and not in the data source, because that is kept in the state.",
 		Optional:   true,
 		Validators: []validator.Map{mapvalidator.NoNullValues()},

@@ -113,6 +113,7 @@ func (p *trainyardProvider) DataSources(context.Context) []func() datasource.Dat
 		func() datasource.DataSource { return &groupDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &gpusDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &logsDataSource{engines: p.engines.Names()} },
+		func() datasource.DataSource { return &policyBacktestDataSource{} },
 		func() datasource.DataSource { return &utilisationDataSource{engines: p.engines.Names()} },
 	}
 }

@@ -44,7 +44,7 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 			t.Errorf("resource %s has no schema or no identity", name)
 		}
 	}
-	for _, name := range []string{"trainyard_cluster", "trainyard_gpus", "trainyard_group", "trainyard_logs", "trainyard_utilisation"} {
+	for _, name := range []string{"trainyard_cluster", "trainyard_gpus", "trainyard_group", "trainyard_logs", "trainyard_policy_backtest", "trainyard_utilisation"} {
 		if schemas.DataSourceSchemas[name] == nil {
 			t.Errorf("there is no data source %s", name)
 		}

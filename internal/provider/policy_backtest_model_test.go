@@ -1,0 +1,166 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+)
+
+// hpa is a policy as of the Horizontal Pod Autoscaler.
+func hpa() backtestPolicyModel {
+	target := scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{Value: 50}}}
+	return backtestPolicyModel{scalingModel: scalingModel{Min: 1, Max: 10}, Metrics: map[string]backtestMetricModel{"cpu": {scalingMetricModel: target}}}
+}
+
+// The model has all attributes of the schema, and what it expands to is what was configured.
+func TestPolicyBacktestModel(t *testing.T) {
+	m := policyBacktestModel{
+		Policy: hpa(),
+		Trace:  traceModel{Load: &loadModel{"2026-01-31T13:00:00+01:00", "1m", []float64{1, 2.5}}},
+		Model:  memberModel{50, types.StringValue("90s")},
+	}
+	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	trace, problems := m.Trace.expand()
+	if diff := cmp.Diff(autoscale.Trace{Start: start, Step: time.Minute, Load: []float64{1, 2.5}}, trace); diff != "" || problems != nil {
+		t.Errorf("the trace has problems %v (-want +got):\n%s", problems, diff)
+	}
+	model, problems := m.Model.expand(m.Policy.signals())
+	want := autoscale.Model{Capacity: 50, Startup: 90 * time.Second, Signals: map[string]autoscale.Signal{"cpu": autoscale.SignalUtilisation}}
+	if diff := cmp.Diff(want, model); diff != "" || problems != nil {
+		t.Errorf("the model has problems %v (-want +got):\n%s", problems, diff)
+	}
+	m.flatten(autoscale.Course{
+		Steps:  []autoscale.Step{{At: start, To: 1, Why: "to begin with"}, {At: start.Add(time.Minute), From: 1, To: 3, Why: "more"}},
+		Counts: []int{1, 3}, Ready: []int{1, 1}, Under: 30 * time.Second, MemberHours: 0.1, ChangesPerHour: 30,
+	}, trace, model)
+	if m.Changes.ValueInt64() != 1 || m.UnderProvisionedSeconds.ValueFloat64() != 30 || m.UnderProvisionedPercent.ValueFloat64() != 25 || !strings.HasPrefix(m.SVG.ValueString(), "<svg") {
+		t.Errorf("got %+v", m)
+	}
+	s := policyBacktestSchema()
+	state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
+	if diags := state.Set(t.Context(), m); diags.HasError() {
+		t.Fatalf("set: %v", diags)
+	}
+	var kept policyBacktestModel
+	if diags := state.Get(t.Context(), &kept); diags.HasError() {
+		t.Fatalf("get: %v", diags)
+	}
+	if diff := cmp.Diff(m, kept, cmp.AllowUnexported(backtestPolicyModel{}, backtestMetricModel{})); diff != "" {
+		t.Errorf("(-set +got)\n%s", diff)
+	}
+}
+
+// The newest steps are shown, and how many there were before.
+func TestStepsAreBounded(t *testing.T) {
+	var course autoscale.Course
+	for i := range mostSteps + 10 {
+		course.Steps = append(course.Steps, autoscale.Step{From: i, To: i + 1})
+	}
+	var m policyBacktestModel
+	m.flatten(course, autoscale.Trace{}, autoscale.Model{})
+	if len(m.Steps) != mostSteps || m.StepsLeftOut.ValueInt64() != 10 || m.Steps[0].From != 10 || m.Changes.ValueInt64() != mostSteps+9 {
+		t.Errorf("%d steps from %d on, %s left out, %s changes", len(m.Steps), m.Steps[0].From, m.StepsLeftOut, m.Changes)
+	}
+}
+
+// What a metric shows follows from its algorithm, unless it is said.
+func TestSignals(t *testing.T) {
+	metric := func(algorithm scalingAlgorithmModel, signal *string) backtestMetricModel {
+		return backtestMetricModel{scalingMetricModel{Algorithm: algorithm}, signal}
+	}
+	got := backtestPolicyModel{Metrics: map[string]backtestMetricModel{
+		"target": metric(scalingAlgorithmModel{Target: &targetModel{Value: 50}}, nil),
+		"mean":   metric(scalingAlgorithmModel{Target: &targetModel{50, new("mean")}}, nil),
+		"total":  metric(scalingAlgorithmModel{Target: &targetModel{50, new("total")}}, nil),
+		"queue":  metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: 5}}, nil),
+		"said":   metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: 5}}, new("load")),
+	}}.signals()
+	want := map[string]autoscale.Signal{
+		"target": autoscale.SignalUtilisation, "mean": autoscale.SignalUtilisation, "total": autoscale.SignalLoad, "queue": autoscale.SignalQueue, "said": autoscale.SignalLoad,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestPolicyBacktestProblems(t *testing.T) {
+	const noon = "2026-01-31T12:00:00Z"
+	metric := func(metric backtestMetricModel) func(*policyBacktestModel) {
+		return func(m *policyBacktestModel) { m.Policy.Metrics["cpu"] = metric }
+	}
+	algorithm := func(a scalingAlgorithmModel) func(*policyBacktestModel) {
+		return metric(backtestMetricModel{scalingMetricModel: scalingMetricModel{Algorithm: a}})
+	}
+	load := func(start, step string, values ...float64) func(*policyBacktestModel) {
+		return func(m *policyBacktestModel) { m.Trace = traceModel{Load: &loadModel{start, step, values}} }
+	}
+	members := func(capacity float64, startup string) func(*policyBacktestModel) {
+		return func(m *policyBacktestModel) { m.Model = memberModel{capacity, types.StringValue(startup)} }
+	}
+	for name, test := range map[string]struct {
+		change func(*policyBacktestModel)
+		// want is the path and the beginning of the detail; "" for no problem.
+		want string
+	}{
+		"right":          {func(*policyBacktestModel) {}, ""},
+		"a startup of 0": {members(50, "0s"), ""},
+		"marginal gain": {
+			algorithm(scalingAlgorithmModel{MarginalGain: &marginalGainModel{Threshold: 0.1}}),
+			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold and queue`,
+		},
+		"ratio": {
+			algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"ps", 2}}),
+			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold and queue`,
+		},
+		"signal": {
+			func(m *policyBacktestModel) {
+				m.Policy.Metrics["cpu"] = backtestMetricModel{m.Policy.Metrics["cpu"].scalingMetricModel, new("cpu")}
+			},
+			`policy.metrics["cpu"].signal: "cpu" is nothing that a metric shows of a load; there are ["utilisation" "load" "queue"]`,
+		},
+		"a policy at odds": {func(m *policyBacktestModel) { m.Policy.Max = 0 }, "policy."},
+		"two traces":       {func(m *policyBacktestModel) { m.Trace.CSV = new("") }, "trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"},
+		"no trace":         {func(m *policyBacktestModel) { m.Trace = traceModel{} }, `trace: there is no trace; csv = file("load.csv") is one`},
+		"start":            {load("yesterday", "1m", 1), `trace.load.start: "yesterday" is no time in RFC 3339`},
+		"step":             {load(noon, "1", 1), `trace.load.step: "1" is no time between two values; a duration above 0 is`},
+		"step of 0":        {load(noon, "0s", 1), `trace.load.step: "0s" is no time between two values`},
+		"no values":        {load(noon, "1m"), "trace.load.values: there are 0 values; 1 or more are allowed"},
+		"load below 0":     {load(noon, "1m", 1, -2, -3), "trace.load.values[1]: -2 is no load; 0 or more is"},
+		"centuries":        {load(noon, "2000000h", 1), "trace: it covers 228 years; 100 at most are allowed"},
+		"no capacity":      {members(0, "0s"), "model.capacity: a member can't carry a load of 0; more than 0 is allowed"},
+		"startup":          {members(50, "-1s"), `model.startup: "-1s" is no time that a member takes to start; a duration of 0 or more is`},
+		"no duration":      {members(50, "soon"), `model.startup: "soon" is no time that a member takes to start`},
+		"many decisions": {
+			load(noon, "10000h", 1, 2, 3),
+			"trace: it takes 21600000 decisions, one every 5s; 12614400 at most are allowed: test a part of it, or with a longer policy.interval",
+		},
+		"a long trace, and few decisions": {func(m *policyBacktestModel) {
+			load(noon, "10000h", 1, 2, 3)(m)
+			m.Policy.Interval = types.StringValue("10s")
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := policyBacktestModel{Policy: hpa(), Model: memberModel{Capacity: 50}}
+			load(noon, "1m", 1)(&m)
+			test.change(&m)
+			var diags diag.Diagnostics
+			_, _, _, problems := m.expand(t.Context(), nil, &diags)
+			var got []string
+			for _, p := range problems {
+				got = append(got, fmt.Sprintf("%s: %s", p.Path, p.Detail))
+			}
+			if len(got) != min(1, len(test.want)) || !strings.HasPrefix(strings.Join(got, "\n"), test.want) || diags.HasError() {
+				t.Errorf("got %q, want %q; %v", got, test.want, diags)
+			}
+		})
+	}
+}
