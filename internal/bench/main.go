@@ -2,6 +2,10 @@
 //
 // It measures the real thing: a built provider, run by a real Terraform or OpenTofu, with real members. It asserts
 // nothing; whether a bar is held on a busy machine is for the reader to judge. It is run by run.sh.
+//
+// The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing built:
+//
+//	go run ./internal/bench -only policies [-trace load.csv]
 package main
 
 import (
@@ -32,6 +36,7 @@ type bench struct {
 	work     string    // a folder for everything
 	cli      string    // the path of Terraform's CLI configuration
 	runs     int       // how often each figure is measured
+	trace    string    // the path of a load as CSV, or ""
 }
 
 // parts are the questions, in the order in which they are answered.
@@ -39,12 +44,15 @@ var parts = []struct {
 	name  string
 	title string
 	run   func(*bench, context.Context) ([]fmt.Stringer, error)
+	// computed parts run nothing, and need nothing.
+	computed bool
 }{
-	{"plan", "Plan of a group in which nothing changed", (*bench).plan},
-	{"apply", "Apply and destroy of a group, over the same of a cluster without groups", (*bench).apply},
-	{"start", "Start of the provider", (*bench).start},
-	{"supervise", "Supervision of idle members", (*bench).supervise},
-	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm},
+	{"plan", "Plan of a group in which nothing changed", (*bench).plan, false},
+	{"apply", "Apply and destroy of a group, over the same of a cluster without groups", (*bench).apply, false},
+	{"start", "Start of the provider", (*bench).start, false},
+	{"supervise", "Supervision of idle members", (*bench).supervise, false},
+	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
+	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true},
 }
 
 func main() {
@@ -69,6 +77,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
 	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm")
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
+	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, that policies are compared on, too")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
 	parseErr := flags.Parse(args)
 	if b.work != "" {
@@ -80,24 +89,20 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if parseErr != nil {
 		return parseErr
 	}
-	if b.tf == "" || b.provider == "" || b.gpus.agent == "" || b.member == "" || b.work == "" || b.runs < 1 {
-		return errors.New("-tf, -provider, -agent, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
-	}
 	wanted := strings.Split(*only, ",")
 	for _, name := range wanted {
 		if !slices.Contains(names, name) {
 			return fmt.Errorf("-only %q: there is no part of this name; there are %s", name, strings.Join(names, ", "))
 		}
 	}
-
-	if err := b.install(ctx); err != nil {
-		return err
+	for _, part := range parts {
+		if !part.computed && slices.Contains(wanted, part.name) {
+			if err := b.prepare(ctx); err != nil {
+				return err
+			}
+			break
+		}
 	}
-	version, err := b.version(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%s, %d CPUs; medians of %d runs (least – most)\n", version, runtime.NumCPU(), b.runs)
 	for _, part := range parts {
 		if !slices.Contains(wanted, part.name) {
 			continue
@@ -117,6 +122,22 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 			fmt.Fprint(out, section)
 		}
 	}
+	return nil
+}
+
+// prepare has everything be there that parts need which measure, and says what they are measured with.
+func (b *bench) prepare(ctx context.Context) error {
+	if b.tf == "" || b.provider == "" || b.gpus.agent == "" || b.member == "" || b.work == "" || b.runs < 1 {
+		return errors.New("-tf, -provider, -agent, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
+	}
+	if err := b.install(ctx); err != nil {
+		return err
+	}
+	version, err := b.version(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b.out, "%s, %d CPUs; medians of %d runs (least – most)\n", version, runtime.NumCPU(), b.runs)
 	return nil
 }
 

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// policies has scaling policies decide over published jobs and over traces. All of it is computed: nothing runs, and it is the same on every machine.
+func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
+	loads := generatedLoads()
+	if b.trace != "" {
+		load, err := readLoad(b.trace)
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, load)
+	}
+	b.say("policies: runs of the published jobs")
+	var sections []fmt.Stringer
+	for _, job := range publishedJobs {
+		more, err := job.sections()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", job.name, err)
+		}
+		sections = append(sections, more...)
+	}
+	sections = append(sections, jobNotes...)
+
+	for _, condition := range conditions {
+		b.say("policies: traces, %s", condition.name)
+		t, err := tracesTable(loads, condition.of)
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, note(""), note("Traces, "+condition.name+":"), note(""), t)
+	}
+	return append(sections, traceNotes...), nil
+}
+
+// readLoad reads a load of a user's. Members carry a twentieth of its peak, as they do of the generated ones.
+func readLoad(path string) (load, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return load{}, err
+	}
+	defer file.Close()
+	trace, err := autoscale.ReadCSV(file)
+	if err != nil {
+		return load{}, fmt.Errorf("%s: %w", path, err)
+	}
+	capacity := 0.0
+	for _, value := range trace.Load {
+		capacity = max(capacity, value/membersAtPeak)
+	}
+	if capacity == 0 {
+		return load{}, fmt.Errorf("%s: there is no load at any time", path)
+	}
+	seasonal := time.Duration(len(trace.Load))*trace.Step > 2*day
+	return load{name: "the file", trace: trace, capacity: capacity, seasonal: seasonal}, nil
+}
+
+// spec returns a policy for simulations, of one metric. It has no behaviour but the defaults.
+func spec(least, most, initial int, name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
+	return domain.AutoscalingPolicy{
+		Cluster: "bench", Group: "job", Role: "worker", Min: least, Max: most, Initial: &initial, Metrics: map[string]domain.ScalingMetric{name: metric},
+	}
+}
+
+// lasting is a time in a policy.
+func lasting(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
+
+// unlimited are rates that bound nothing: where there are none, scaling out has those of Kubernetes.
+var unlimited = []domain.ScalingRate{{Count: domain.MaxReplicas, Period: domain.Duration(time.Second)}}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// load is a trace that policies are compared on.
+type load struct {
+	name     string
+	trace    autoscale.Trace
+	capacity float64 // of one member
+	seasonal bool    // whether days are alike, and more than two
+}
+
+const (
+	day = 24 * time.Hour
+	// membersAtPeak is how many members carry a load's peak at their full capacity.
+	membersAtPeak = 20
+	// loadStartup is how long a member takes to carry load.
+	loadStartup = time.Minute
+	// seed is that of all random numbers.
+	seed = 1
+)
+
+// generatedLoads are one load of each kind, with a value every 5 s, of 2 to 20 members at their full capacity, and noise of 5 %.
+func generatedLoads() []load {
+	shape := autoscale.Shape{
+		Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: 5 * time.Second, Length: day,
+		Base: 200, Peak: 2000, Noise: 0.05, Seed: seed,
+	}
+	const capacity = 2000 / membersAtPeak
+	week := shape
+	week.Length = 7 * day
+	return []load{
+		{"diurnal, a week", autoscale.Diurnal(week), capacity, true},
+		{"bursty, a day", autoscale.Bursty(shape, time.Hour, 10*time.Minute), capacity, false},
+		{"steps, a day", autoscale.StepLoad(shape, 2*time.Hour), capacity, false},
+		{"flash crowd, a day", autoscale.FlashCrowd(shape, 8*time.Hour, 5*time.Minute, time.Hour), capacity, false},
+	}
+}
+
+// conditions are what becomes of the metrics, and what they are called.
+var conditions = []struct {
+	name string
+	of   func(autoscale.Trace) autoscale.Trace
+}{
+	{"as they are", func(t autoscale.Trace) autoscale.Trace { return t }},
+	{"5 % of all samples lost", func(t autoscale.Trace) autoscale.Trace { return t.Losing(0.05, seed) }},
+	{"no metrics for ten minutes, when the load rises most", func(t autoscale.Trace) autoscale.Trace {
+		return t.Blind(worstMoment(t, blindness), blindness)
+	}},
+}
+
+// blindness is how long metrics are gone.
+const blindness = 10 * time.Minute
+
+// worstMoment is when it is worst to know nothing of a load for a time: when most of it comes then that was not there in the minute before.
+func worstMoment(t autoscale.Trace, length time.Duration) time.Time {
+	sums := make([]float64, len(t.Load)+1)
+	for i, value := range t.Load {
+		sums[i+1] = sums[i] + value
+	}
+	mean := func(from, to int) float64 { return (sums[to] - sums[from]) / float64(to-from) }
+	before, during := max(int(time.Minute/t.Step), 1), max(int(length/t.Step), 1)
+	worst, most := 0, 0.0
+	for i := before; i+during <= len(t.Load); i++ {
+		if rise := mean(i, i+during) - mean(i-before, i); rise > most {
+			worst, most = i, rise
+		}
+	}
+	return t.Start.Add(time.Duration(worst) * t.Step)
+}
+
+// rival is a policy that is compared.
+type rival struct {
+	name   string
+	policy domain.AutoscalingPolicy
+	// seasonal ones are for loads with seasons only.
+	seasonal bool
+}
+
+// The bounds of all policies that are compared.
+const leastMembers, mostMembers = 1, 60
+
+// rivals are the policies, for members of a capacity. All decide every 5 s, which is the default, and was the publication's interval, too. Heat has its
+// thresholds, its target, its recurrence factor and its cooldown. Target has nothing but the defaults: on the utilisation, or on the load itself, of
+// which a member is to have what makes for the same utilisation.
+func rivals(capacity float64) []rival {
+	const percent = 50
+	of := func(name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
+		return spec(leastMembers, mostMembers, 4, name, metric)
+	}
+	utilisation := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: percent}}}
+	total := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Target: &domain.TargetAlgorithm{Value: capacity * percent / 100, Per: domain.TargetTotal},
+	}}
+	forecast := func(metric domain.ScalingMetric, season *domain.Duration) domain.ScalingMetric {
+		metric.Forecast = &domain.Forecast{Lead: domain.Duration(loadStartup), Season: season}
+		return metric
+	}
+	heat := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: percent, Recurrence: 3},
+	}})
+	heat.ScaleOut = domain.ScalingBehaviour{Cooldown: lasting(3 * time.Minute), Rates: unlimited}
+	heat.ScaleIn = domain.ScalingBehaviour{Cooldown: lasting(3 * time.Minute), Stabilisation: lasting(0)}
+
+	threshold := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Threshold: &domain.ThresholdAlgorithm{Lower: new(20.0), Upper: new(60.0)},
+	}})
+	threshold.ScaleOut = domain.ScalingBehaviour{Cooldown: lasting(time.Minute), Rates: unlimited}
+	threshold.ScaleIn = domain.ScalingBehaviour{Cooldown: lasting(time.Minute), Stabilisation: lasting(0)}
+	return []rival{
+		{"target 50 %", of("cpu", utilisation), false},
+		{"target 50 %, forecast of 60 s", of("cpu", forecast(utilisation, nil)), false},
+		{"target 50 %, forecast, daily season", of("cpu", forecast(utilisation, lasting(day))), true},
+		{"target by load", of("load", total), false},
+		{"target by load, forecast of 60 s", of("load", forecast(total, nil)), false},
+		{"target by load, forecast, daily season", of("load", forecast(total, lasting(day))), true},
+		{"heat", heat, false},
+		{"threshold ±1 each 60 s", threshold, false},
+	}
+}
+
+// course has a policy decide over a load under a condition.
+func (l load) course(policy domain.AutoscalingPolicy, condition func(autoscale.Trace) autoscale.Trace) (autoscale.Course, error) {
+	return autoscale.Backtest(policy, condition(l.trace), autoscale.Model{
+		Capacity: l.capacity, Startup: loadStartup, Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad},
+	})
+}
+
+// tally is what a policy makes of a load, or of several.
+type tally struct {
+	under, length      time.Duration
+	memberHours        float64
+	changes, reversals int
+}
+
+func (t *tally) add(other tally) {
+	t.under += other.under
+	t.length += other.length
+	t.memberHours += other.memberHours
+	t.changes += other.changes
+	t.reversals += other.reversals
+}
+
+// row shows a tally under a name.
+func (t tally) row(name string) []string {
+	return []string{
+		"  " + name, fmt.Sprintf("%.1f min", t.under.Minutes()), fmt.Sprintf("%.2f %%", 100*t.under.Seconds()/t.length.Seconds()),
+		count(int(math.Round(t.memberHours))), count(t.changes), count(t.reversals),
+	}
+}
+
+// tallies are what the policies make of the loads under a condition, by the loads' order and the policies' names.
+func tallies(loads []load, condition func(autoscale.Trace) autoscale.Trace) ([]map[string]tally, error) {
+	all := make([]map[string]tally, len(loads))
+	for i, l := range loads {
+		all[i] = map[string]tally{}
+		for _, r := range rivals(l.capacity) {
+			if r.seasonal && !l.seasonal {
+				continue
+			}
+			course, err := l.course(r.policy, condition)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", l.name, r.name, err)
+			}
+			all[i][r.name] = tally{
+				under: course.Under, length: time.Duration(len(l.trace.Load)) * l.trace.Step,
+				memberHours: course.MemberHours, changes: len(course.Steps) - 1, reversals: course.Reversals,
+			}
+		}
+	}
+	return all, nil
+}
+
+// tracesTable compares all policies on all loads under a condition, and on their sum.
+func tracesTable(loads []load, condition func(autoscale.Trace) autoscale.Trace) (*table, error) {
+	all, err := tallies(loads, condition)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{head: []string{"load and policy", "under-provisioned", "of the time", "member-hours", "changes", "reversals"}}
+	sums := map[string]tally{}
+	for i, l := range loads {
+		t.add(l.name, "", "", "", "", "")
+		for _, r := range rivals(l.capacity) {
+			made, there := all[i][r.name]
+			if !there {
+				continue
+			}
+			t.add(made.row(r.name)...)
+			sum := sums[r.name]
+			sum.add(made)
+			sums[r.name] = sum
+		}
+	}
+	t.add("all of them", "", "", "", "", "")
+	for _, r := range rivals(1) {
+		if !r.seasonal {
+			t.add(sums[r.name].row(r.name)...)
+		}
+	}
+	return t, nil
+}
+
+// traceNotes say what the tables of traces are of, and what follows from them.
+var traceNotes = []fmt.Stringer{
+	note(""),
+	note(fmt.Sprintf("A member takes %.0f s to start. The peak takes %d members at their full capacity, and the base 2; noise is 5 %%. There is a value,",
+		loadStartup.Seconds(), membersAtPeak)),
+	note(fmt.Sprintf("and a decision, every 5 s; bounds are %d and %d. Under-provisioned is the time in which the load is more than the ready members",
+		leastMembers, mostMembers)),
+	note("carry, also by noise alone."),
+	note("Target has the defaults: stabilisation of 300 s for in, tolerance of 10 %, and rates of 4 members or 100 % in 15 s for out. By load, it is of"),
+	note("the load itself, half of a member's capacity each. Heat has the reference's recurrence factor of 3, its band of 20 to 60 %, and its cooldown"),
+	note("of 180 s. Threshold has the same band."),
+	note("Default: target without a forecast, by load where there is a metric of it, and on utilisation where there is none. By load, it is short of"),
+	note("members for the least time but for its own forecast, with no more changes than on utilisation, which can't tell of more than 100 %."),
+	note("Even on utilisation, it is short for less than half the time of heat and threshold, with as many member-hours to within 4 %, and"),
+	note("whether samples are lost matters to none of them. Heat changes least, and is for roles whose changes are dear, as Spark's are."),
+	note("A forecast helps utilisation, for two thirds more changes and twice the reversals: what members make of it by starting looks like a trend, too."),
+	note("On the load it wins nothing: steps and bursts can't be told ahead, and what rises slowly is within the reserve. Nor does the daily season,"),
+	note("as nobody is short on such a day. Both are for startups that are longer, and targets that are closer."),
+	note("Without metrics, no policy changes anything, once the last sample is stale: where the load steps up meanwhile, all are short until they are back."),
+}
