@@ -43,8 +43,10 @@ var Signals = []Signal{SignalUtilisation, SignalLoad, SignalQueue}
 
 // Course is what a policy makes of a trace.
 type Course struct {
-	// Steps are the changes of the count, in their order; the first is the initial count, From 0.
+	// Steps are the newest changes of the count, [MaxSteps] at most, in their order; the first of all is the initial count, From 0.
 	Steps []Step
+	// Changes is the number of all changes, without the initial count.
+	Changes int
 	// Counts and Ready are the number of members ordered and at work, at the times of the trace's values.
 	Counts, Ready []int
 	// Under is the time in which the load was more than the ready members carry.
@@ -55,6 +57,9 @@ type Course struct {
 	ChangesPerHour float64
 	Reversals      int
 }
+
+// MaxSteps bounds the steps that a course has: a policy that goes back and forth makes millions of them in a long trace.
+const MaxSteps = 10_000
 
 // Step is a change of the count.
 type Step struct {

@@ -47,7 +47,7 @@ type Decision struct {
 type Asked struct {
 	// Name is that of the metric or the schedule.
 	Name string
-	// Value and Age are the metric's; Value is NaN where there is none.
+	// Value and Age are the metric's. Where there is no value that is of use, Value is NaN, and Age that of a value that is stale, or 0.
 	Value float64
 	Age   time.Duration
 	// Count is what it asks for, unless it Abstains, and Known whether it asks for anything.
@@ -115,12 +115,10 @@ func (a *Autoscaler) within(d *Decision, count int) int {
 	return count
 }
 
-// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows.
+// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows. They are asked, and what they ask for is
+// remembered, while a cooldown holds the count, too: what they know of that time counts when it is over.
 func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	coolsOut, coolsIn := a.cools(a.policy.ScaleOut, state, seen.Now), a.cools(a.policy.ScaleIn, state, seen.Now)
-	if coolsOut && coolsIn {
-		return d.limit(seen.Count, say("it is cooling down since a change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
-	}
 	blind := a.ask(d, state, seen)
 	count := combine(d.Asked, seen.Count, a.policy.Min)
 	if count < seen.Count && blind != "" {
@@ -178,13 +176,18 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 // askMetric returns what one metric asks for.
 func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, name string, seen *Seen) Asked {
 	in := asking{now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy}
-	var missing, expected string
+	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
 	if metric.Algorithm.Ratio == nil {
 		in.metric, missing = measured(metric, name, seen)
 	}
-	asked := Asked{Name: name, Value: in.metric.Value, Age: seen.Now.Sub(in.metric.At), Known: true, Why: missing}
+	asked := Asked{Name: name, Value: math.NaN(), Known: true, Why: missing}
+	if in.metric.Why == "" && !in.metric.At.IsZero() {
+		asked.Age = seen.Now.Sub(in.metric.At)
+	}
+	if missing == "" && metric.Algorithm.Ratio == nil {
+		asked.Value = in.metric.Value
+	}
 	if missing != "" {
-		asked.Value = math.NaN()
 		switch metric.MissingRule() {
 		case domain.MissingMin:
 			asked.Count = a.policy.Min
@@ -194,6 +197,7 @@ func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, nam
 			return asked
 		case domain.MissingAsValue:
 			in.metric = Measurement{Value: *metric.MissingValue, At: seen.Now}
+			source = say(missing, ", taken for ", *metric.MissingValue)
 		default:
 			asked.Known = false
 			return asked
@@ -203,12 +207,12 @@ func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, nam
 			memory.Forecast = &Trend{}
 		}
 		in.metric = Measurement{At: in.metric.At}
-		in.metric.Value, expected = memory.Forecast.expect(*f, in.metric.At, asked.Value)
+		in.metric.Value, source = memory.Forecast.expect(*f, in.metric.At, asked.Value)
 	}
 	p := propose(metric.Algorithm, memory, in)
 	asked.Count, asked.Abstains, asked.Why = p.count, p.abstains, p.why
-	if expected != "" {
-		asked.Why = say(expected, ": ", p.why)
+	if source != "" {
+		asked.Why = say(source, ": ", p.why)
 	}
 	return asked
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -75,8 +76,10 @@ func TestDecide(t *testing.T) {
 		"a missing one lets out":         {policyOf(both), 4, map[string]Measurement{"cpu": value(100)}, 8, "gpu: not measured"},
 		"missing asks for max":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMax, nil)}), 6, nil, 10, "cpu: not measured"},
 		"missing asks for min":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMin, nil)}), 6, nil, 1, "cpu: not measured"},
-		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: "},
-		"not hot enough yet":             {policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4, "cpu: "},
+		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: not measured, taken for 75: 75 of 50"},
+		"missing is a value, of a stale one": {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4,
+			map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 6, "cpu: stale: its last value is 2m0s old, taken for 75: 75 of 50"},
+		"not hot enough yet": {policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4, "cpu: "},
 		"who abstains is heard with others": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
 			map[string]Measurement{"cpu": value(90), "gpu": value(60)}, 8, "gpu: "},
 		"who abstains keeps others from going below": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
@@ -91,6 +94,33 @@ func TestDecide(t *testing.T) {
 			}
 			if !strings.Contains(d.Why(), test.says) {
 				t.Errorf("it says %q, and not %q", d.Why(), test.says)
+			}
+		})
+	}
+}
+
+// What was asked tells of the value that there is, and how old it is.
+func TestAskedValue(t *testing.T) {
+	ratio := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 2}}}
+	none := math.NaN()
+	for name, test := range map[string]struct {
+		metric domain.ScalingMetric
+		seen   map[string]Measurement
+		value  float64
+		age    time.Duration
+	}{
+		"measured":    {targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-5 * time.Second)}}, 40, 5 * time.Second},
+		"as old":      {targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-time.Minute)}}, 40, time.Minute},
+		"stale":       {targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-61 * time.Second)}}, none, 61 * time.Second},
+		"not there":   {targetOf(50), nil, none, 0},
+		"unreachable": {targetOf(50), map[string]Measurement{"m": {Why: "gone", At: noon.Add(-time.Second)}}, none, 0},
+		"a ratio":     {ratio, nil, none, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scaler := scalerOf(t, policyOf(map[string]domain.ScalingMetric{"m": test.metric}))
+			d := scaler.Decide(&State{}, Seen{Now: noon, Count: 4, Ready: 4, Metrics: test.seen, Roles: map[string]int{"ps": 8}})
+			if got := d.Asked[0]; !cmp.Equal(got.Value, test.value, cmpopts.EquateNaNs()) || got.Age != test.age {
+				t.Errorf("%v, %s old; want %v, %s", got.Value, got.Age, test.value, test.age)
 			}
 		})
 	}
@@ -135,6 +165,51 @@ func TestCooldown(t *testing.T) {
 				t.Errorf("→ %d, want %d: %s", d.To, test.want, d.Why())
 			}
 		})
+	}
+}
+
+// What happens during a cooldown is seen: a queue that had work until just before its end has not been empty for long.
+func TestCooldownIsNoBlindness(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"jobs": {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1, CoolDown: seconds(300)}}}})
+	policy.Min, policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown = 0, seconds(600), seconds(600)
+	scaler, state, count := scalerOf(t, policy), State{}, 2
+	changes := map[string]int{}
+	for at := time.Duration(0); at <= 20*time.Minute; at += 30 * time.Second {
+		length := 0.0
+		switch {
+		case at < time.Minute:
+			length = 2
+		case at >= 2*time.Minute && at <= 10*time.Minute+30*time.Second:
+			length = 1
+		}
+		now := noon.Add(at)
+		d := scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"jobs": {Value: length, At: now}}})
+		if d.To != count {
+			count = d.To
+			changes[at.String()] = count
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"1m0s": 1, "16m0s": 0}, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// What was asked for in a cooldown counts for the stabilisation after it.
+func TestCooldownRemembersWhatWasAsked(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown, policy.ScaleIn.Stabilisation = seconds(60), seconds(60), seconds(300)
+	state := State{Since: noon.Add(-time.Hour), LastChange: noon.Add(-30 * time.Second)}
+	scaler := scalerOf(t, policy)
+	for _, test := range []struct {
+		after time.Duration
+		value float64
+		says  string
+	}{{0, 75, "it is cooling down since a change 30s ago"}, {time.Minute, 25, "2 wanted, but 6 was needed within 5m0s"}} {
+		now := noon.Add(test.after)
+		d := scaler.Decide(&state, Seen{Now: now, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: now}}})
+		if d.To != 4 || !strings.Contains(d.Why(), test.says) {
+			t.Errorf("after %s: → %d, %q, want 4, %q", test.after, d.To, d.Why(), test.says)
+		}
 	}
 }
 

@@ -20,7 +20,8 @@ const defaultRecurrence = 3
 //
 // where active are the members that are ready. As in the publication, that count is taken as it is: nothing keeps it from being smaller than
 // the present count though the metric is hot, which happens where members that were ordered are not ready yet. There, cooldowns are against
-// that, and here, too, they are the policy's: see [domain.ScalingBehaviour].
+// that, and here, too, they are the policy's: see [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated in a cooldown, the heat
+// counts during one as at any other time.
 //
 // A metric that is neither hot nor cold enough abstains with its count, for when another one is: the largest count of all metrics is taken.
 func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {

@@ -27,7 +27,8 @@ import (
 //
 // No count is tried twice. The search begins anew, with all forgotten, when the knee has been believed for the time to retry, or when the
 // progress of a count was more than a quarter off twice in a row, which is another job; once may be a checkpoint. A count that others set is
-// measured and compared as any other one. No progress at all is no news at a count that had some: the job has ended, or not begun.
+// measured and compared as any other one. No progress at all is no news at a count that had some: the job has ended, or not begun. Counts that
+// were found to make none before that are forgotten, as it may have been over by then.
 //
 // An error of 1 % in the progress of n members is one of n % in the gain: the larger the role, the longer it has to settle.
 //
@@ -163,6 +164,9 @@ func (g *Gain) learn(progress float64) bool {
 	switch {
 	case progress == 0 && (known || len(g.Known) == 0):
 		g.Changed = false
+		if known && g.Known[i].Value > 0 {
+			g.forgetNone()
+		}
 		return false
 	case !known:
 		g.Known = slices.Insert(g.Known, i, Progress{Count: g.Count, Value: progress})
@@ -188,6 +192,16 @@ func (g *Gain) learn(progress float64) bool {
 func (g *Gain) forget(progress float64) {
 	g.Known = append(g.Known[:0], Progress{Count: g.Count, Value: progress})
 	g.Changed, g.Knee, g.KneeAt = false, 0, time.Time{}
+}
+
+// forgetNone forgets the counts that made no progress, and the knee that was found by them: there is none at a count that had some either, and
+// so it may be the job that had ended while they were tried.
+func (g *Gain) forgetNone() {
+	before := len(g.Known)
+	g.Known = slices.DeleteFunc(g.Known, func(p Progress) bool { return p.Value == 0 })
+	if len(g.Known) < before {
+		g.Knee, g.KneeAt = 0, time.Time{}
+	}
 }
 
 // find returns where a count is among those that are known, or belongs there.

@@ -286,6 +286,22 @@ func TestMarginalGainChanges(t *testing.T) {
 				return bound(3)(n)
 			}, nil, nil, 24 * time.Hour, []int{1, 2, 3, 4, 3},
 		},
+		"a job that ends while a count is tried, and comes again": { // what 4 members would bring is not known
+			func(n int, after time.Duration) float64 {
+				if after >= 4*time.Minute && after < 3*time.Hour {
+					return 0
+				}
+				return bound(6)(n)
+			}, nil, nil, 24 * time.Hour, []int{1, 2, 3, 4, 3, 4, 5, 6, 7, 6},
+		},
+		"a job that ends at its knee, believed for 10 hours": {
+			func(n int, after time.Duration) float64 {
+				if after >= 5*time.Hour && after < 7*time.Hour {
+					return 0
+				}
+				return bound(3)(n)
+			}, hours(10), nil, 12 * time.Hour, []int{1, 2, 3, 4, 3, 4, 2, 3},
+		},
 		"a knee that is believed for 10 hours": {
 			always(bound(3)), hours(10), nil, 24 * time.Hour, []int{1, 2, 3, 4, 3, 4, 2, 3, 4, 2, 3},
 		},

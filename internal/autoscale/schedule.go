@@ -70,16 +70,6 @@ func (t *timetable) proposals(now time.Time) []Asked {
 	return t.asked
 }
 
-// scheduled tells whether a schedule is active: from each start to the next end, both by the clock of its time zone.
-func scheduled(s domain.ScalingSchedule, now time.Time) (active bool, err error) {
-	parsed, err := parseSchedule(s)
-	if err != nil {
-		return false, err
-	}
-	active, _, _ = parsed.at(now)
-	return active, nil
-}
-
 // at tells whether the schedule is active, and when it ends next by the clock of its time zone. What it says holds until change.
 //
 // It is active where the last start is not before the last end. In the simple case, of starts and ends by turns, that is where the next end comes before the

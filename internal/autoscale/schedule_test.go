@@ -12,6 +12,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
+// scheduled tells whether a schedule is active: from each start to the next end, both by the clock of its time zone.
+func scheduled(s domain.ScalingSchedule, now time.Time) (active bool, err error) {
+	parsed, err := parseSchedule(s)
+	if err != nil {
+		return false, err
+	}
+	active, _, _ = parsed.at(now)
+	return active, nil
+}
+
 // warsaw needs the host's database of time zones, without which a test that uses it is skipped.
 func warsaw(t *testing.T) *time.Location {
 	t.Helper()

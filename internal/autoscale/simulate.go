@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -42,6 +43,7 @@ type simulation struct {
 	lasting bool // see lasts
 	course  Course
 	last    int // the last change
+	steps   int // all of them, whether the course has them or not
 }
 
 func newSimulation(policy domain.AutoscalingPolicy, trace Trace, model Model) (*simulation, error) {
@@ -54,10 +56,10 @@ func newSimulation(policy domain.AutoscalingPolicy, trace Trace, model Model) (*
 
 func (s *simulation) run() Course {
 	n := len(s.trace.Load)
-	s.course.Counts, s.course.Ready = make([]int, n), make([]int, n)
+	s.course.Counts, s.course.Ready = make([]int, n), make([]int, n) // each is filled in when its time has come
 	s.count = s.scaler.policy.First()
 	s.allReady()
-	s.course.Steps = append(s.course.Steps, Step{At: s.trace.Start, To: s.count, Why: "initial"})
+	s.note(Step{At: s.trace.Start, To: s.count, Why: "initial"})
 	every := s.scaler.policy.Every()
 	length := time.Duration(n) * s.trace.Step
 	for at := time.Duration(0); at < length; {
@@ -69,20 +71,34 @@ func (s *simulation) run() Course {
 		s.grow(now)
 		took := every
 		if again := (time.Duration(i+1)*s.trace.Step - at - 1).Truncate(every); again > 0 && s.settled(i) {
-			took += again // the decisions up to the next value would all be this one
+			took += again // the decisions up to the next value would all be this one, by metrics that show the same
 			s.scaler.remember(&s.state, now.Add(again), s.count)
+			s.measure(i, now.Add(again))
 		}
 		took = min(took, length-at)
-		s.carry(s.trace.Load[i], took)
-		for j := i; j < n && time.Duration(j)*s.trace.Step < at+took; j++ {
-			s.course.Counts[j], s.course.Ready[j] = s.count, s.ready
-		}
+		s.pass(at, at+took)
 		at += took
 	}
+	s.course.Steps = newest(s.course.Steps)
+	s.course.Changes = s.steps - 1
 	if hours := length.Hours(); hours > 0 {
-		s.course.ChangesPerHour = float64(len(s.course.Steps)-1) / hours
+		s.course.ChangesPerHour = float64(s.course.Changes) / hours
 	}
 	return s.course
+}
+
+// note adds a step to the course.
+func (s *simulation) note(step Step) {
+	s.steps++
+	if len(s.course.Steps) == 2*MaxSteps {
+		s.course.Steps = newest(s.course.Steps) // seldom, as it moves all of them
+	}
+	s.course.Steps = append(s.course.Steps, step)
+}
+
+// newest returns the last [MaxSteps] steps, in the place of all.
+func newest(steps []Step) []Step {
+	return slices.Delete(steps, 0, max(0, len(steps)-MaxSteps))
 }
 
 // settled tells whether a decision about a value of the trace was one that stands for as long as the value does: it changed nothing, nothing held
@@ -100,6 +116,24 @@ func lasts(policy domain.AutoscalingPolicy, model Model) bool {
 		}
 	}
 	return len(policy.Schedules) == 0
+}
+
+// pass has time pass from a decision to the next one, in parts during which neither the load nor the members at work change.
+func (s *simulation) pass(from, to time.Duration) {
+	for at := from; at < to; {
+		i := int(at / s.trace.Step)
+		value, next := time.Duration(i)*s.trace.Step, time.Duration(i+1)*s.trace.Step
+		s.grow(s.trace.Start.Add(at))
+		if at == value {
+			s.course.Counts[i], s.course.Ready[i] = s.count, s.ready
+		}
+		until := min(to, next)
+		if len(s.starting) > 0 {
+			until = min(until, s.starting[0].At.Sub(s.trace.Start))
+		}
+		s.carry(s.trace.Load[i], until-at)
+		at = until
+	}
 }
 
 // carry has the ready members carry a load for a time.
@@ -144,7 +178,7 @@ func (s *simulation) decide(now time.Time) {
 	if change == 0 {
 		return
 	}
-	s.course.Steps = append(s.course.Steps, Step{At: now, From: d.From, To: d.To, Why: d.Why()})
+	s.note(Step{At: now, From: d.From, To: d.To, Why: d.Why()})
 	if change > 0 == (s.last < 0) && s.last != 0 {
 		s.course.Reversals++
 	}

@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +25,10 @@ func TestBacktest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Ordered in the second minute, the two carry load from the fourth on. What is ordered in the eighth is never of use.
+	// Ordered in the second minute, the two carry load from the middle of the third on. What is ordered in the eighth is never of use.
 	want := Course{
 		Counts: []int{2, 4, 4, 4, 4, 1, 1, 4}, Ready: []int{2, 2, 2, 4, 4, 1, 1, 1},
-		Under: 3 * time.Minute, MemberHours: (2 + 4 + 4 + 4 + 4 + 1 + 1 + 4) / 60.0, ChangesPerHour: 3 / (8.0 / 60), Reversals: 2,
+		Under: 150 * time.Second, MemberHours: (2 + 4 + 4 + 4 + 4 + 1 + 1 + 4) / 60.0, Changes: 3, ChangesPerHour: 3 / (8.0 / 60), Reversals: 2,
 	}
 	steps := course.Steps
 	course.Steps = nil
@@ -40,6 +41,77 @@ func TestBacktest(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"12:00 ||", "12:01 ||||", "12:05 |", "12:07 ||||"}, told); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// What changes between two decisions counts from the moment of the change on.
+func TestBacktestBetweenDecisions(t *testing.T) {
+	hour := append([]float64{10}, slices.Repeat([]float64{1000}, 59)...)
+	total := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}
+	queue := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 600}}}
+	for name, test := range map[string]struct {
+		metric        domain.ScalingMetric
+		signal        Signal
+		most          int
+		interval      float64
+		load          []float64
+		capacity      float64
+		startup       time.Duration
+		under         time.Duration
+		counts, ready []int
+	}{
+		"the load": {targetOf(50), SignalUtilisation, 1, 3600, hour, 100, 0, 59 * time.Minute, slices.Repeat([]int{1}, 60), slices.Repeat([]int{1}, 60)},
+		// The count of a decision at 1:30 is not that of 1:00.
+		"the count": {total, SignalLoad, 9, 90, []float64{10, 20, 20, 30}, 10, 0, 30 * time.Second, []int{1, 1, 2, 3}, []int{1, 1, 2, 3}},
+		// Ordered at 1:30, the member is at work from 1:50 on.
+		"a start": {total, SignalLoad, 9, 90, []float64{10, 20, 20}, 10, 20 * time.Second, 50 * time.Second, []int{1, 1, 2}, []int{1, 1, 2}},
+		// What waits at 2:00 came from 1:00 on.
+		"a queue": {queue, SignalQueue, 9, 120, []float64{10, 30, 0, 0, 0}, 10, 0, time.Minute, []int{1, 1, 2, 2, 1}, []int{1, 1, 2, 2, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := policyOf(map[string]domain.ScalingMetric{"m": test.metric})
+			policy.Max, policy.Interval = test.most, seconds(test.interval)
+			course, err := Backtest(policy, levels(test.load...), Model{Capacity: test.capacity, Startup: test.startup, Signals: map[string]Signal{"m": test.signal}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if course.Under != test.under {
+				t.Errorf("%s without enough members, want %s", course.Under, test.under)
+			}
+			if diff := cmp.Diff([][]int{test.counts, test.ready}, [][]int{course.Counts, course.Ready}); diff != "" {
+				t.Errorf("counts and members at work (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A course has the newest steps, and counts all of them.
+func TestBacktestBoundsSteps(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"m": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
+	policy.Interval = seconds(60)
+	for name, test := range map[string]struct{ values, steps int }{
+		"just as many": {MaxSteps, MaxSteps}, "one more": {MaxSteps + 1, MaxSteps}, "many more": {5*MaxSteps + 17, MaxSteps},
+	} {
+		t.Run(name, func(t *testing.T) {
+			load := make([]float64, test.values)
+			for i := range load {
+				load[i] = float64(10 + 10*(i%2))
+			}
+			trace := levels(load...)
+			course, err := Backtest(policy, trace, Model{Capacity: 10, Signals: map[string]Signal{"m": SignalLoad}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes := test.values - 1
+			if len(course.Steps) != test.steps || course.Changes != changes || course.Reversals != changes-1 || course.ChangesPerHour != float64(changes)/(float64(test.values)/60) {
+				t.Errorf("%d steps, %d changes, %d reversals, %g changes an hour", len(course.Steps), course.Changes, course.Reversals, course.ChangesPerHour)
+			}
+			for i, step := range course.Steps {
+				if want := trace.Start.Add(time.Duration(test.values-test.steps+i) * time.Minute); !step.At.Equal(want) {
+					t.Fatalf("step %d is at %s, want %s", i, step.At, want)
+				}
+			}
+		})
 	}
 }
 
@@ -80,9 +152,12 @@ func TestBacktestOfQueue(t *testing.T) {
 func TestBacktestLeavesOut(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50), "load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
+		cpu := targetOf(50)
+		cpu.StaleAfter, cpu.OnMissing = seconds(float64(1+random.IntN(90))), domain.MissingMax
+		policy := policyOf(map[string]domain.ScalingMetric{"cpu": cpu, "load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
 		policy.Max, policy.Interval = 40, seconds(float64(5+random.IntN(20)))
 		policy.ScaleIn.Stabilisation, policy.ScaleOut.Cooldown = seconds(float64(random.IntN(400))), seconds(float64(random.IntN(100)))
+		policy.ScaleIn.Cooldown = seconds(float64(random.IntN(300)))
 		trace := Bursty(Shape{Start: noon, Step: time.Minute, Length: 24 * time.Hour, Base: 50, Peak: 300, Noise: 0.02, Seed: seed}, time.Hour, 10*time.Minute).Losing(0.05, seed)
 		model := Model{Capacity: 20, Startup: time.Duration(random.IntN(120)) * time.Second, Signals: map[string]Signal{"load": SignalLoad}}
 		quick, err := newSimulation(policy, trace, model)

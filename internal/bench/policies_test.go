@@ -161,7 +161,7 @@ func TestPoliciesOnTraces(t *testing.T) {
 					}
 				}
 				sum := sums[r.name]
-				sum.add(tally{under: course.Under, memberHours: course.MemberHours, changes: len(course.Steps) - 1, reversals: course.Reversals})
+				sum.add(tally{under: course.Under, memberHours: course.MemberHours, changes: course.Changes, reversals: course.Reversals})
 				sums[r.name] = sum
 			}
 		}

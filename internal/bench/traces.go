@@ -171,7 +171,7 @@ func tallies(loads []load, condition func(autoscale.Trace) autoscale.Trace) ([]m
 			}
 			all[i][r.name] = tally{
 				under: course.Under, length: time.Duration(len(l.trace.Load)) * l.trace.Step,
-				memberHours: course.MemberHours, changes: len(course.Steps) - 1, reversals: course.Reversals,
+				memberHours: course.MemberHours, changes: course.Changes, reversals: course.Reversals,
 			}
 		}
 	}

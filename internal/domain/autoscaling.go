@@ -42,7 +42,7 @@ func (p AutoscalingPolicy) First() int {
 // ScalingMetric is a metric and the algorithm that makes a count of it.
 type ScalingMetric struct {
 	Algorithm ScalingAlgorithm `json:"algorithm"`
-	// StaleAfter is the age from which on a value is as good as missing; DefaultStaleAfter where it is nil.
+	// A value older than StaleAfter is as good as missing; DefaultStaleAfter where it is nil.
 	StaleAfter *Duration `json:"stale_after,omitempty"`
 	// OnMissing is MissingHold where it is empty, and MissingValue what MissingAsValue takes for the value.
 	OnMissing    OnMissing `json:"on_missing,omitempty"`
@@ -51,10 +51,10 @@ type ScalingMetric struct {
 	Forecast *Forecast `json:"forecast,omitempty"`
 }
 
-// DefaultStaleAfter is the age from which on a value is as good as missing.
+// DefaultStaleAfter is how old a value may be: one that is older is as good as missing.
 const DefaultStaleAfter = time.Minute
 
-// Stale is the age from which on a value is as good as missing, with the default filled in.
+// Stale is how old a value may be, with the default filled in: one that is older is as good as missing.
 func (m ScalingMetric) Stale() time.Duration { return m.StaleAfter.Or(DefaultStaleAfter) }
 
 // MissingRule is what happens where a value is missing, with the default filled in.
@@ -197,7 +197,7 @@ type ScalingBehaviour struct {
 	Select RateSelect `json:"select,omitempty"`
 	// Cooldown is how long after a change of the role there is none in this direction.
 	Cooldown *Duration `json:"cooldown,omitempty"`
-	// MaxStep is the largest change of one decision; 0 sets no bound.
+	// MaxStep is the largest change of one decision, MaxReplicas at most; 0 sets no bound.
 	MaxStep int `json:"max_step,omitempty"`
 }
 

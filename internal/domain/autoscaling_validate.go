@@ -87,7 +87,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 		return
 	}
 	for _, m := range p.Metrics {
-		if m.Algorithm.wakes() {
+		if m.wakes() {
 			return
 		}
 	}
@@ -97,20 +97,22 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 		}
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
-		"set min to 1 or more, or add a metric of the whole (queue, ratio, target with per = %q, or threshold with upper and step_out), or a schedule that asks for 1 or more",
-		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal)
+		"set min to 1 or more, add a metric of the whole (queue, ratio, target with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
+		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal, MissingMax)
 }
 
-// wakes tells whether the algorithm can ask for members where there are none: it does not make its count of the present one, or of what members show.
-func (a ScalingAlgorithm) wakes() bool {
-	switch {
+// wakes tells whether the metric can ask for members where there are none: its algorithm does not make its count of the present one, or of what
+// members show, or it asks for the largest count where members show nothing.
+func (m ScalingMetric) wakes() bool {
+	switch a := m.Algorithm; {
+	case m.MissingRule() == MissingMax:
+		return true
 	case a.Queue != nil, a.Ratio != nil:
 		return true
 	case a.Target != nil:
 		return a.Target.Per == TargetTotal
 	case a.Threshold != nil:
-		// A percentage of no members is none.
-		return a.Threshold.Upper != nil && (a.Threshold.StepOut > 0 || a.Threshold.StepOutPercent == 0)
+		return a.Threshold.Upper != nil // no step is less than 1, whatever its percentage
 	}
 	return false
 }
@@ -204,7 +206,7 @@ func (a HeatAlgorithm) validate(ps *Problems, at Path) {
 			number(a.Target), number(a.Lower), number(a.Upper))
 	}
 	if a.Recurrence < 0 {
-		ps.Add(at.At("recurrence"), "Invalid recurrence", "%d is not a number of decisions; 1 or more is allowed, and 0 means 3", a.Recurrence)
+		ps.Add(at.At("recurrence"), "Invalid recurrence", "%d is not a number of decisions; 1 or more is allowed", a.Recurrence)
 	}
 }
 
@@ -214,7 +216,7 @@ func (a ThresholdAlgorithm) validate(ps *Problems, at Path) {
 	}
 	checkThresholds(ps, at, a.Lower, a.Upper)
 	if a.Samples < 0 {
-		ps.Add(at.At("samples"), "Invalid number of samples", "%d is not a number of decisions; 1 or more is allowed, and 0 means 1", a.Samples)
+		ps.Add(at.At("samples"), "Invalid number of samples", "%d is not a number of decisions; 1 or more is allowed", a.Samples)
 	}
 	for _, step := range []struct {
 		name, needs string
@@ -269,8 +271,8 @@ func (b ScalingBehaviour) validate(ps *Problems, at Path) {
 		ps.Add(at.At("select"), "Unknown rule", "%q does not say which rate counts; there are %q", b.Select, RateSelects)
 	}
 	checkDuration(ps, at.At("cooldown"), "Invalid time", b.Cooldown, 0, math.MaxInt64)
-	if b.MaxStep < 0 {
-		ps.Add(at.At("max_step"), "Invalid step", "%d is not a number of members; 1 or more is allowed, and 0 sets no bound", b.MaxStep)
+	if b.MaxStep < 0 || b.MaxStep > MaxReplicas {
+		ps.Add(at.At("max_step"), "Invalid step", "%d is not a number of members to add or remove; 1 to %d are allowed, and 0 sets no bound", b.MaxStep, MaxReplicas)
 	}
 }
 

@@ -160,7 +160,9 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a long window":      {policy(func(p *AutoscalingPolicy) { p.ScaleOut.Stabilisation = new(61 * minute) }), "scale_out.stabilisation_window", "1h1m0s is not allowed here; 0s to 1h0m0s is"},
 		"a window ahead":     {policy(func(p *AutoscalingPolicy) { p.ScaleIn.Stabilisation = new(-minute) }), "scale_in.stabilisation_window", "-1m0s is not allowed here; 0s to 1h0m0s"},
 		"cooled before":      {policy(func(p *AutoscalingPolicy) { p.ScaleIn.Cooldown = new(-minute) }), "scale_in.cooldown", "-1m0s is not allowed here; 0s or more"},
-		"a negative step":    {policy(func(p *AutoscalingPolicy) { p.ScaleIn.MaxStep = -1 }), "scale_in.max_step", "-1 is not a number of members; 1 or more"},
+		"a negative step":    {policy(func(p *AutoscalingPolicy) { p.ScaleIn.MaxStep = -1 }), "scale_in.max_step", "-1 is not a number of members to add or remove; 1 to 10000 are allowed, and 0 sets no bound"},
+		"a step without end": {policy(func(p *AutoscalingPolicy) { p.ScaleOut.MaxStep = math.MaxInt }), "scale_out.max_step", "9223372036854775807 is not a number of members"},
+		"the largest step":   {policy(func(p *AutoscalingPolicy) { p.ScaleOut.MaxStep = MaxReplicas }), "", ""},
 		"an unknown select":  {policy(func(p *AutoscalingPolicy) { p.ScaleOut.Select = "Max" }), "scale_out.select", `"Max" does not say which rate counts; there are ["max" "min" "disabled"]`},
 		"an empty rate":      {rate(ScalingRate{Period: minute}), "scale_out.rates[1]", "a rate needs count or percent"},
 		"a rate twice":       {rate(ScalingRate{Count: 1, Percent: 10, Period: minute}), "scale_out.rates[1]", "a count (here 1) or a percent (here 10)"},
@@ -170,16 +172,22 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a rate of an hour":  {rate(ScalingRate{Count: 1, Period: 60 * minute}), "scale_out.rates[1].period", "1h0m0s is not allowed here; 1s to 30m0s is"},
 
 		"asleep by the mean":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", `without members ["m"] would ask for none for ever`},
-		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, or add a metric of the whole"},
+		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, add a metric of the whole"},
 		"asleep by gain":            {asleep(nil, ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{}}), "min", "min is 0"},
-		"asleep by a lower bound":   {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Lower: new(1.0)}}), "min", "threshold with upper and step_out"},
-		"asleep by a percentage":    {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Upper: new(1.0), StepOutPercent: 50}}), "min", "min is 0"},
+		"asleep by a lower bound":   {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Lower: new(1.0)}}), "min", `threshold with upper) or a schedule that asks for 1 or more, or set on_missing = "max"`},
 		"asleep, never told to run": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *"}}, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", "min is 0"},
 		"woken by the total":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60, Per: TargetTotal}}), "", ""},
 		"woken by a queue":          {asleep(nil, ScalingAlgorithm{Queue: &QueueAlgorithm{PerMember: 1}}), "", ""},
 		"woken by a ratio":          {asleep(nil, ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}), "", ""},
 		"woken by an upper bound":   {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Upper: new(1.0)}}), "", ""},
-		"woken by a schedule":       {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *", Count: 1}}, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "", ""},
+		"woken by a percentage":     {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Upper: new(1.0), StepOutPercent: 50}}), "", ""},
+		"woken by what is missing": {
+			with(func(p *AutoscalingPolicy, m *ScalingMetric) { p.Min, p.Schedules, m.OnMissing = 0, nil, MissingMax }), "", "",
+		},
+		"asleep by what is missing": {
+			with(func(p *AutoscalingPolicy, m *ScalingMetric) { p.Min, p.Schedules, m.OnMissing = 0, nil, MissingMin }), "min", "min is 0",
+		},
+		"woken by a schedule": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *", Count: 1}}, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ps := test.policy.Validate()

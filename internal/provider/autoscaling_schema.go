@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 
@@ -25,6 +26,13 @@ func scalingText(description string) schema.StringAttribute {
 
 func scalingWhole(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{MarkdownDescription: description, Optional: true}
+}
+
+// scalingCount is a number of 1 or more. It has to be refused here: in the domain, 0 is one that is left out.
+func scalingCount(description string) schema.Int64Attribute {
+	attribute := scalingWhole(description)
+	attribute.Validators = []validator.Int64{int64validator.AtLeast(1)}
+	return attribute
 }
 
 func scalingNumber(description string) schema.Float64Attribute {
@@ -67,7 +75,7 @@ func scalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 			Required:            true,
 			Attributes:          algorithmAttributes(),
 		},
-		"stale_after": scalingDuration("Age from which on a value is as good as missing. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
+		"stale_after": scalingDuration("A value older than this is as good as missing. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
 		"on_missing": scalingText("What the metric asks for where it has no value, which is never taken for 0: nothing, with no scaling in by other metrics either (`hold`), " +
 			"the least count (`min`), the largest one (`max`), or what it asks for at `missing_value` (`value`). Defaults to `hold`."),
 		"missing_value": scalingNumber("The value in the place of one that is missing, for `on_missing = \"value\"`, where it is needed."),
@@ -123,14 +131,14 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"lower":      neededNumber("The threshold at which, and below which, it cools."),
 			"upper":      neededNumber("The threshold at which, and above which, it heats."),
 			"target":     neededNumber("The value that the new count is made for, above 0."),
-			"recurrence": scalingWhole("Number of decisions in a row that it takes. Defaults to 3."),
+			"recurrence": scalingCount("Number of decisions in a row that it takes. Defaults to 3."),
 		}),
 		"threshold": algorithm("Adds or removes members while the metric is beyond a threshold.", map[string]schema.Attribute{
 			"lower":            scalingNumber("The threshold below which members are removed. Defaults to none: they never are."),
 			"upper":            scalingNumber("The threshold above which members are added. Defaults to none: they never are."),
-			"samples":          scalingWhole("Number of decisions in a row that have to find the metric there. Defaults to 1."),
-			"step_out":         scalingWhole("Number of members that are added at a time. Defaults to 1."),
-			"step_in":          scalingWhole("Number of members that are removed at a time. Defaults to 1."),
+			"samples":          scalingCount("Number of decisions in a row that have to find the metric there. Defaults to 1."),
+			"step_out":         scalingCount("Number of members that are added at a time. Defaults to 1."),
+			"step_in":          scalingCount("Number of members that are removed at a time. Defaults to 1."),
 			"step_out_percent": scalingNumber("How many are added at a time in percent of the count, rounded up, where that is more than `step_out`. Defaults to none."),
 			"step_in_percent":  scalingNumber("How many are removed at a time in percent of the count, rounded up, where that is more than `step_in`. Defaults to none."),
 		}),
@@ -170,7 +178,7 @@ func behaviourAttribute(description, window, rates string) schema.Attribute {
 			},
 			"select":   scalingText("Which of several rates counts: the one that allows the largest change (`max`), the smallest one (`min`), or none, with no change at all (`disabled`). Defaults to `max`."),
 			"cooldown": scalingDuration("How long after a change of the count, in either direction, there is none in this one. Defaults to none."),
-			"max_step": scalingWhole("The largest change of one decision; 0 sets no bound. Defaults to 0."),
+			"max_step": scalingWhole(fmt.Sprintf("The largest change of one decision, %d at most; 0 sets no bound. Defaults to 0.", domain.MaxReplicas)),
 		},
 	}
 }

@@ -129,6 +129,11 @@ func TestAccPolicyBacktestInvalid(t *testing.T) {
 		{backtest(hpa+", scale_in = { cooldown = \"1\" }", rush, fifty), []string{`policy.scale_in.cooldown: "1" is no duration`}},
 		{backtest(algorithm("marginal_gain = { threshold = 0.1 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.marginal_gain`, "target, heat, threshold and queue can be tested"}},
 		{backtest(algorithm("ratio = { role = \"ps\", per = 2 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.ratio`, `role "ps"`}},
+		{backtest(algorithm("heat = { lower = 20, upper = 80, target = 50, recurrence = 0 }"), rush, fifty), []string{"algorithm.heat.recurrence", "at least 1, got: 0"}},
+		{backtest(algorithm("threshold = { upper = 80, samples = 0 }"), rush, fifty), []string{"algorithm.threshold.samples", "at least 1, got: 0"}},
+		{backtest(algorithm("threshold = { upper = 80, step_out = 0, step_out_percent = 10 }"), rush, fifty), []string{"algorithm.threshold.step_out", "at least 1, got: 0"}},
+		{backtest(algorithm("threshold = { lower = 20, step_in = 0 }"), rush, fifty), []string{"algorithm.threshold.step_in", "at least 1, got: 0"}},
+		{backtest(hpa+", scale_out = { max_step = 9223372036854775807 }", rush, fifty), []string{"policy.scale_out.max_step: ", "1 to 10000 are allowed"}},
 		{backtest(hpa, rush, "capacity = 0"), []string{"model.capacity: a member can't carry a load of 0; more than 0 is allowed"}},
 		{backtest(hpa, rush, fifty+", startup = \"soon\""), []string{`model.startup: "soon" is no time that a member takes to start`}},
 	})...)

@@ -112,6 +112,7 @@ func (m policyBacktestModel) expand(ctx context.Context, logins map[string]prome
 		if trace, err = asked.read(ctx, logins); err != nil {
 			problems.Add(domain.Path{"trace", "prometheus"}, "Unable to read the trace", "%v", err)
 		}
+		problems = append(problems, tooManyYears(trace)...)
 	}
 	if problems.Err() == nil {
 		problems = append(problems, tooLong(policy, trace)...)
@@ -193,10 +194,19 @@ func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 	default:
 		trace, problems = m.Load.expand(at.At("load"))
 	}
-	if covered := trace.Step.Hours() * float64(len(trace.Load)); len(problems) == 0 && covered > longestTrace.Hours() {
-		problems.Add(at, invalidTrace, "it covers %.0f years; 100 at most are allowed", covered/365/24)
+	if len(problems) == 0 {
+		problems = tooManyYears(trace)
 	}
 	return trace, problems
+}
+
+// tooManyYears returns what is wrong with a trace that covers more time than can be reckoned with.
+func tooManyYears(trace autoscale.Trace) domain.Problems {
+	var problems domain.Problems
+	if covered := trace.Step.Hours() * float64(len(trace.Load)); covered > longestTrace.Hours() {
+		problems.Add(domain.Path{"trace"}, invalidTrace, "it covers %.0f years; 100 at most are allowed", covered/365/24)
+	}
+	return problems
 }
 
 func (m loadModel) expand(at domain.Path) (autoscale.Trace, domain.Problems) {
@@ -290,12 +300,11 @@ func tooLong(policy domain.AutoscalingPolicy, trace autoscale.Trace) domain.Prob
 
 // flatten completes the model with what the policy made of the trace.
 func (m *policyBacktestModel) flatten(course autoscale.Course, trace autoscale.Trace, model autoscale.Model) {
-	leftOut := max(0, len(course.Steps)-mostSteps)
 	m.Steps = []scalingStepModel{}
-	for _, s := range course.Steps[leftOut:] {
+	for _, s := range course.Steps[max(0, len(course.Steps)-mostSteps):] {
 		m.Steps = append(m.Steps, scalingStepModel{moment(&s.At), int64(s.From), int64(s.To), s.Why})
 	}
-	m.StepsLeftOut = types.Int64Value(int64(leftOut))
+	m.StepsLeftOut = types.Int64Value(int64(course.Changes + 1 - len(m.Steps))) // the first step is no change
 	under := course.Under.Seconds()
 	m.UnderProvisionedSeconds = types.Float64Value(under)
 	m.UnderProvisionedPercent = types.Float64Value(0)
@@ -303,7 +312,7 @@ func (m *policyBacktestModel) flatten(course autoscale.Course, trace autoscale.T
 		m.UnderProvisionedPercent = types.Float64Value(100 * under / covered)
 	}
 	m.MemberHours = types.Float64Value(course.MemberHours)
-	m.Changes = types.Int64Value(int64(max(0, len(course.Steps)-1)))
+	m.Changes = types.Int64Value(int64(course.Changes))
 	m.ChangesPerHour = types.Float64Value(course.ChangesPerHour)
 	m.Reversals = types.Int64Value(int64(course.Reversals))
 	m.SVG = types.StringValue(course.SVG(trace, model))

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +41,8 @@ func TestPolicyBacktestModel(t *testing.T) {
 		t.Errorf("the model has problems %v (-want +got):\n%s", problems, diff)
 	}
 	m.flatten(autoscale.Course{
-		Steps:  []autoscale.Step{{At: start, To: 1, Why: "to begin with"}, {At: start.Add(time.Minute), From: 1, To: 3, Why: "more"}},
-		Counts: []int{1, 3}, Ready: []int{1, 1}, Under: 30 * time.Second, MemberHours: 0.1, ChangesPerHour: 30,
+		Steps:   []autoscale.Step{{At: start, To: 1, Why: "to begin with"}, {At: start.Add(time.Minute), From: 1, To: 3, Why: "more"}},
+		Changes: 1, Counts: []int{1, 3}, Ready: []int{1, 1}, Under: 30 * time.Second, MemberHours: 0.1, ChangesPerHour: 30,
 	}, trace, model)
 	if m.Changes.ValueInt64() != 1 || m.UnderProvisionedSeconds.ValueFloat64() != 30 || m.UnderProvisionedPercent.ValueFloat64() != 25 || !strings.HasPrefix(m.SVG.ValueString(), "<svg") {
 		t.Errorf("got %+v", m)
@@ -61,14 +63,23 @@ func TestPolicyBacktestModel(t *testing.T) {
 
 // The newest steps are shown, and how many there were before.
 func TestStepsAreBounded(t *testing.T) {
-	var course autoscale.Course
-	for i := range mostSteps + 10 {
-		course.Steps = append(course.Steps, autoscale.Step{From: i, To: i + 1})
-	}
-	var m policyBacktestModel
-	m.flatten(course, autoscale.Trace{}, autoscale.Model{})
-	if len(m.Steps) != mostSteps || m.StepsLeftOut.ValueInt64() != 10 || m.Steps[0].From != 10 || m.Changes.ValueInt64() != mostSteps+9 {
-		t.Errorf("%d steps from %d on, %s left out, %s changes", len(m.Steps), m.Steps[0].From, m.StepsLeftOut, m.Changes)
+	for name, test := range map[string]struct{ steps, changes, shown, leftOut int }{
+		"few":                {3, 2, 3, 0},
+		"just as many":       {mostSteps, mostSteps - 1, mostSteps, 0},
+		"more":               {mostSteps + 10, mostSteps + 9, mostSteps, 10},
+		"more than it keeps": {autoscale.MaxSteps, 7 * autoscale.MaxSteps, mostSteps, 7*autoscale.MaxSteps + 1 - mostSteps},
+	} {
+		t.Run(name, func(t *testing.T) {
+			course := autoscale.Course{Changes: test.changes}
+			for i := range test.steps {
+				course.Steps = append(course.Steps, autoscale.Step{From: i, To: i + 1})
+			}
+			var m policyBacktestModel
+			m.flatten(course, autoscale.Trace{}, autoscale.Model{})
+			if len(m.Steps) != test.shown || m.StepsLeftOut.ValueInt64() != int64(test.leftOut) || m.Steps[0].From != int64(test.steps-test.shown) || m.Changes.ValueInt64() != int64(test.changes) {
+				t.Errorf("%d steps from %d on, %s left out, %s changes", len(m.Steps), m.Steps[0].From, m.StepsLeftOut, m.Changes)
+			}
+		})
 	}
 }
 
@@ -106,6 +117,17 @@ func TestPolicyBacktestProblems(t *testing.T) {
 	members := func(capacity float64, startup string) func(*policyBacktestModel) {
 		return func(m *policyBacktestModel) { m.Model = memberModel{capacity, types.StringValue(startup)} }
 	}
+	remembers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"1"]]}]}}`)
+	}))
+	t.Cleanup(remembers.Close)
+	remembered := func(end string) func(*policyBacktestModel) {
+		return func(m *policyBacktestModel) {
+			m.Policy.Interval = types.StringValue("1h")
+			m.Trace = traceModel{Prometheus: &tracePrometheusModel{URL: remembers.URL, Query: "load", Start: "1970-01-01T00:00:00Z", End: end, Step: "24h"}}
+		}
+	}
 	for name, test := range map[string]struct {
 		change func(*policyBacktestModel)
 		// want is the path and the beginning of the detail; "" for no problem.
@@ -127,18 +149,20 @@ func TestPolicyBacktestProblems(t *testing.T) {
 			},
 			`policy.metrics["cpu"].signal: "cpu" is nothing that a metric shows of a load; there are ["utilisation" "load" "queue"]`,
 		},
-		"a policy at odds": {func(m *policyBacktestModel) { m.Policy.Max = 0 }, "policy."},
-		"two traces":       {func(m *policyBacktestModel) { m.Trace.CSV = new("") }, "trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"},
-		"no trace":         {func(m *policyBacktestModel) { m.Trace = traceModel{} }, `trace: there is no trace; csv = file("load.csv") is one`},
-		"start":            {load("yesterday", "1m", 1), `trace.load.start: "yesterday" is no time in RFC 3339`},
-		"step":             {load(noon, "1", 1), `trace.load.step: "1" is no time between two values; a duration above 0 is`},
-		"step of 0":        {load(noon, "0s", 1), `trace.load.step: "0s" is no time between two values`},
-		"no values":        {load(noon, "1m"), "trace.load.values: there are 0 values; 1 or more are allowed"},
-		"load below 0":     {load(noon, "1m", 1, -2, -3), "trace.load.values[1]: -2 is no load; 0 or more is"},
-		"centuries":        {load(noon, "2000000h", 1), "trace: it covers 228 years; 100 at most are allowed"},
-		"no capacity":      {members(0, "0s"), "model.capacity: a member can't carry a load of 0; more than 0 is allowed"},
-		"startup":          {members(50, "-1s"), `model.startup: "-1s" is no time that a member takes to start; a duration of 0 or more is`},
-		"no duration":      {members(50, "soon"), `model.startup: "soon" is no time that a member takes to start`},
+		"a policy at odds":     {func(m *policyBacktestModel) { m.Policy.Max = 0 }, "policy."},
+		"two traces":           {func(m *policyBacktestModel) { m.Trace.CSV = new("") }, "trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"},
+		"no trace":             {func(m *policyBacktestModel) { m.Trace = traceModel{} }, `trace: there is no trace; csv = file("load.csv") is one`},
+		"start":                {load("yesterday", "1m", 1), `trace.load.start: "yesterday" is no time in RFC 3339`},
+		"step":                 {load(noon, "1", 1), `trace.load.step: "1" is no time between two values; a duration above 0 is`},
+		"step of 0":            {load(noon, "0s", 1), `trace.load.step: "0s" is no time between two values`},
+		"no values":            {load(noon, "1m"), "trace.load.values: there are 0 values; 1 or more are allowed"},
+		"load below 0":         {load(noon, "1m", 1, -2, -3), "trace.load.values[1]: -2 is no load; 0 or more is"},
+		"centuries":            {load(noon, "2000000h", 1), "trace: it covers 228 years; 100 at most are allowed"},
+		"a century remembered": {remembered("2071-01-01T00:00:00Z"), "trace: it covers 101 years; 100 at most are allowed"},
+		"decades remembered":   {remembered("2069-01-01T00:00:00Z"), ""},
+		"no capacity":          {members(0, "0s"), "model.capacity: a member can't carry a load of 0; more than 0 is allowed"},
+		"startup":              {members(50, "-1s"), `model.startup: "-1s" is no time that a member takes to start; a duration of 0 or more is`},
+		"no duration":          {members(50, "soon"), `model.startup: "soon" is no time that a member takes to start`},
 		"many decisions": {
 			load(noon, "10000h", 1, 2, 3),
 			"trace: it takes 21600000 decisions, one every 5s; 12614400 at most are allowed: test a part of it, or with a longer policy.interval",
