@@ -51,6 +51,7 @@ var parts = []struct {
 	{"apply", "Apply and destroy of a group, over the same of a cluster without groups", (*bench).apply, false},
 	{"start", "Start of the provider", (*bench).start, false},
 	{"supervise", "Supervision of idle members", (*bench).supervise, false},
+	{"agent", "An agent that measures its host", (*bench).agentCost, false},
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true},
 }

@@ -49,6 +49,9 @@ type GPU struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
+// UnseenUseMiB is how much memory may be in use of a GPU, in MiB, without anybody to be seen who uses it: the driver keeps some.
+const UnseenUseMiB = 256
+
 // GPUProcess is a process that uses a GPU.
 type GPUProcess struct {
 	PID       int    `json:"pid"`
@@ -68,6 +71,8 @@ type HostGPUs struct {
 	SampledAt time.Time `json:"sampled_at"`
 	// Unknown says why it is not known which there are; empty where it is.
 	Unknown string `json:"unknown,omitempty"`
+	// UnknownSince is since when the agent of the host itself has not known it, at each of its looks; zero where it knows, or did not answer.
+	UnknownSince time.Time `json:"unknown_since,omitzero"`
 }
 
 // DeviceSet is a list of UUIDs joined by commas, as the variable NVIDIA_VISIBLE_DEVICES has them.

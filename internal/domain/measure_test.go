@@ -25,7 +25,8 @@ func TestMeasureOf(t *testing.T) {
 		"one":                     {[]float64{3}, measure(3, 3, 3, 3)},
 		"zero is known":           {[]float64{0, 0}, measure(0, 0, 0, 0)},
 		"a hundred, falling":      {hundred, measure(1, 50.5, 100, 95)},
-		"gaps":                    {[]float64{nan, 1, nan, 3, nan}, measure(3, 2, 3, 3)},
+		"gaps":                    {[]float64{nan, 1, nan, 3}, measure(3, 2, 3, 3)},
+		"not known any more":      {[]float64{1, 3, nan}, Measure{Mean: new(2.0), Max: new(3.0), P95: new(3.0)}},
 		"twenty: one is above":    {append(make([]float64, 19), 8), measure(8, 0.4, 8, 0)},
 		"nineteen: none is above": {append(make([]float64, 18), 8), measure(8, 8./19, 8, 8)},
 	} {

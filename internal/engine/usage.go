@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -75,6 +76,33 @@ func (u MemberUsage) Of(o domain.Observed) MemberUsage {
 	return u
 }
 
+// Expected returns the usage with an entry for each device of a pool and each member of a group that nobody told of, so that what is missing is
+// seen to be.
+func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[string]domain.GroupDocument) Usage {
+	u.GPUs, u.Members = maps.Clone(u.GPUs), maps.Clone(u.Members)
+	for _, pool := range pools {
+		for host, devices := range pool.Devices {
+			for _, device := range devices {
+				if _, told := u.GPUs[device.UUID]; !told {
+					why := cmp.Or(u.Hosts[host].GPUsReason, pool.Trouble[device.UUID], "not found on host "+host)
+					u.GPUs[device.UUID] = GPUUsage{Host: host, TotalMemoryMiB: device.MemoryMiB, Reason: why}
+				}
+			}
+		}
+	}
+	for group, document := range groups {
+		for role, count := range document.Counts {
+			for i := range count {
+				name := domain.MemberName(group, role, i)
+				if _, told := u.Members[name]; !told {
+					u.Members[name] = MemberUsage{Group: group, Role: role, Host: document.Assignments[name].Host, Reason: "the member is missing"}
+				}
+			}
+		}
+	}
+	return u
+}
+
 // SumUsage returns what the running ones of some members use together, sampled when the first of them was: sums of their last values and
 // means, and of their peaks (Max, P95), which bound those of the sum. Where it is not known of one of them it is not known of all, and
 // Reason names that one.
@@ -92,6 +120,9 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 		}
 		if m.CPUs.Last == nil || m.MemoryMiB.Last == nil {
 			return MemberUsage{SampledAt: m.SampledAt, Reason: fmt.Sprintf("member %s: %s", name, m.Reason)}
+		}
+		if m.GPUMemoryMiB.Last == nil && sum.Reason == "" {
+			sum.Reason = fmt.Sprintf("member %s: %s", name, cmp.Or(m.Reason, "its memory on GPUs is not known"))
 		}
 		if running == 1 {
 			sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = m.CPUs, m.MemoryMiB, m.GPUMemoryMiB

@@ -14,8 +14,12 @@ import (
 func TestSumUsage(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	uses := func(cpus, memory float64, second int64) MemberUsage {
-		return MemberUsage{State: domain.StateRunning, CPUs: domain.Instant(&cpus), MemoryMiB: domain.Instant(&memory), SampledAt: at(second)}
+		return MemberUsage{
+			State: domain.StateRunning, CPUs: domain.Instant(&cpus), MemoryMiB: domain.Instant(&memory), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(second),
+		}
 	}
+	hidden := uses(1, 1, 3)
+	hidden.GPUMemoryMiB, hidden.Reason = domain.Measure{}, "no driver"
 	ended := MemberUsage{State: domain.StateCompleted, SampledAt: at(1), Reason: "no process"}
 	lost := MemberUsage{State: domain.StateRunning, SampledAt: at(5), Reason: "no agent"}
 	for name, test := range map[string]struct {
@@ -24,7 +28,11 @@ func TestSumUsage(t *testing.T) {
 	}{
 		"two that run and one that ended": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": uses(1.5, 20, 3), "c": ended},
-			want:    MemberUsage{CPUs: domain.Instant(new(2.0)), MemoryMiB: domain.Instant(new(120.0)), SampledAt: at(3)},
+			want:    MemberUsage{CPUs: domain.Instant(new(2.0)), MemoryMiB: domain.Instant(new(120.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(3)},
+		},
+		"one whose memory on GPUs is not known": {
+			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": hidden},
+			want:    MemberUsage{CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), SampledAt: at(3), Reason: "member b: no driver"},
 		},
 		"one that is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": lost},
@@ -38,6 +46,39 @@ func TestSumUsage(t *testing.T) {
 				t.Errorf("together (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestExpected: what should be there and nobody told of is shown, with the reason why nothing is known of it.
+func TestExpected(t *testing.T) {
+	told := Usage{
+		Hosts:   map[string]HostUsage{"a": {}, "b": {GPUsReason: "no agent"}},
+		GPUs:    map[string]GPUUsage{"GPU-1": {Host: "a"}},
+		Members: map[string]MemberUsage{"job-worker-0": {Group: "job", Role: "worker", Host: "a", State: domain.StateRunning}},
+	}
+	device := func(uuid string) domain.Device { return domain.Device{UUID: uuid, MemoryMiB: 8} }
+	got := told.Expected(
+		map[string]domain.GPUPoolDocument{"p": {
+			Devices: map[string][]domain.Device{"a": {device("GPU-1"), device("GPU-2"), device("GPU-3")}, "b": {device("GPU-4")}},
+			Trouble: map[string]string{"GPU-3": "no longer found"},
+		}},
+		map[string]domain.GroupDocument{"job": {Counts: map[string]int{"worker": 2}, Assignments: map[string]domain.Assignment{"job-worker-1": {Host: "b"}}}},
+	)
+	want := Usage{
+		Hosts: told.Hosts,
+		GPUs: map[string]GPUUsage{
+			"GPU-1": {Host: "a"}, "GPU-2": {Host: "a", TotalMemoryMiB: 8, Reason: "not found on host a"},
+			"GPU-3": {Host: "a", TotalMemoryMiB: 8, Reason: "no longer found"}, "GPU-4": {Host: "b", TotalMemoryMiB: 8, Reason: "no agent"},
+		},
+		Members: map[string]MemberUsage{
+			"job-worker-0": told.Members["job-worker-0"], "job-worker-1": {Group: "job", Role: "worker", Host: "b", Reason: "the member is missing"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(told.GPUs) != 1 || len(told.Members) != 1 {
+		t.Error("what was told has changed")
 	}
 }
 

@@ -27,19 +27,26 @@ type keeper struct {
 	reader *Reader
 	watch  context.CancelFunc
 	ended  sync.WaitGroup
+	// xids outlive a reader: a GPU is not to be trusted again because its driver was opened anew.
+	xids map[string]xids
 	// failed is when opening failed last, and why.
 	failed time.Time
 	why    error
 }
 
 func (k *keeper) read(ctx context.Context) ([]domain.GPU, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err := k.open(ctx); err != nil {
 		return nil, err
 	}
 	gpus, err := k.reader.Read(ctx)
-	if err != nil && len(gpus) == 0 {
-		k.close()
-		k.failed, k.why = time.Now(), err
+	switch {
+	case err == nil, len(gpus) > 0, ctx.Err() != nil:
+	case isLate(err), k.reader.stuck(): // it can't be closed, and answers late perhaps
+	default:
+		k.close(err)
 	}
 	return gpus, err
 }
@@ -54,10 +61,23 @@ func (k *keeper) open(ctx context.Context) error {
 	}
 	reader, err := Open(ctx, k.settings)
 	if err != nil {
-		k.failed, k.why = time.Now(), err
+		if ctx.Err() == nil {
+			k.failed, k.why = time.Now(), err
+		}
 		return err
 	}
+	if k.xids == nil {
+		k.xids = map[string]xids{}
+	}
+	reader.xids = k.xids
 	k.reader, k.why = reader, nil
+	k.listen()
+	return nil
+}
+
+// listen watches the errors of GPUs.
+func (k *keeper) listen() {
+	reader := k.reader
 	watching, stop := context.WithCancel(k.life)
 	k.watch = stop
 	k.ended.Go(func() {
@@ -68,15 +88,20 @@ func (k *keeper) open(ctx context.Context) error {
 			k.log.Error("errors of GPUs are not heard of", "error", err)
 		}
 	})
-	return nil
 }
 
-// close closes the driver. One that is stuck stays open until the program ends.
-func (k *keeper) close() {
+// close closes the driver, to be opened again some time after it failed. While a call is stuck it stays open: each reader that is opened
+// beside it would lose another thread to the driver.
+func (k *keeper) close(why error) {
 	k.watch()
 	k.ended.Wait()
 	if err := k.reader.Close(); err != nil {
 		k.log.Error("the driver can't be closed", "error", err)
 	}
+	if !k.reader.closed {
+		k.listen()
+		return
+	}
 	k.reader = nil
+	k.failed, k.why = time.Now(), why
 }

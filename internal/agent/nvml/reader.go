@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +78,16 @@ func (r *Reader) Close() error {
 		return fmt.Errorf("closing NVML: %w; end this process instead", err)
 	}
 	return nil
+}
+
+// stuck tells whether a device has not come back from a call in time.
+func (r *Reader) stuck() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.slots, func(s *slot) bool {
+		current := s.lane.current.Load()
+		return current != nil && time.Now().After(current.deadline)
+	})
 }
 
 // Read returns the GPUs of this host in the order of their indexes. One that is lost, or does not answer, is among them with Trouble,

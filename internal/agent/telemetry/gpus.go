@@ -32,10 +32,22 @@ func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPU
 			p.Instance = owners.of(p.PID)
 			listed[p.PID] = true
 		}
+		if s.inContainer() {
+			hideUnseen(&gpus[i])
+		}
 	}
 	// The IDs of those that have ended are given to others.
 	maps.DeleteFunc(owners.known, func(pid int, _ string) bool { return !listed[pid] })
 	return sample
+}
+
+// hideUnseen has the processes of a GPU be unknown where there are none to be seen, though its memory is in use: to an agent in a container, the driver
+// may not show those of its host.
+func hideUnseen(gpu *domain.GPU) {
+	if gpu.Processes != nil && len(gpu.Processes) == 0 && gpu.MemoryUsedMiB != nil && *gpu.MemoryUsedMiB > domain.UnseenUseMiB {
+		gpu.Processes = nil
+		gpu.Unknown = strings.TrimPrefix(gpu.Unknown+"; the driver shows the processes that use it to no agent in a container", "; ")
+	}
 }
 
 // owners are the instances that processes on GPUs belong to, by their IDs; "" for those of none. The process table is read when there is a

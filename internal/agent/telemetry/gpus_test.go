@@ -3,8 +3,10 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -91,6 +93,29 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestUnseenProcesses: that nobody is seen on a GPU whose memory is in use does not mean, in a container, that nobody is there.
+func TestUnseenProcesses(t *testing.T) {
+	for name, test := range map[string]struct {
+		proc    string
+		used    int64
+		unknown string
+	}{
+		"in a container":             {t.TempDir(), 20_000, "the driver shows the processes that use it to no agent in a container"},
+		"in a container, not in use": {t.TempDir(), domain.UnseenUseMiB, ""},
+		"on the host":                {ownProc, 20_000, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := Settings{Proc: test.proc, GPUs: func(context.Context) ([]domain.GPU, error) {
+				return []domain.GPU{{MemoryUsedMiB: &test.used, Processes: []domain.GPUProcess{}}}, nil
+			}}
+			found := on.sampleGPUs(t.Context(), &owners{settings: on}).GPUs[0]
+			if found.Unknown != test.unknown || (found.Processes == nil) != (test.unknown != "") {
+				t.Errorf("unknown is %q, and the processes %v", found.Unknown, found.Processes)
+			}
+		})
+	}
+}
+
 // A host that has no GPU is none of which they are not known.
 func TestReportWithoutGPUs(t *testing.T) {
 	for name, test := range map[string]struct{ class, vendor, driver, unknown string }{
@@ -118,6 +143,37 @@ func TestReportWithoutGPUs(t *testing.T) {
 				t.Errorf("GPUs are not known: %q, want %q", found.Unknown, test.unknown)
 			}
 		})
+	}
+}
+
+// The agent tells since when it can't read GPUs, as long as no look finds them.
+func TestUnknownSince(t *testing.T) {
+	proc := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(proc, "driver/nvidia"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var fault error
+	on := settings(func(context.Context) ([]domain.GPU, error) { return nil, fault })
+	on.Proc = proc
+	r := resident(t.Context(), on, "", slog.New(slog.DiscardHandler))
+	look := func(err error) domain.HostGPUs {
+		fault = err
+		r.look(t.Context())
+		return r.Report(Interval).GPUs
+	}
+	if found := look(nil); !found.UnknownSince.IsZero() {
+		t.Errorf("what is known is unknown since %s", found.UnknownSince)
+	}
+	first := look(errors.New("no driver"))
+	if first.UnknownSince.IsZero() || !first.UnknownSince.Equal(first.SampledAt) {
+		t.Errorf("at the first look of %s, they are unknown since %s", first.SampledAt, first.UnknownSince)
+	}
+	if next := look(errors.New("no library")); !next.UnknownSince.Equal(first.UnknownSince) || !next.SampledAt.After(first.SampledAt) {
+		t.Errorf("at the next look of %s, they are unknown since %s, want %s", next.SampledAt, next.UnknownSince, first.UnknownSince)
+	}
+	look(nil)
+	if again := look(errors.New("no driver")); !again.UnknownSince.Equal(again.SampledAt) {
+		t.Errorf("once they were known at %s, they are unknown since %s", again.SampledAt, again.UnknownSince)
 	}
 }
 
@@ -154,5 +210,36 @@ func TestAgentProgram(t *testing.T) {
 	}
 	if got := AgentProgram(link); got != neighbour {
 		t.Errorf("by a link to the program, agents are run from %s", got)
+	}
+}
+
+// TestAgentProgramOfAnotherLibrary: an agent that this machine can't run, as its C library is another one, is none.
+func TestAgentProgramOfAnotherLibrary(t *testing.T) {
+	for name, test := range map[string]struct {
+		loader string
+		runs   bool
+	}{
+		"this machine's": {"", true},
+		"another one":    {"-Wl,--dynamic-linker=/lib/no-such-loader.so", false},
+		"none":           {"-static", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("PATH", os.Getenv("PATH")+string(os.PathListSeparator)+dir)
+			program, agent, source := filepath.Join(dir, "provider"), filepath.Join(dir, AgentName), filepath.Join(dir, "agent.c")
+			if err := errors.Join(os.WriteFile(program, nil, 0o600), os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			command := exec.Command("gcc", "-o", agent, source) //nolint:gosec // a test's own
+			if test.loader != "" {
+				command.Args = append(command.Args, test.loader)
+			}
+			if output, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("gcc: %v\n%s", err, output)
+			}
+			if got := AgentProgram(program); (got == agent) != test.runs {
+				t.Errorf("agents are run from %s", got)
+			}
+		})
 	}
 }

@@ -42,9 +42,11 @@ const (
 
 // history is what is remembered of a host: a ring of samples. It takes some kilobytes a quantity, whatever happens.
 type history struct {
-	// times are when the samples were taken, and next is the place of the next one, out of taken so far.
+	// times are when the samples were taken, and next is the place of the next one, out of taken so far. The newest place was begun at a time: what
+	// is sampled before the next interval takes its place, so that questions, which are samples, too, don't drive out what is remembered.
 	times       [capacity]time.Time
 	next, taken int
+	begun       time.Time
 
 	host      [hostQuantities]series
 	gpus      map[string][]series // by UUID
@@ -59,7 +61,7 @@ func newHistory() *history {
 
 // add remembers a sample, with the GPUs as they were found about then.
 func (h *history) add(s sample, gpus domain.HostGPUs) {
-	at := h.next
+	at := h.place(s.at)
 	h.times[at] = s.at
 	for q := range h.host {
 		h.host[q][at] = float32(s.host[q])
@@ -83,9 +85,17 @@ func (h *history) add(s sample, gpus domain.HostGPUs) {
 		own[instanceCPUs][at], own[instanceMemory][at] = float32(used.cpus), float32(used.memory)
 		own[instanceGPUMemory][at] = float32(engine.GPUMemory(id, gpus))
 	}
-	h.next = (h.next + 1) % capacity
-	h.taken++
 	h.forget()
+}
+
+// place returns the place of a sample of a time.
+func (h *history) place(now time.Time) int {
+	if h.taken == 0 || now.Sub(h.begun) >= Interval {
+		h.begun = now
+		h.next = (h.next + 1) % capacity
+		h.taken++
+	}
+	return (h.next - 1 + capacity) % capacity
 }
 
 // kept returns the series of what has this name, which are new where it has none yet.
@@ -107,7 +117,7 @@ func (h *history) kept(all map[string][]series, name string, quantities int) []s
 // forget drops what was in no sample that is still remembered.
 func (h *history) forget() {
 	for name, last := range h.seen {
-		if h.taken-last > capacity {
+		if h.taken-last >= capacity {
 			delete(h.seen, name)
 			delete(h.gpus, name)
 			delete(h.instances, name)

@@ -1,23 +1,48 @@
 package telemetry
 
 import (
+	"debug/elf"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // AgentName is what the program is called that is built to speak to NVIDIA's driver, which this one may not be.
 const AgentName = "trainyard-agent"
 
 // AgentProgram returns the file from which agents are run on hosts like this one, for a program of this file: its neighbour
-// of that name, or the one on PATH, or else the program itself, which knows no GPUs then.
+// of that name, or the one on PATH, or else, and where those can't be run here, the program itself, which knows no GPUs then.
 func AgentProgram(program string) string {
 	if resolved, err := filepath.EvalSymlinks(program); err == nil {
-		if neighbour, err := exec.LookPath(filepath.Join(filepath.Dir(resolved), AgentName)); err == nil {
+		if neighbour, err := exec.LookPath(filepath.Join(filepath.Dir(resolved), AgentName)); err == nil && hasLoader(neighbour) {
 			return neighbour
 		}
 	}
-	if onPath, err := exec.LookPath(AgentName); err == nil {
+	if onPath, err := exec.LookPath(AgentName); err == nil && hasLoader(onPath) {
 		return onPath
 	}
 	return program
+}
+
+// hasLoader tells whether this machine has the dynamic loader that a program asks for: it has not where its C library is another one, such as
+// musl. Of what is no program of Linux its start will tell.
+func hasLoader(program string) bool {
+	binary, err := elf.Open(program)
+	if err != nil {
+		return true
+	}
+	defer binary.Close()
+	for _, segment := range binary.Progs {
+		if segment.Type != elf.PT_INTERP {
+			continue
+		}
+		name := make([]byte, segment.Filesz)
+		if _, err := segment.ReadAt(name, 0); err != nil {
+			return false
+		}
+		_, err := os.Stat(strings.TrimRight(string(name), "\x00"))
+		return err == nil
+	}
+	return true
 }

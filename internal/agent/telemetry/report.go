@@ -17,6 +17,8 @@ type Report struct {
 	// GPUs are as they were found last, and Devices what was measured of them, by UUID.
 	GPUs    domain.HostGPUs         `json:"gpus"`
 	Devices map[string]DeviceReport `json:"devices,omitempty"`
+	// Starting tells that the agent has just been started, and has not found the GPUs yet, which then are not known.
+	Starting bool `json:"starting,omitempty"`
 	// Instances are those that run, by the mark of their processes, or their container.
 	Instances map[string]InstanceReport `json:"instances,omitempty"`
 	// Since is when the first sample of the window was taken, SampledAt when the last one was, and Samples is their number.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,8 +18,15 @@ import (
 // table of a large host takes some ten milliseconds.
 const censusEvery = 10 * time.Second
 
+// lookPatience is how long an answer waits for a look at the GPUs: longer than a driver has for a call, and less than whoever asks has patience.
+const lookPatience = 3 * time.Second
+
+// notLooked is why the GPUs are not known before the first look at them has ended.
+const notLooked = "they are being looked at for the first time: ask again in some seconds"
+
 // Resident measures a host as long as it runs, and answers who asks. All its methods may be called at the same time.
 type Resident struct {
+	life     context.Context //nolint:containedctx // of the resident, not of who asks it
 	settings Settings
 	node     string
 	log      *slog.Logger
@@ -29,22 +37,31 @@ type Resident struct {
 	// known is when the instances were looked for last.
 	known time.Time
 
-	// looking is held by who looks at the GPUs.
-	looking sync.Mutex
+	// looking is full while the GPUs are looked at.
+	looking chan struct{}
 	owners  owners
 
 	mu      sync.Mutex
 	history *history
 	totals  reading // the last one, for what there is of everything
 	gpus    domain.HostGPUs
+	looked  bool                  // at the GPUs
 	members map[string]Membership // by instance
 }
 
-// NewResident returns a resident of a node that has measured for a moment, and has a sample therefore.
+// NewResident returns a resident of a node, until ctx is done, that has measured for a moment, and has a sample therefore; of all but the GPUs,
+// which may take long.
 func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
-	r := &Resident{settings: settings, node: node, log: log, history: newHistory(), owners: owners{settings: settings}}
-	r.look(ctx)
+	r := resident(ctx, settings, node, log)
 	return r, r.refresh(ctx)
+}
+
+// resident returns one that has not measured yet.
+func resident(ctx context.Context, settings Settings, node string, log *slog.Logger) *Resident {
+	return &Resident{
+		life: ctx, settings: settings, node: node, log: log, history: newHistory(), looking: make(chan struct{}, 1), owners: owners{settings: settings},
+		gpus: domain.HostGPUs{Unknown: notLooked, SampledAt: time.Now()},
+	}
 }
 
 // moment is the time over which a sample is taken for which somebody waits.
@@ -53,6 +70,7 @@ const moment = 250 * time.Millisecond
 // Run measures until ctx is done. What can't be measured is tried again, and logged once.
 func (r *Resident) Run(ctx context.Context) {
 	go func() {
+		r.look(ctx)
 		for pause(ctx, Interval) {
 			r.look(ctx) // which may take long, and holds up no sample
 		}
@@ -82,17 +100,33 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look looks at the GPUs.
+// look has the GPUs looked at when it is its turn, and waits for that until ctx is done. What has begun goes on then: an asker that goes away
+// is no reason to break off what the next one waits for.
 func (r *Resident) look(ctx context.Context) {
-	r.looking.Lock()
-	defer r.looking.Unlock()
-	found := r.settings.sampleGPUs(ctx, &r.owners)
-	if ctx.Err() != nil {
-		return // who asked has gone, and it was cut short
+	select {
+	case r.looking <- struct{}{}:
+	case <-ctx.Done():
+		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gpus = found
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { <-r.looking }()
+		found := r.settings.sampleGPUs(r.life, &r.owners)
+		if r.life.Err() != nil {
+			return // it was cut short
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if found.Unknown != "" {
+			found.UnknownSince = cmp.Or(r.gpus.UnknownSince, found.SampledAt)
+		}
+		r.gpus, r.looked = found, true
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // step takes a sample of the time since the last one.
@@ -156,7 +190,7 @@ func (r *Resident) Report(window time.Duration) Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := r.history.report(window, time.Now())
-	report.Node, report.GPUs = r.node, r.gpus
+	report.Node, report.GPUs, report.Starting = r.node, r.gpus, !r.looked
 	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus, int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
 	report.Host.BusySeconds, report.Host.ReceivedBytes, report.Host.SentBytes = r.totals.busy.Seconds(), known(r.totals.received), known(r.totals.sent)
 	for id, of := range r.members {
@@ -174,8 +208,8 @@ const (
 	windowOption = "window"
 )
 
-// Handler answers requests for reports: GET /report?window=1m, with a [Report] as JSON. The GPUs are looked at anew. Without a window all
-// else is of the last sample; with one, instances are looked for before.
+// Handler answers requests for reports: GET /report?window=1m, with a [Report] as JSON. The GPUs are looked at anew; where that
+// takes long, they are those of the last look. Without a window all else is of the last sample; with one, instances are looked for before.
 func (r *Resident) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+reportPath, func(w http.ResponseWriter, request *http.Request) {
@@ -190,7 +224,9 @@ func (r *Resident) Handler() http.Handler {
 				return
 			}
 		}
-		r.look(request.Context())
+		looking, cancel := context.WithTimeout(request.Context(), lookPatience)
+		defer cancel()
+		r.look(looking)
 		if window > 0 {
 			if err := r.refresh(request.Context()); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -213,8 +249,9 @@ func CheckWindow(window time.Duration) error {
 
 // Once measures this host for a moment, for who has no resident to ask.
 func Once(ctx context.Context, settings Settings) (Report, error) {
-	r, err := NewResident(ctx, settings, "", slog.New(slog.DiscardHandler))
-	if err != nil {
+	r := resident(ctx, settings, "", slog.New(slog.DiscardHandler))
+	r.look(ctx) // however long it takes
+	if err := r.refresh(ctx); err != nil {
 		return Report{}, err
 	}
 	return r.Report(Interval), nil

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -158,6 +159,69 @@ func TestResidentEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestResidentWhileGPUsHang: a look at the GPUs that does not end holds up nothing else, and who asks gets those of the last one.
+func TestResidentWhileGPUsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		driver := make(chan []domain.GPU)
+		gpus := func(ctx context.Context) ([]domain.GPU, error) {
+			select {
+			case found := <-driver:
+				return found, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		r, err := NewResident(ctx, settings(gpus), "node1", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go r.Run(ctx)
+		asked := func(patience time.Duration) Report {
+			t.Helper()
+			begin, answer := time.Now(), httptest.NewRecorder()
+			asking, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			r.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(asking, http.MethodGet, reportPath, nil))
+			report, err := ReadReport(answer.Body.Bytes())
+			if took := time.Since(begin); err != nil || took > min(patience, lookPatience) || report.Host.TotalCPUs == 0 || time.Since(report.SampledAt) > 2*Interval {
+				t.Errorf("it answered after %s with %+v, %v", took, report, err)
+			}
+			return report
+		}
+		for _, patience := range []time.Duration{peerPatience, time.Second, peerPatience} {
+			if report := asked(patience); !report.Starting || report.GPUs.Unknown != notLooked {
+				t.Errorf("before the first look ended, GPUs are not known: %q", report.GPUs.Unknown)
+			}
+		}
+		// Those who went away broke off nothing: the first look is still the one under way.
+		driver <- []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}}}
+		synctest.Wait()
+		if report := asked(peerPatience); report.Starting || report.GPUs.Unknown != "" || len(report.GPUs.GPUs) != 1 {
+			t.Errorf("while the next look hangs, there are %+v", report.GPUs)
+		}
+		driver <- nil
+		synctest.Wait()
+		if report := asked(peerPatience); len(report.GPUs.GPUs) != 0 {
+			t.Errorf("after it there are %+v", report.GPUs)
+		}
+	})
+}
+
+// TestOnceWaits: who has no resident to ask waits for the GPUs, however long that takes.
+func TestOnceWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report, err := Once(t.Context(), settings(func(context.Context) ([]domain.GPU, error) {
+			time.Sleep(time.Minute) //nolint:forbidigo // time is the test's
+			return []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(50.0)}}, nil
+		}))
+		if err != nil || report.Starting || len(report.GPUs.GPUs) != 1 || report.Devices["GPU-1"].Utilisation.Last == nil {
+			t.Errorf("it tells of %+v, measured as %+v, %v", report.GPUs, report.Devices, err)
+		}
+	})
+}
+
 // TestHistory has more samples than are remembered, in which an instance and a GPU come and go.
 func TestHistory(t *testing.T) {
 	h := newHistory()
@@ -199,6 +263,21 @@ func TestHistory(t *testing.T) {
 	}
 	if late := h.report(Interval, at(last+100)); late.Samples != 1 || !late.SampledAt.Equal(at(last)) {
 		t.Errorf("a resident that measures no more tells of %d samples, the last at %s", late.Samples, late.SampledAt)
+	}
+}
+
+// TestHistoryOfQuestions has somebody ask all the time, which takes samples, too: as much time is remembered as without.
+func TestHistoryOfQuestions(t *testing.T) {
+	h := newHistory()
+	begin := time.Unix(1_700_000_000, 0)
+	const often = Interval / 5
+	last := begin.Add(2 * Memory)
+	for now := begin; !now.After(last); now = now.Add(often) {
+		h.add(sample{at: now}, domain.HostGPUs{})
+	}
+	report := h.report(Memory, last)
+	if remembered := report.SampledAt.Sub(report.Since); !report.SampledAt.Equal(last) || remembered < Memory-2*Interval {
+		t.Errorf("%s are remembered, up to %s, want %s up to %s", remembered, report.SampledAt, Memory, last)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -73,6 +74,8 @@ func (a Answer) host() engine.HostUsage {
 		CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, Load: h.Load, DiskMiB: h.DiskMiB, ReceivedBps: h.ReceivedBps, SentBps: h.SentBps,
 		TotalCPUs: float64(h.TotalCPUs), TotalMemoryMiB: h.TotalMemoryMiB, TotalDiskMiB: h.TotalDiskMiB,
 		SampledAt: a.SampledAt, GPUsReason: a.GPUs.Unknown,
+		Reason: unread("its agent can't read", quantity{"cpus_used", h.CPUs}, quantity{"memory_used_mib", h.MemoryMiB}, quantity{"load", h.Load}, quantity{"disk_used_mib", h.DiskMiB},
+			quantity{"received_bytes_per_second", h.ReceivedBps}, quantity{"sent_bytes_per_second", h.SentBps}),
 	}
 	if a.Why != "" {
 		u.SampledAt, u.Reason, u.GPUsReason = time.Now(), a.Why, a.Why
@@ -84,7 +87,9 @@ func (a Answer) device(host string, gpu domain.GPU) engine.GPUUsage {
 	d := a.Devices[gpu.UUID]
 	u := engine.GPUUsage{
 		Host: host, TotalMemoryMiB: gpu.MemoryMiB, Utilisation: d.Utilisation, MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW,
-		SampledAt: a.GPUs.SampledAt, Reason: cmp.Or(gpu.Trouble, gpu.Unknown),
+		SampledAt: a.GPUs.SampledAt,
+		Reason: cmp.Or(gpu.Trouble, gpu.Unknown, unread("its driver does not tell", quantity{"utilisation_percent", d.Utilisation}, quantity{"memory_used_mib", d.MemoryMiB},
+			quantity{"temperature_celsius", d.TemperatureC}, quantity{"power_watts", d.PowerW})),
 	}
 	if gpu.Processes == nil {
 		return u
@@ -108,5 +113,45 @@ func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
 	if !found {
 		return engine.MemberUsage{SampledAt: time.Now(), Reason: cmp.Or(of.Why, "its "+r.Noun+" was not found on host "+o.Host)}
 	}
-	return engine.MemberUsage{CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, SampledAt: of.SampledAt}
+	u := engine.MemberUsage{CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, SampledAt: of.SampledAt}
+	if u.GPUMemoryMiB.Last == nil {
+		u.Reason = "gpu_memory_used_mib: " + whyUnknown(of.GPUs, instance)
+	}
+	return u
+}
+
+// whyUnknown says why it is not known how much memory an instance uses on the GPUs of its host.
+func whyUnknown(found domain.HostGPUs, instance string) string {
+	if found.Unknown != "" {
+		return found.Unknown
+	}
+	for _, gpu := range found.GPUs {
+		if gpu.Processes == nil {
+			return "which processes use " + gpu.UUID + " is not known: " + cmp.Or(gpu.Trouble, gpu.Unknown, "its driver does not tell")
+		}
+		if slices.ContainsFunc(gpu.Processes, func(p domain.GPUProcess) bool { return p.Instance == instance && p.MemoryMiB == nil }) {
+			return "the driver does not tell how much of " + gpu.UUID + " it uses"
+		}
+	}
+	return "it was not known at the last look"
+}
+
+// quantity is what was measured, by the name that users know.
+type quantity struct {
+	name string
+	domain.Measure
+}
+
+// unread says which of some quantities are not known, beginning with why; "" where all are.
+func unread(why string, quantities ...quantity) string {
+	var names []string
+	for _, q := range quantities {
+		if q.Last == nil {
+			names = append(names, q.name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return why + " " + strings.Join(names, ", ")
 }

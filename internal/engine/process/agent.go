@@ -38,16 +38,20 @@ func (e *Engine) programFile() string {
 	return supervisor.Executable()
 }
 
-// askAgent asks the resident agent for a report over a window. Where none answers, as when the cluster has just been made, one is run as a child of
-// this process, and measures for a moment.
+// askAgent asks the resident agent for a report over a window. Where none answers that knows the GPUs, as when the cluster has just been made, one is
+// run as a child of this process, and measures for a moment.
 func (e *Engine) askAgent(ctx context.Context, window time.Duration) (telemetry.Report, error) {
 	asking, cancel := context.WithTimeout(ctx, residentPatience)
 	defer cancel()
-	report, err := telemetry.Ask(asking, e.agentSocket(), window)
-	if err == nil || ctx.Err() != nil {
-		return report, err
+	resident, err := telemetry.Ask(asking, e.agentSocket(), window)
+	if err == nil && !resident.Starting || ctx.Err() != nil {
+		return resident, err
 	}
-	return e.runAgent(ctx)
+	report, failed := e.runAgent(ctx)
+	if failed != nil && err == nil {
+		return resident, nil // which told of all but the GPUs
+	}
+	return report, failed
 }
 
 func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {

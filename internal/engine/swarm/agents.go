@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
 
@@ -160,10 +161,15 @@ func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APICli
 	return reports, fmt.Sprintf("the cluster's agents did not tell: %v", errors.Join(failures...))
 }
 
-// askThrough has the agent in a container ask those that a name stands for.
+// askThrough has the agent in a container ask those that a name stands for. Its program is what the container runs: an image of the user's own may
+// have it anywhere.
 func askThrough(ctx context.Context, reached client.APIClient, agent, peers string, window time.Duration) (telemetry.Reports, error) {
+	inspected, err := reached.ContainerInspect(ctx, agent)
+	if err != nil {
+		return telemetry.Reports{}, err
+	}
 	exec, err := reached.ContainerExecCreate(ctx, agent, container.ExecOptions{
-		Cmd:          []string{programPath, "agent", "sample", "--peers", peers, "--identity", identityPath, "--window", window.String()},
+		Cmd:          []string{inspected.Path, "agent", "sample", "--peers", peers, "--identity", identityPath, "--window", window.String()},
 		AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
@@ -223,7 +229,15 @@ func withoutRuntime(ctx context.Context, reached client.APIClient) string {
 		return ""
 	}
 	info, err := reached.Info(ctx)
-	if err != nil || info.DefaultRuntime == nvidiaRuntime {
+	if err != nil {
+		return ""
+	}
+	return runtimeAdvice(info)
+}
+
+// runtimeAdvice says what to do about the runtimes of an Engine for the containers of a Swarm to see its GPUs; "" where nothing is to be done.
+func runtimeAdvice(info system.Info) string {
+	if info.DefaultRuntime == nvidiaRuntime {
 		return ""
 	}
 	how := "nvidia-ctk runtime configure --runtime=docker --set-as-default, and restart the Engine"

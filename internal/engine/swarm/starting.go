@@ -48,11 +48,11 @@ func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map
 	}
 }
 
-// silentNodes are those of a cluster's hosts of which no agent told.
+// silentNodes are those of a cluster's hosts of which no agent told all: one that has just been started may not know the GPUs yet.
 func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 	var silent []string
 	for _, host := range cluster.Hosts {
-		if _, told := reports.Reports[host.ID]; !told {
+		if report, told := reports.Reports[host.ID]; !told || report.Starting {
 			silent = append(silent, host.ID)
 		}
 	}

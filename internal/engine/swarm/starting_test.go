@@ -1,11 +1,26 @@
 package swarm
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
+
+// TestSilentNodes: an agent that has not found the GPUs yet is waited for as one that does not answer is, so that a plan right after its start
+// does not take them for unknown.
+func TestSilentNodes(t *testing.T) {
+	cluster := domain.Cluster{Hosts: map[string]domain.Host{"told": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}}}
+	got := silentNodes(cluster, telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}, "b": {Node: "b", Starting: true}}})
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("silent are %v", got)
+	}
+}
 
 func TestAgentPatience(t *testing.T) {
 	node := func(state swarm.NodeState, availability swarm.NodeAvailability) swarm.Node {

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+)
+
+// agentVariable marks a process of this test that is an agent, as [TestMain] sees to.
+const agentVariable = "TRAINYARD_TEST_AGENT"
+
+// TestWhileDriverHangs: a driver that does not start holds up neither the agent's start nor what it tells of its host.
+func TestWhileDriverHangs(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := fakenvml.New(t)
+	control.Set(fakenvml.V100s("host", 1)...)
+	control.Break(fakenvml.Faults{"nvmlInit": fakenvml.Hang})
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	agent := exec.Command(program, "--socket", socket) //nolint:gosec // this very test
+	agent.Env = append(os.Environ(), agentVariable+"=1", "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+control.Path())
+	agent.Stderr = os.Stderr
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = agent.Process.Signal(syscall.SIGTERM)
+		_ = agent.Wait() // a signal ended it
+	})
+	ask := func() (telemetry.Report, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // less than the driver is given to start
+		defer cancel()
+		return telemetry.Ask(ctx, socket, 0)
+	}
+	acctest.Eventually(t, "the agent", func() bool {
+		_, err := os.Stat(socket)
+		return err == nil
+	})
+	if report, err := ask(); err != nil || !report.Starting || report.GPUs.Unknown == "" || report.Host.TotalCPUs == 0 {
+		t.Errorf("while the driver hangs it tells %+v, %v", report, err)
+	}
+	control.Break(nil)
+	acctest.Eventually(t, "the GPU", func() bool {
+		report, err := ask()
+		return err == nil && !report.Starting && len(report.GPUs.GPUs) == 1
+	})
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(agentVariable) != "" {
+		if err := Run(context.Background(), os.Args[1:], os.Stdout, slog.New(slog.DiscardHandler)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	code := m.Run()
+	if err := fakenvml.Remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}

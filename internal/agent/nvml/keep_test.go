@@ -1,0 +1,148 @@
+package nvml
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+)
+
+// keep returns a keeper of the fake library, with devices.
+func keep(t *testing.T, settings Settings, devices ...fakenvml.Device) (*keeper, *fakenvml.Control) {
+	t.Helper()
+	control := fakenvml.New(t)
+	control.Set(devices...)
+	t.Setenv(fakenvml.Variable, control.Path())
+	k := &keeper{life: t.Context(), settings: settings, log: slog.New(slog.DiscardHandler)}
+	t.Cleanup(func() { // which comes after the end of its life
+		if k.reader == nil {
+			return
+		}
+		k.ended.Wait()
+		if err := k.reader.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k, control
+}
+
+// reads reads the GPUs, and does not wait until the driver is to be opened again.
+func (k *keeper) reads(t *testing.T) error {
+	t.Helper()
+	k.failed = time.Time{}
+	_, err := k.read(t.Context())
+	return err
+}
+
+// TestKeepWhoGoesAway: that somebody did not wait for the GPUs is no error of the driver.
+func TestKeepWhoGoesAway(t *testing.T) {
+	settings := patient(t)
+	settings.Answer = 4 * time.Second // a watch ends within a quarter of it
+	k, _ := keep(t, settings, fakenvml.V100s("host", 2)...)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	goes := func() {
+		t.Helper()
+		if gpus, err := k.read(gone); len(gpus) > 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("who has gone reads %v, %v", gpus, err)
+		}
+		if err := k.open(gone); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	goes()
+	if _, err := k.read(t.Context()); err != nil {
+		t.Errorf("after one who has gone opened the driver: %v", err)
+	}
+	reader := k.reader
+	goes()
+	if _, err := k.read(t.Context()); err != nil || k.reader != reader {
+		t.Errorf("after one who has gone read the GPUs: %v", err)
+	}
+}
+
+// TestKeepQuarantine: a GPU that an error condemned stays so when the driver is opened again.
+func TestKeepQuarantine(t *testing.T) {
+	devices := fakenvml.V100s("host", 2)
+	settings := patient(t)
+	settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
+	k, control := keep(t, settings, devices...)
+	trouble := func() string {
+		k.failed = time.Time{}
+		gpus, err := k.read(t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		return gpus[1].Trouble
+	}
+	const want = "double-bit ECC error (XID 48)"
+	eventually(t, "the driver", func() bool { return trouble() == "" })
+	devices[1].XIDs = []int{48}
+	control.Set(devices...)
+	eventually(t, "the error", func() bool { return trouble() == want })
+
+	devices[1].XIDs = nil // each start of the library would be told of it
+	control.Set(devices...)
+	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Unknown})
+	eventually(t, "the driver's end", func() bool { return k.reads(t) != nil && k.reader == nil })
+	control.Break(nil)
+	eventually(t, "the driver to be opened again", func() bool { return k.reads(t) == nil })
+	if got := trouble(); got != want {
+		t.Errorf("in a driver that was opened again, the device is in trouble %q, want %q", got, want)
+	}
+}
+
+// TestKeepStuck: a driver in which a call is stuck is not opened again beside it, and goes on when the call comes back.
+func TestKeepStuck(t *testing.T) {
+	for name, test := range map[string]struct{ device, library fakenvml.Faults }{
+		"a device":          {device: fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}},
+		"the library":       {library: fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Hang}},
+		"a wait for errors": {library: fakenvml.Faults{"nvmlEventSetWait": fakenvml.Hang, "nvmlDeviceGetCount": fakenvml.Unknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			devices := fakenvml.V100s("host", 1)
+			devices[0].Faults = test.device // before who waits for errors has looked at it
+			settings := hasty(t)
+			settings.Start = settings.Answer
+			k, control := keep(t, settings, devices...)
+			eventually(t, "the library", func() bool { return k.open(t.Context()) == nil })
+			reader := k.reader
+			if test.library["nvmlEventSetWait"] != 0 {
+				eventually(t, "the device", func() bool { return k.reads(t) == nil })
+			}
+			if wait, stuck := test.library["nvmlEventSetWait"]; stuck {
+				control.Break(fakenvml.Faults{"nvmlEventSetWait": wait}) // alone: another fault would end the watch before it is stuck
+				eventually(t, "a wait that is stuck", func() bool {
+					current := reader.events.current.Load()
+					rest(t.Context(), 2*settings.Answer)
+					return current != nil && current.function == "nvmlEventSetWait" && reader.events.current.Load() == current
+				})
+			}
+			control.Break(test.library)
+			for range 5 {
+				if err := k.reads(t); err == nil || strings.Contains(err.Error(), "closed") {
+					t.Errorf("it reads with %v", err)
+				}
+				if k.reader != reader {
+					t.Fatal("the driver was opened again")
+				}
+			}
+			devices[0].Faults = nil
+			control.Set(devices...)
+			control.Break(nil)
+			eventually(t, "the device to come back", func() bool {
+				gpus, err := k.read(t.Context())
+				return err == nil && cmp.Equal(idle(devices), gpus)
+			})
+			if k.reader != reader {
+				t.Error("the driver was opened again")
+			}
+		})
+	}
+}
