@@ -121,12 +121,16 @@ type taker struct {
 	answers          *answers
 	name             string
 	unknown, several []string
+	// unasked are those for which there is no query.
+	unasked []string
 }
 
-// measure returns a quantity; what nobody asks for is not missed.
+// measure returns a quantity.
 func (t *taker) measure(quantity string) domain.Measure {
 	v, asked := t.answers.values[quantity][t.name], t.answers.queries[quantity] != ""
 	switch {
+	case !asked:
+		t.unasked = append(t.unasked, quantity)
 	case asked && (v == nil || v.Last == nil):
 		t.unknown = append(t.unknown, quantity)
 	case asked && v.ambiguous:
@@ -165,6 +169,9 @@ func (t *taker) reason() string {
 	}
 	for _, quantity := range t.several {
 		parts = append(parts, fmt.Sprintf("Prometheus returns several values of it for %s, by the query %s: sum or max by a label makes them one", quantity, t.answers.queries[quantity]))
+	}
+	for _, quantity := range t.unasked {
+		parts = append(parts, fmt.Sprintf("there is no ready-made query for %s: give one in prometheus.queries", quantity))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -42,7 +42,7 @@ const (
 // The containers of a cluster's members as cAdvisor labels them, and the network interfaces by which a host reaches others.
 const (
 	ofMembers    = `{container_label_trainyard_cluster="` + clusterVariable + `"}`
-	toOtherHosts = `{device!~"lo|veth.*|docker.*|br-.*"}`
+	toOtherHosts = `{device!~"lo|veth.*|docker.*|br-.*|virbr.*|cni.*"}`
 	onRoot       = `{mountpoint="/"}`
 )
 
@@ -64,7 +64,7 @@ var overWindow = map[string]string{
 	hostCPUsUsed:   `sum by (instance) (irate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]))`,
 	hostMemoryUsed: `max by (instance) (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / 1048576`,
 	hostLoad:       `max by (instance) (node_load1)`,
-	hostDiskUsed:   `max by (instance) (node_filesystem_size_bytes` + onRoot + ` - node_filesystem_free_bytes` + onRoot + `) / 1048576`,
+	hostDiskUsed:   `max by (instance) (node_filesystem_size_bytes` + onRoot + ` - node_filesystem_avail_bytes` + onRoot + `) / 1048576`,
 	hostReceived:   `sum by (instance) (irate(node_network_receive_bytes_total` + toOtherHosts + `[2m]))`,
 	hostSent:       `sum by (instance) (irate(node_network_transmit_bytes_total` + toOtherHosts + `[2m]))`,
 	gpuUtilisation: `max by (UUID) (DCGM_FI_DEV_GPU_UTIL)`,

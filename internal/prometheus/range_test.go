@@ -11,6 +11,7 @@ import (
 
 // A real Prometheus answers with more values than it does at once, each at its moment. Where there are none, that is told.
 func TestRange(t *testing.T) {
+	t.Parallel()
 	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: 30 * time.Second}
 	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	last := start.Add((2*pointsAtOnce + 17) * time.Minute)

@@ -137,6 +137,14 @@ func TestAccGPUHealth(t *testing.T) {
 			},
 			func(n int) { w.devices[n].Lost = false }, "fallen off the bus (XID 79)",
 		},
+		"to be reset": {
+			func(n int) { w.devices[n].Faults = fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.ResetRequired} },
+			func(n int) { w.devices[n].Faults = nil }, "it needs a reset (nvidia-smi --gpu-reset)",
+		},
+		"no answer": {
+			func(n int) { w.devices[n].Faults = fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.Hang} },
+			func(n int) { w.devices[n].Faults = nil }, "the driver does not answer",
+		},
 		"failing remaps": {
 			func(n int) { w.devices[n].RowsFailed = true }, func(n int) { w.devices[n].RowsFailed = false },
 			"rows of its memory could not be remapped: have it replaced",

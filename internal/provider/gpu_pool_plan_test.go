@@ -309,6 +309,58 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 	}
 }
 
+// A group leaves GPUs to what is planned after it, though its members use them until the apply, and no agent sees by which processes.
+func TestPlanOfGPUsThatAreLeft(t *testing.T) {
+	type config = map[string]tftypes.Value
+	workers := func(tf terraform, name string, n int64) config {
+		return tf.groupOf(name, roleModel{Replicas: &n, GPUs: &roleGPUsModel{Pool: "p"}, templateModel: templateModel{Command: []string{"/bin/true"}}})
+	}
+	for name, test := range map[string]struct {
+		becomes, next func(tf terraform) config
+		refused       bool
+	}{
+		"it goes on": {
+			becomes: func(tf terraform) config { return workers(tf, "g", 2) }, next: func(tf terraform) config { return workers(tf, "other", 1) }, refused: true,
+		},
+		"it is replaced": {becomes: func(terraform) config { return nil }, next: func(tf terraform) config { return workers(tf, "g", 2) }},
+		"it makes room":  {becomes: func(terraform) config { return nil }, next: func(tf terraform) config { return workers(tf, "other", 2) }},
+		"it is renamed": {
+			becomes: func(tf terraform) config { return workers(tf, "other", 2) }, next: func(tf terraform) config { return workers(tf, "other", 2) },
+		},
+		"it has fewer members": {
+			becomes: func(tf terraform) config { return workers(tf, "g", 1) }, next: func(tf terraform) config { return workers(tf, "other", 1) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stub := gpuStub()
+			tf := newTerraform(t, stub)
+			tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
+			two := 2
+			stub.groups = map[string]domain.GroupDocument{"g": {
+				Version: domain.DocumentVersion, Revision: 1, MinRun: 1, Counts: map[string]int{"worker": two},
+				Spec: domain.Group{
+					Cluster: "lab", Name: "g", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+					Roles: map[string]domain.Role{"worker": {Replicas: &two, GPUs: &domain.GPURequest{Pool: "p"}, Template: domain.Template{Command: []string{"/bin/true"}}}},
+				},
+				Assignments: map[string]domain.Assignment{
+					"g-worker-0": {Host: "a", Port: 9000, GPUs: domain.NewDeviceSet(uuid("a", 4))}, "g-worker-1": {Host: "a", Port: 9001, GPUs: domain.NewDeviceSet(uuid("a", 5))},
+				},
+			}}
+			for _, n := range []int{4, 5} {
+				stub.gpus["a"].GPUs[n].MemoryUsedMiB = new(int64(20_000))
+			}
+			prior := workers(tf, "g", 2)
+			prior["id"] = text("lab/g")
+			_, diagnostics := tf.plan("trainyard_group", test.becomes(tf), prior)
+			fatalOn(t, nil, diagnostics)
+			_, diagnostics = tf.plan("trainyard_group", test.next(tf), nil)
+			if (len(diagnostics) > 0) != test.refused {
+				t.Errorf("got %q, refused: %t", details(diagnostics), test.refused)
+			}
+		})
+	}
+}
+
 func TestReadOfGPUPool(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stubEngine)

@@ -194,7 +194,7 @@ func (s showsGPU) CheckState(ctx context.Context, req statecheck.CheckStateReque
 	})).CheckState(ctx, req, resp)
 }
 
-// Members share an A40 by slots of its memory, of which there are 37.
+// Members share an A40 by slots of its memory, of which there are 37: so many run on it, and no more.
 func TestAccGroupWithSlots(t *testing.T) {
 	l := newGPULab(t, a40())
 	config := func(replicas int, memory string) string {
@@ -206,6 +206,15 @@ func TestAccGroupWithSlots(t *testing.T) {
 		resource.TestStep{
 			Config: config(2, ", memory_mib = 2000"),
 			Check:  l.told(map[string][3]string{"job-worker-0": {uuid, uuid, "2000"}, "job-worker-1": {uuid, uuid, "2000"}}),
+		},
+		resource.TestStep{
+			Config: config(37, ""),
+			Check: resource.ComposeTestCheckFunc(
+				l.expectAlive(37),
+				resource.TestCheckResourceAttr(theJob, "placements.%", "37"),
+				resource.TestCheckResourceAttr(theJob, "placements.job-worker-36", l.place(0)),
+				l.told(map[string][3]string{"job-worker-36": {uuid, uuid, ""}}),
+			),
 		},
 		resource.TestStep{
 			Config:      config(38, ""),

@@ -309,7 +309,8 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	wait := w.background("apply", "-auto-approve")
 	defer func() { _, _ = wait() }()
 	manager := bed.Nodes[0]
-	before := l.await(manager, "the member to run", runsOn(1))
+	waiting := func(group reconcile.Group) bool { return runsOn(1)(group) && !group.Document.Applying } // its last write is done
+	before := l.await(manager, "the member to run, and the apply to wait for its end", waiting)
 	ctx, cancel := context.WithTimeout(t.Context(), faultPatience)
 	defer cancel()
 	l.must(manager.Kill())

@@ -14,6 +14,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -161,6 +163,13 @@ data "trainyard_gpus" "now" {
 			),
 		},
 		resource.TestStep{
+			Config:   config(v100s(oneEach), spark("replicas = 2"), cards, sweep(37)),
+			PlanOnly: true, ExpectNonEmptyPlan: true,
+			ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{
+				plancheck.ExpectKnownValue("trainyard_group.sweep", attribute("placements", "gpu-sweep-worker-36"), knownvalue.StringExact("node1 "+dgx[8].UUID)),
+			}},
+		},
+		resource.TestStep{
 			Config:      config(v100s(oneEach), spark("replicas = 2"), cards, sweep(38)),
 			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*38\s+members\s+of\s+1\s+slot\s+of\s+1199\s+MiB.*only\s+37\s+of\s+them\s+fit`),
 		},
@@ -206,6 +215,11 @@ data "trainyard_gpus" "now" {
 				l.awaitTrouble(lost[0].UUID, "fallen off the bus")
 			},
 			Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2)),
+			ConfigPlanChecks: planned(
+				showsBefore{address, "unhealthy", map[string]any{fakenvml.V100s("node3", 2)[0].UUID: "host node3: fallen off the bus"}},
+				plancheck.ExpectUnknownValue(address, attribute("unhealthy")),
+				plancheck.ExpectResourceAction(theJob, plancheck.ResourceActionUpdate),
+			),
 			Check: resource.ComposeAggregateTestCheckFunc(
 				l.changes("~gpus-worker-1"),
 				resource.TestCheckResourceAttr(address, "unhealthy."+fakenvml.V100s("node3", 2)[0].UUID, "host node3: fallen off the bus"),

@@ -95,6 +95,19 @@ func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
+// expected returns the usage with what should be there and nobody told of.
+func expected(ctx context.Context, usage engine.Usage, of engine.Documents) (engine.Usage, error) {
+	pools, err := of.GPUPools(ctx)
+	if err != nil {
+		return usage, err
+	}
+	groups, err := of.Groups(ctx)
+	if err != nil {
+		return usage, err
+	}
+	return usage.Expected(pools, groups), nil
+}
+
 // usage asks whom the configuration names.
 func (d *utilisationDataSource) usage(ctx context.Context, model utilisationModel, diags *diag.Diagnostics) engine.Usage {
 	const summary = "Unable to read the utilisation"
@@ -117,6 +130,9 @@ func (d *utilisationDataSource) usage(ctx context.Context, model utilisationMode
 		}
 	} else {
 		usage, err = reconciler.Engine.Usage(ctx, window)
+	}
+	if err == nil {
+		usage, err = expected(ctx, usage, reconciler.Engine)
 	}
 	var query *prometheus.QueryError
 	switch {

@@ -75,7 +75,7 @@ func TestAccUtilisationFromPrometheus(t *testing.T) {
 				shows("members", "job-worker-0", "p95.cpus_used", about(0.5)),
 				shows("members", "job-worker-0", "memory_used_mib", exactly(3)),
 				shows("members", "job-worker-0", "gpu_memory_used_mib", null),
-				shows("members", "job-worker-0", "reason", null),
+				shows("members", "job-worker-0", "reason", knownvalue.StringExact("there is no ready-made query for member_gpu_memory_used_mib: give one in prometheus.queries")),
 				shows("members", "job-worker-1", "cpus_used", null),
 				shows("members", "job-worker-1", "reason", knownvalue.StringRegexp(says("member_cpus_used, by the query"))),
 				shows("groups", "job", "reason", knownvalue.StringRegexp(says("member job-worker-1: Prometheus returns nothing"))),

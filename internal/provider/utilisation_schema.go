@@ -195,7 +195,7 @@ func utilisationSchema(engines []string) schema.Schema {
 				measuredObject(memberQuantities, map[string]schema.Attribute{
 					"roles": byName("The group's roles by name, each with all its members that run.", measuredObject(memberQuantities, nil)),
 				})),
-			"members": byName("The members of all groups by name, each with all its processes. Where memory on GPUs is not known, `gpus_reason` of the host says why.", measuredObject(memberQuantities, map[string]schema.Attribute{
+			"members": byName("The members of all groups by name, each with all its processes. One that is missing is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, map[string]schema.Attribute{
 				"group": computedText("Name of its group."),
 				"role":  computedText("Name of its role."),
 				"host":  computedText("Name of its host; null where it is on none."),

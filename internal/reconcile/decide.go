@@ -22,6 +22,8 @@ type View struct {
 	Inventory engine.Inventory
 	// Groups are the documents of the cluster's groups by name.
 	Groups map[string]domain.GroupDocument
+	// Stored are those as they were read. A plan takes out of Groups what leaves, whose members run all the same until it is applied.
+	Stored map[string]domain.GroupDocument
 	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by UUID: which are in
 	// trouble, and all else where devices have to be chosen.
 	Pools   map[string]domain.GPUPoolDocument

@@ -138,16 +138,17 @@ func TestResolvePool(t *testing.T) {
 
 func TestDeviceStates(t *testing.T) {
 	pools := map[string]domain.GPUPoolDocument{"p": {Devices: map[string][]domain.Device{
-		"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}, {UUID: "GPU-a2"}, {UUID: "GPU-a3"}, {UUID: "GPU-a4"}, {UUID: "GPU-a5"}, {UUID: "GPU-gone"}}, "c": {{UUID: "GPU-c0"}},
+		"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}, {UUID: "GPU-a2"}, {UUID: "GPU-a3"}, {UUID: "GPU-a4"}, {UUID: "GPU-a5"}, {UUID: "GPU-a6"}, {UUID: "GPU-gone"}}, "c": {{UUID: "GPU-c0"}},
 	}}}
 	found := dgx()
 	found["a"].GPUs[0].Processes = []domain.GPUProcess{{PID: 7, Member: "mnist-worker-0"}}
 	found["a"].GPUs[1].Processes = []domain.GPUProcess{{PID: 7, Member: "mnist-worker-0"}, {PID: 4711, Command: "python"}, {PID: 4712}}
 	found["a"].GPUs[2].Trouble = "fallen off the bus (XID 79)"
-	for i, used := range map[int]int64{3: 20_000, 4: 20_000, 5: 3} {
+	for i, used := range map[int]int64{3: 20_000, 4: 20_000, 5: 3, 6: 20_000} {
 		found["a"].GPUs[i].MemoryUsedMiB = &used
 	}
 	groups := map[string]domain.GroupDocument{"mnist": {Assignments: map[string]domain.Assignment{"mnist-worker-1": {Host: "a", GPUs: "GPU-a4"}}}}
+	stored := map[string]domain.GroupDocument{"leaving": {Assignments: map[string]domain.Assignment{"leaving-worker-0": {Host: "a", GPUs: "GPU-a6"}}}}
 	found["c"] = domain.HostGPUs{Unknown: "no driver"}
 	want := map[string]placement.DeviceState{
 		"GPU-a1":   {Busy: "python (process 4711), process 4712"},
@@ -156,7 +157,7 @@ func TestDeviceStates(t *testing.T) {
 		"GPU-gone": {Lost: "no longer found"},
 		"GPU-c0":   {Closed: "no driver"},
 	}
-	if diff := cmp.Diff(want, reconcile.DeviceStates(pools, found, groups)); diff != "" {
+	if diff := cmp.Diff(want, reconcile.DeviceStates(pools, found, groups, stored)); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
@@ -169,6 +170,45 @@ func pooled(name string) domain.Group {
 	role.GPUs = &domain.GPURequest{Pool: "p"}
 	spec.Roles["worker"] = role
 	return spec
+}
+
+// What leaves frees its devices at plan, though its members use them until the apply, and their agent does not see by which processes.
+func TestDevicesOfWhatLeaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		group  string
+		change func(groups map[string]domain.GroupDocument)
+		busy   bool
+	}{
+		"it is replaced":          {group: "mnist", change: func(groups map[string]domain.GroupDocument) { delete(groups, "mnist") }},
+		"it is renamed":           {group: "other", change: func(groups map[string]domain.GroupDocument) { groups["mnist"] = domain.GroupDocument{} }},
+		"somebody else uses them": {group: "other", change: func(groups map[string]domain.GroupDocument) { delete(groups, "mnist") }, busy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, r := poolOf(t, "GPU-a4", "GPU-a5")
+			ctx := within(t)
+			must(t, r.Update(ctx, pooled("mnist")))
+			found := dgx()
+			for _, n := range []int{4, 5} {
+				found["a"].GPUs[n].MemoryUsedMiB = new(int64(20_000))
+				if test.busy {
+					found["a"].GPUs[n].Processes = []domain.GPUProcess{{PID: 4711}}
+				}
+			}
+			f.gpus = []map[string]domain.HostGPUs{found}
+			spec := pooled(test.group)
+			view, err := r.View(ctx, f.cluster.Spec, spec)
+			must(t, err)
+			test.change(view.Groups)
+			decision, problems, err := r.Decide(ctx, view, spec)
+			must(t, err)
+			if err := problems.Err(); (err != nil) != test.busy {
+				t.Fatalf("problems: %v", err)
+			}
+			if got := devicesOf(decision.Document); !test.busy && len(got) != 2 {
+				t.Errorf("its members get %v", got)
+			}
+		})
+	}
 }
 
 func TestPoolIsKeptWhileInUse(t *testing.T) {

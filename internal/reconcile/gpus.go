@@ -35,16 +35,10 @@ func usesGPUs(g domain.Group) bool {
 	return false
 }
 
-// DeviceStates returns what there is to say of the devices of pools, by what was found on the hosts. Groups tell which devices members have.
-func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs, groups map[string]domain.GroupDocument) map[string]placement.DeviceState {
-	held := map[string]bool{}
-	for _, group := range groups {
-		for _, assigned := range group.Assignments {
-			for _, uuid := range assigned.GPUs.UUIDs() {
-				held[uuid] = true
-			}
-		}
-	}
+// DeviceStates returns what there is to say of the devices of pools, by what was found on the hosts. Groups, as they are and as they will be, tell
+// which devices members have.
+func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs, groups ...map[string]domain.GroupDocument) map[string]placement.DeviceState {
+	held := heldDevices(groups)
 	states := map[string]placement.DeviceState{}
 	for _, pool := range pools {
 		for host, devices := range pool.Devices {
@@ -58,6 +52,21 @@ func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]doma
 	return states
 }
 
+// heldDevices are those that members of some groups have, by UUID.
+func heldDevices(groups []map[string]domain.GroupDocument) map[string]bool {
+	held := map[string]bool{}
+	for _, documents := range groups {
+		for _, group := range documents {
+			for _, assigned := range group.Assignments {
+				for _, uuid := range assigned.GPUs.UUIDs() {
+					held[uuid] = true
+				}
+			}
+		}
+	}
+	return held
+}
+
 func deviceState(device domain.Device, found domain.HostGPUs, before string, held bool) placement.DeviceState {
 	if why := deviceTrouble(device, found, before); why != "" {
 		return placement.DeviceState{Lost: why}
@@ -68,9 +77,6 @@ func deviceState(device domain.Device, found domain.HostGPUs, before string, hel
 	return placement.DeviceState{Closed: found.Unknown}
 }
 
-// unseenUse is how much memory may be in use of a device, in MiB, without anybody to be seen who uses it: the driver keeps some.
-const unseenUse = 256
-
 // foreignUse says in words which processes use a device that are no member's; "" where there are none. An agent in a container does not see
 // the processes of its host: of a device that no member has, what is in use of its memory tells.
 func foreignUse(g domain.GPU, held bool) string {
@@ -80,7 +86,7 @@ func foreignUse(g domain.GPU, held bool) string {
 			users = append(users, processText(p))
 		}
 	}
-	if len(g.Processes) == 0 && !held && g.MemoryUsedMiB != nil && *g.MemoryUsedMiB > unseenUse {
+	if len(g.Processes) == 0 && !held && g.MemoryUsedMiB != nil && *g.MemoryUsedMiB > domain.UnseenUseMiB {
 		return fmt.Sprintf("processes that its agent can't see (%d MiB)", *g.MemoryUsedMiB)
 	}
 	return strings.Join(users, ", ")
@@ -112,7 +118,7 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	view.Devices = DeviceStates(view.Pools, found, view.Groups)
+	view.Devices = DeviceStates(view.Pools, found, view.Groups, view.Stored)
 	decision, problems = Decide(view, spec)
 	if problems.Err() == nil {
 		err = checkPlanned(decision, stored, view, r.Planned)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -14,8 +15,12 @@ import (
 // missing is the trouble of a device that its host no longer has.
 const missing = "no longer found"
 
-// PoolTrouble returns what is wrong with the devices of a pool, by UUID, by what was found on the hosts. Of a device on a host that can't tell,
-// that is what was wrong with it before.
+// unreadPatience is for how long the agent of a host has to say that it can't read GPUs until those that it does not find are in trouble: one
+// look may fail, and while a driver is loaded anew all do.
+const unreadPatience = 30 * time.Second
+
+// PoolTrouble returns what is wrong with the devices of a pool, by UUID, by what was found on the hosts. Of a device on a host of which nobody
+// can tell, or whose agent can't for a moment, that is what was wrong with it before.
 func PoolTrouble(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) map[string]string {
 	trouble := map[string]string{}
 	for host, devices := range pool.Devices {
@@ -33,10 +38,12 @@ func deviceTrouble(device domain.Device, found domain.HostGPUs, before string) s
 	switch i := indexOf(found.GPUs, device.UUID); {
 	case i >= 0:
 		return usable(found.GPUs[i])
-	case found.Unknown != "":
-		return before
+	case found.Unknown == "":
+		return missing
+	case !found.UnknownSince.IsZero() && found.SampledAt.Sub(found.UnknownSince) >= unreadPatience:
+		return found.Unknown
 	}
-	return missing
+	return before
 }
 
 func indexOf(gpus []domain.GPU, uuid string) int {

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -11,7 +12,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-const offTheBus = "fallen off the bus (XID 79)"
+const (
+	offTheBus = "fallen off the bus (XID 79)"
+	noDriver  = "no driver"
+)
+
+// unreadFor is what the agent of a host tells that has not been able to read its GPUs for some time.
+func unreadFor(d time.Duration) domain.HostGPUs {
+	return domain.HostGPUs{Unknown: noDriver, UnknownSince: epoch, SampledAt: epoch.Add(d)}
+}
 
 // gone takes a device out of what was found.
 func gone(found map[string]domain.HostGPUs, host string, n int) {
@@ -49,6 +58,25 @@ func TestPoolTrouble(t *testing.T) {
 			before: map[string]string{"GPU-a0": offTheBus},
 			change: func(found map[string]domain.HostGPUs) { found["a"] = domain.HostGPUs{Unknown: "no agent"} },
 			want:   map[string]string{"GPU-a0": offTheBus},
+		},
+		"a host whose agent can't tell for a moment": {
+			before: map[string]string{"GPU-a0": offTheBus},
+			change: func(found map[string]domain.HostGPUs) { found["a"] = unreadFor(29 * time.Second) },
+			want:   map[string]string{"GPU-a0": offTheBus},
+		},
+		"a host whose agent can't tell": {
+			before: map[string]string{"GPU-a0": offTheBus},
+			change: func(found map[string]domain.HostGPUs) { found["a"] = unreadFor(30 * time.Second) },
+			want:   map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver},
+		},
+		"a host whose agent can tell again": {before: map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver}, change: func(map[string]domain.HostGPUs) {}},
+		"a host whose agent can tell of some": {
+			change: func(found map[string]domain.HostGPUs) {
+				some := unreadFor(time.Hour)
+				some.GPUs = found["a"].GPUs[:1]
+				found["a"] = some
+			},
+			want: map[string]string{"GPU-a1": noDriver},
 		},
 		"a host that can tell of some": {
 			before: map[string]string{"GPU-a0": offTheBus, "GPU-a1": offTheBus},
@@ -116,6 +144,10 @@ func TestKeepPools(t *testing.T) {
 	look("it goes on", broken, write[:2]...)
 	f.gpus = []map[string]domain.HostGPUs{{"a": {Unknown: "no agent"}}}
 	look("nothing can be told", broken, write[:2]...)
+	f.gpus = []map[string]domain.HostGPUs{{"a": unreadFor(time.Minute)}}
+	look("the driver is gone", map[string]string{"GPU-a4": noDriver, "GPU-a5": noDriver}, write...)
+	f.gpus = []map[string]domain.HostGPUs{{"a": {Unknown: "no agent"}}}
+	look("nothing can be told of it", map[string]string{"GPU-a4": noDriver, "GPU-a5": noDriver}, write[:2]...)
 	f.breakGPUs()
 	look("it works again", sound, write...)
 

@@ -114,6 +114,7 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
 		view.Groups, err = map[string]domain.GroupDocument{}, nil // it is to be formed in this very apply, and has nothing yet
 	}
+	view.Stored = maps.Clone(view.Groups)
 	return view, err
 }
 
