@@ -39,6 +39,12 @@ type GPU struct {
 	// XID is the number of the last error that the driver reported of it, since somebody listens; nil where there was none.
 	XID   *int       `json:"xid,omitempty"`
 	XIDAt *time.Time `json:"xid_at,omitempty"`
+	// Condemned is the error for which it has to be reset, as far as those know who listen now; nil where there was none.
+	Condemned *Condemnation `json:"condemned,omitempty"`
+	// RecoveryNeeded is whether the driver asks for a reset of it, or for more; nil where it does not tell.
+	RecoveryNeeded *bool `json:"recovery_needed,omitempty"`
+	// GoneAt is when it, or its driver, was last found to be gone; zero where neither was since somebody looks.
+	GoneAt time.Time `json:"gone_at,omitzero"`
 	// MIG tells whether it is divided by MIG.
 	MIG *bool `json:"mig,omitempty"`
 	// Processes use it. They are nil where nobody can tell, and empty where there are none.
@@ -69,6 +75,8 @@ type HostGPUs struct {
 	// GPUs are in the order of their indexes.
 	GPUs      []GPU     `json:"gpus"`
 	SampledAt time.Time `json:"sampled_at"`
+	// Boot is the ID of the host's start, another one after each restart; empty where the host does not tell.
+	Boot string `json:"boot,omitempty"`
 	// Unknown says why it is not known which there are; empty where it is.
 	Unknown string `json:"unknown,omitempty"`
 	// UnknownSince is since when the agent of the host itself has not known it, at each of its looks; zero where it knows, or did not answer.

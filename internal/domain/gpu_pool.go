@@ -84,6 +84,8 @@ type GPUPoolDocument struct {
 	Devices map[string][]Device `json:"devices"`
 	// Trouble says in words of those that can't be used why, by UUID, such as "fallen off the bus (XID 79)". It is what was found last.
 	Trouble map[string]string `json:"trouble,omitempty"`
+	// Condemned are those that have to be reset before they can be used, by UUID, as their hosts' agents forget it when they are restarted.
+	Condemned map[string]Condemnation `json:"condemned,omitempty"`
 }
 
 // GPURequest is what one member of a role asks of a pool.

@@ -1,10 +1,19 @@
 package domain
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // applicationXIDs are the faults of a program after which the GPU goes on with the next one. They are those that NVIDIA's
 // Kubernetes device plugin ignores (https://github.com/NVIDIA/k8s-device-plugin/blob/main/internal/rm/health.go).
 var applicationXIDs = []int{13, 31, 43, 45, 68, 109}
+
+// resetXIDs are the errors after which nothing but a reset makes a GPU sound again: of itself, with its driver, or with its host. They are those
+// whose immediate action is RESET_GPU, RESTART_BM or RESTART_VM in NVIDIA's catalogue, beside 48 and 74, of which it says that "a GPU reset or node
+// reboot is needed to clear this error" (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). A change of the recovery action
+// (154), and an error of NVLink 5 (144 to 150), may need one or not: then the driver says so, see [GPU.RecoveryNeeded].
+var resetXIDs = []int{46, 48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
 
 // xidTexts are the XIDs that a cluster gets to see, in the words of
 // https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, shortened.
@@ -15,6 +24,7 @@ var xidTexts = map[int]string{
 	38:  "error of the driver's firmware",
 	43:  "a program's work was stopped",
 	45:  "a program's work was cleaned up",
+	46:  "the GPU stopped processing",
 	48:  "double-bit ECC error",
 	61:  "warning of the microcontroller",
 	62:  "halt of the microcontroller",
@@ -28,12 +38,18 @@ var xidTexts = map[int]string{
 	94:  "contained ECC error",
 	95:  "uncontained ECC error",
 	109: "context switch timeout",
+	110: "security fault",
 	119: "timeout of the GSP",
 	120: "error of the GSP",
 	121: "error of the link to the CPU",
+	136: "failed training of an NVLink",
 	140: "unrecovered ECC error",
 	143: "failed initialisation",
+	151: "failed rotation of a key",
 	154: "it needs a recovery",
+	155: "an NVLink went down",
+	156: "retirement of a part",
+	158: "fatal timeout",
 }
 
 // FatalXID tells whether an error that NVIDIA's driver reports by this number condemns the GPU. All do but faults of the program that
@@ -42,10 +58,20 @@ func FatalXID(xid int) bool {
 	return !slices.Contains(applicationXIDs, xid)
 }
 
+// ResetXID tells whether a GPU has to be reset after an error that NVIDIA's driver reports by this number. Time alone does not acquit it.
+func ResetXID(xid int) bool {
+	return slices.Contains(resetXIDs, xid)
+}
+
 // XIDText returns in a few words what an XID means, and "driver error" for one that is not known here.
 func XIDText(xid int) string {
 	if text, known := xidTexts[xid]; known {
 		return text
 	}
 	return "driver error"
+}
+
+// XIDTrouble says of a GPU in trouble which error condemns it, such as "fallen off the bus (XID 79)".
+func XIDTrouble(xid int) string {
+	return fmt.Sprintf("%s (XID %d)", XIDText(xid), xid)
 }

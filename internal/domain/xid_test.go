@@ -4,34 +4,53 @@ import "testing"
 
 func TestXID(t *testing.T) {
 	for xid, want := range map[int]struct {
-		fatal bool
-		text  string
+		fatal, reset bool
+		text         string
 	}{
-		13:  {false, "exception of the graphics engine"},
-		31:  {false, "page fault of a program"},
-		43:  {false, "a program's work was stopped"},
-		45:  {false, "a program's work was cleaned up"},
-		68:  {false, "exception of the video processor"},
-		109: {false, "context switch timeout"},
-		48:  {true, "double-bit ECC error"},
-		63:  {true, "page retirement or row remapping"},
-		64:  {true, "failed page retirement or row remapping"},
-		74:  {true, "NVLink error"},
-		79:  {true, "fallen off the bus"},
-		92:  {true, "high rate of single-bit ECC errors"},
-		94:  {true, "contained ECC error"},
-		95:  {true, "uncontained ECC error"},
-		119: {true, "timeout of the GSP"},
-		120: {true, "error of the GSP"},
+		13:  {false, false, "exception of the graphics engine"},
+		31:  {false, false, "page fault of a program"},
+		43:  {false, false, "a program's work was stopped"},
+		45:  {false, false, "a program's work was cleaned up"},
+		68:  {false, false, "exception of the video processor"},
+		109: {false, false, "context switch timeout"},
+		48:  {true, true, "double-bit ECC error"},
+		63:  {true, false, "page retirement or row remapping"},
+		64:  {true, true, "failed page retirement or row remapping"},
+		74:  {true, true, "NVLink error"},
+		79:  {true, true, "fallen off the bus"},
+		92:  {true, false, "high rate of single-bit ECC errors"},
+		94:  {true, false, "contained ECC error"},
+		95:  {true, true, "uncontained ECC error"},
+		119: {true, true, "timeout of the GSP"},
+		120: {true, true, "error of the GSP"},
+		62:  {true, true, "halt of the microcontroller"},
+		121: {true, false, "error of the link to the CPU"},
+		140: {true, true, "unrecovered ECC error"},
+		154: {true, false, "it needs a recovery"},
 		// What the driver itself can't name, and numbers that are not given yet.
-		999: {true, "driver error"},
-		0:   {true, "driver error"},
+		999: {true, false, "driver error"},
+		0:   {true, false, "driver error"},
 	} {
 		if got := FatalXID(xid); got != want.fatal {
 			t.Errorf("XID %d is fatal: %v, want %v", xid, got, want.fatal)
 		}
+		if got := ResetXID(xid); got != want.reset {
+			t.Errorf("XID %d needs a reset: %v, want %v", xid, got, want.reset)
+		}
 		if got := XIDText(xid); got != want.text {
 			t.Errorf("XID %d is %q, want %q", xid, got, want.text)
 		}
+	}
+}
+
+// TestResetXIDs: what needs a reset is none of the faults of a program, and has a text.
+func TestResetXIDs(t *testing.T) {
+	for _, xid := range resetXIDs {
+		if !FatalXID(xid) || XIDText(xid) == XIDText(0) {
+			t.Errorf("XID %d is fatal: %v, and means %q", xid, FatalXID(xid), XIDText(xid))
+		}
+	}
+	if got := XIDTrouble(79); got != "fallen off the bus (XID 79)" {
+		t.Errorf("XID 79 is the trouble %q", got)
 	}
 }

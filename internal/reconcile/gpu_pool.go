@@ -45,9 +45,8 @@ func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, do
 	r.checkOthers()
 	r.checkSlots()
 	problems = append(problems, r.problems...)
-	doc := domain.GPUPoolDocument{Version: domain.DocumentVersion, Revision: previous.Revision, Spec: spec, Devices: r.devices, Trouble: previous.Trouble}
-	doc.Trouble = PoolTrouble(doc, view.GPUs)
-	return doc, problems
+	doc := domain.GPUPoolDocument{Version: domain.DocumentVersion, Revision: previous.Revision, Spec: spec, Devices: r.devices, Trouble: previous.Trouble, Condemned: previous.Condemned}
+	return Examine(doc, view.GPUs), problems
 }
 
 // resolver finds the devices of a pool.

@@ -41,9 +41,10 @@ func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]doma
 	held := heldDevices(groups)
 	states := map[string]placement.DeviceState{}
 	for _, pool := range pools {
+		trouble := Examine(pool, found).Trouble
 		for host, devices := range pool.Devices {
 			for _, device := range devices {
-				if state := deviceState(device, found[host], pool.Trouble[device.UUID], held[device.UUID]); state != (placement.DeviceState{}) {
+				if state := deviceState(device.UUID, found[host], trouble[device.UUID], held[device.UUID]); state != (placement.DeviceState{}) {
 					states[device.UUID] = state
 				}
 			}
@@ -67,11 +68,11 @@ func heldDevices(groups []map[string]domain.GroupDocument) map[string]bool {
 	return held
 }
 
-func deviceState(device domain.Device, found domain.HostGPUs, before string, held bool) placement.DeviceState {
-	if why := deviceTrouble(device, found, before); why != "" {
-		return placement.DeviceState{Lost: why}
+func deviceState(uuid string, found domain.HostGPUs, trouble string, held bool) placement.DeviceState {
+	if trouble != "" {
+		return placement.DeviceState{Lost: trouble}
 	}
-	if i := indexOf(found.GPUs, device.UUID); i >= 0 {
+	if i := indexOf(found.GPUs, uuid); i >= 0 {
 		return placement.DeviceState{Busy: foreignUse(found.GPUs[i], held)}
 	}
 	return placement.DeviceState{Closed: found.Unknown}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -19,31 +20,65 @@ const missing = "no longer found"
 // look may fail, and while a driver is loaded anew all do.
 const unreadPatience = 30 * time.Second
 
-// PoolTrouble returns what is wrong with the devices of a pool, by UUID, by what was found on the hosts. Of a device on a host of which nobody
-// can tell, or whose agent can't for a moment, that is what was wrong with it before.
-func PoolTrouble(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) map[string]string {
-	trouble := map[string]string{}
+// Examine returns the document of a pool with what is wrong with its devices by what was found on the hosts. Of a device on a host of which nobody
+// can tell, or whose agent can't for a moment, that is what was wrong with it before; and one that has to be reset stays in trouble until there is
+// a sign of that, though the agent of its host may have forgotten why.
+func Examine(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) domain.GPUPoolDocument {
+	before := pool
+	pool.Trouble, pool.Condemned = map[string]string{}, map[string]domain.Condemnation{}
 	for host, devices := range pool.Devices {
 		for _, device := range devices {
-			if why := deviceTrouble(device, found[host], pool.Trouble[device.UUID]); why != "" {
-				trouble[device.UUID] = why
+			why, condemned := examine(device.UUID, found[host], before)
+			if why != "" {
+				pool.Trouble[device.UUID] = why
+			}
+			if condemned != nil {
+				pool.Condemned[device.UUID] = *condemned
 			}
 		}
 	}
-	return trouble
+	return pool
 }
 
-// deviceTrouble says why a device of a host can't be used; "" where it can.
-func deviceTrouble(device domain.Device, found domain.HostGPUs, before string) string {
-	switch i := indexOf(found.GPUs, device.UUID); {
-	case i >= 0:
-		return usable(found.GPUs[i])
-	case found.Unknown == "":
-		return missing
-	case !found.UnknownSince.IsZero() && found.SampledAt.Sub(found.UnknownSince) >= unreadPatience:
-		return found.Unknown
+// examine says why a device of a host can't be used, "" where it can, and for which error it has to be reset, nil where it need not be.
+func examine(uuid string, found domain.HostGPUs, before domain.GPUPoolDocument) (why string, condemned *domain.Condemnation) {
+	if known, was := before.Condemned[uuid]; was {
+		condemned = &known
 	}
-	return before
+	switch i := indexOf(found.GPUs, uuid); {
+	case i >= 0:
+		return examineFound(found.GPUs[i], found.Boot, condemned)
+	case found.Unknown == "":
+		return missing, nil // and it comes back as after a reset
+	case !found.UnknownSince.IsZero() && found.SampledAt.Sub(found.UnknownSince) >= unreadPatience:
+		return found.Unknown, condemned
+	}
+	return before.Trouble[uuid], condemned
+}
+
+// examineFound is examine for a device that was found, and for which error it had to be reset before.
+func examineFound(g domain.GPU, boot string, before *domain.Condemnation) (why string, condemned *domain.Condemnation) {
+	why = usable(g)
+	if g.Condemned != nil {
+		before = new(*g.Condemned)
+		before.Boot = boot
+	}
+	if before == nil {
+		return why, nil
+	}
+	next, holds := before.After(g, boot)
+	switch {
+	case !holds:
+		return why, nil
+	case g.Condemned == nil:
+		why = strings.TrimSuffix(domain.XIDTrouble(next.XID)+"; "+why, "; ")
+	}
+	return why, &next
+}
+
+// sameHealth tells whether two documents of a pool say the same of what is wrong with its devices.
+func sameHealth(a, b domain.GPUPoolDocument) bool {
+	return maps.Equal(a.Trouble, b.Trouble) && maps.EqualFunc(a.Condemned, b.Condemned, domain.Condemnation.Equal)
 }
 
 func indexOf(gpus []domain.GPU, uuid string) int {
@@ -62,7 +97,7 @@ func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 		return true, err
 	}
 	for _, pool := range before {
-		if !maps.Equal(PoolTrouble(pool, found), pool.Trouble) {
+		if !sameHealth(Examine(pool, found), pool) {
 			return true, r.noteTrouble(ctx, before, found)
 		}
 	}
@@ -82,13 +117,12 @@ func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GP
 		return err
 	}
 	for name, pool := range pools {
-		trouble := PoolTrouble(pool, found)
+		examined := Examine(pool, found)
 		// One that was changed meanwhile may have devices that nobody looked for, and has been looked at by whoever changed it.
-		if maps.Equal(trouble, pool.Trouble) || !reflect.DeepEqual(pool, before[name]) {
+		if sameHealth(examined, pool) || !reflect.DeepEqual(pool, before[name]) {
 			continue
 		}
-		pool.Trouble = trouble
-		if _, err := r.Engine.PutGPUPool(ctx, pool); err != nil {
+		if _, err := r.Engine.PutGPUPool(ctx, examined); err != nil {
 			return fmt.Errorf("GPU pool %q: %w", name, err)
 		}
 	}

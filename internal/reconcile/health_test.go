@@ -29,8 +29,8 @@ func gone(found map[string]domain.HostGPUs, host string, n int) {
 	found[host] = there
 }
 
-// TestPoolTrouble looks at a pool of the devices a0 and a1 of host a, and b0 of host b.
-func TestPoolTrouble(t *testing.T) {
+// TestExamine looks at a pool of the devices a0 and a1 of host a, and b0 of host b.
+func TestExamine(t *testing.T) {
 	for name, test := range map[string]struct {
 		before map[string]string
 		change func(found map[string]domain.HostGPUs)
@@ -94,8 +94,63 @@ func TestPoolTrouble(t *testing.T) {
 			if want == nil {
 				want = map[string]string{}
 			}
-			if diff := cmp.Diff(want, reconcile.PoolTrouble(pool, found)); diff != "" {
+			if diff := cmp.Diff(want, reconcile.Examine(pool, found).Trouble); diff != "" {
 				t.Errorf("trouble (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestExamineCondemned has the only device of a pool be condemned until a reset, in several looks at it.
+func TestExamineCondemned(t *testing.T) {
+	const (
+		boot, another = "2c7d8e5b", "9f0e2c7d"
+		ecc, reset    = "double-bit ECC error (XID 48)", "it needs a reset (nvidia-smi --gpu-reset)"
+	)
+	// look is one at a host, of which the agent knows what it says of the device.
+	look := func(boot string, says domain.GPU) domain.HostGPUs {
+		here := dgx()["a"]
+		here.Boot = boot
+		gpu := &here.GPUs[1]
+		gpu.Trouble, gpu.Condemned, gpu.RecoveryNeeded, gpu.GoneAt = says.Trouble, says.Condemned, says.RecoveryNeeded, says.GoneAt
+		return here
+	}
+	told := look(boot, domain.GPU{Trouble: ecc, Condemned: &domain.Condemnation{XID: 48, At: epoch}})
+	asked := look(boot, domain.GPU{Trouble: ecc + "; " + reset, RecoveryNeeded: new(true), Condemned: &domain.Condemnation{XID: 48, At: epoch, Asked: true}})
+	forgot := look(boot, domain.GPU{})
+	absent := forgot
+	absent.GPUs = nil
+	for name, test := range map[string]struct {
+		looks []domain.HostGPUs
+		want  string
+	}{
+		"once the agent has told":                     {[]domain.HostGPUs{told}, ecc},
+		"after the agent was restarted":               {[]domain.HostGPUs{told, forgot, forgot}, ecc},
+		"of a host that does not tell its starts":     {[]domain.HostGPUs{told, look("", domain.GPU{})}, ecc},
+		"while the agent is away":                     {[]domain.HostGPUs{told, {Unknown: "no agent"}}, ecc},
+		"after the agent was away":                    {[]domain.HostGPUs{told, {Unknown: "no agent"}, forgot}, ecc},
+		"while the driver can't be used":              {[]domain.HostGPUs{told, unreadFor(time.Minute)}, noDriver},
+		"after the driver could not be used":          {[]domain.HostGPUs{told, unreadFor(time.Minute), forgot}, ecc},
+		"in another trouble":                          {[]domain.HostGPUs{told, look(boot, domain.GPU{Trouble: "the driver does not answer"})}, ecc + "; the driver does not answer"},
+		"gone":                                        {[]domain.HostGPUs{told, absent}, "no longer found"},
+		"gone, and back":                              {[]domain.HostGPUs{told, absent, forgot}, ""},
+		"lost":                                        {[]domain.HostGPUs{told, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)})}, offTheBus},
+		"lost, and back with another agent":           {[]domain.HostGPUs{told, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)}), forgot}, ""},
+		"lost, and back before anybody looked":        {[]domain.HostGPUs{told, look(boot, domain.GPU{GoneAt: epoch.Add(time.Second)}), forgot}, ""},
+		"lost before":                                 {[]domain.HostGPUs{told, look(boot, domain.GPU{GoneAt: epoch.Add(-time.Second)})}, ecc},
+		"after the host was restarted":                {[]domain.HostGPUs{told, forgot, look(another, domain.GPU{})}, ""},
+		"with a driver that asks for a reset":         {[]domain.HostGPUs{asked, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)})}, ecc + "; " + reset},
+		"with a driver that no longer asks for one":   {[]domain.HostGPUs{asked, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
+		"with a driver that was heard by another one": {[]domain.HostGPUs{told, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)}), look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
+		"with a driver that never asked for one":      {[]domain.HostGPUs{told, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ecc},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := domain.GPUPoolDocument{Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a1"}}}}
+			for _, found := range test.looks {
+				pool = reconcile.Examine(pool, map[string]domain.HostGPUs{"a": found})
+			}
+			if got := pool.Trouble["GPU-a1"]; got != test.want {
+				t.Errorf("trouble %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -150,6 +205,22 @@ func TestKeepPools(t *testing.T) {
 	look("nothing can be told of it", map[string]string{"GPU-a4": noDriver, "GPU-a5": noDriver}, write[:2]...)
 	f.breakGPUs()
 	look("it works again", sound, write...)
+
+	// What calls for a reset outlasts the agent, the controller, and changes of the pool.
+	const ecc = "double-bit ECC error (XID 48)"
+	found := dgx()
+	found["a"].GPUs[4].Trouble, found["a"].GPUs[4].Condemned = ecc, &domain.Condemnation{XID: 48, At: epoch}
+	f.gpus = []map[string]domain.HostGPUs{found}
+	look("an error calls for a reset", map[string]string{"GPU-a4": ecc}, write...)
+	f.breakGPUs()
+	look("the agent was restarted", map[string]string{"GPU-a4": ecc}, write[:2]...)
+	spec := f.pools["p"].Spec
+	spec.Strategy = domain.Pack
+	must(t, r.PutPool(t.Context(), spec, false, nil))
+	look("the pool was changed", map[string]string{"GPU-a4": ecc}, write[:2]...)
+	f.breakGPUs()
+	f.gpus[0]["a"].GPUs[4].GoneAt = epoch.Add(time.Minute)
+	look("it was reset", sound, write...)
 
 	f.breakGPUs(5)
 	calls.before = func(call string) error {

@@ -2,6 +2,7 @@ package nvml
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ type keeper struct {
 	ended  sync.WaitGroup
 	// xids outlive a reader: a GPU is not to be trusted again because its driver was opened anew.
 	xids map[string]xids
+	// absent is when the driver was last found not to be loaded: what it reported before is past.
+	absent time.Time
 	// failed is when opening failed last, and why.
 	failed time.Time
 	why    error
@@ -61,6 +64,9 @@ func (k *keeper) open(ctx context.Context) error {
 	}
 	reader, err := Open(ctx, k.settings)
 	if err != nil {
+		if errors.Is(err, ErrNoDriver) {
+			k.absent = time.Now()
+		}
 		if ctx.Err() == nil {
 			k.failed, k.why = time.Now(), err
 		}
@@ -69,7 +75,7 @@ func (k *keeper) open(ctx context.Context) error {
 	if k.xids == nil {
 		k.xids = map[string]xids{}
 	}
-	reader.xids = k.xids
+	reader.xids, reader.absent = k.xids, k.absent
 	k.reader, k.why = reader, nil
 	k.listen()
 	return nil

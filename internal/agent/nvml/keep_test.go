@@ -98,6 +98,33 @@ func TestKeepQuarantine(t *testing.T) {
 	}
 }
 
+// TestKeepDriverLoadedAnew: a GPU that has to be reset is acquitted when its driver was not there, and no other that has nothing to do with that.
+func TestKeepDriverLoadedAnew(t *testing.T) {
+	devices := fakenvml.V100s("host", 2)
+	settings := patient(t)
+	settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
+	k, control := keep(t, settings, devices...)
+	eventually(t, "the driver", func() bool { return k.reads(t) == nil })
+	devices[1].XIDs = []int{62}
+	control.Set(devices...)
+	condemned := func() bool {
+		gpus, err := k.read(t.Context())
+		return err == nil && gpus[1].Condemned != nil && gpus[1].GoneAt.IsZero() && gpus[0].Condemned == nil
+	}
+	eventually(t, "the error", condemned)
+
+	devices[1].XIDs = nil // each start of the library would be told of it
+	control.Set(devices...)
+	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.DriverNotLoaded, "nvmlInit": fakenvml.DriverNotLoaded})
+	eventually(t, "the driver's end", func() bool { return errors.Is(k.reads(t), ErrNoDriver) })
+	control.Break(nil)
+	eventually(t, "the driver to be opened again", func() bool { return k.reads(t) == nil })
+	gpus, err := k.read(t.Context())
+	if err != nil || gpus[1].Trouble != "" || gpus[0].GoneAt.IsZero() || gpus[1].GoneAt.IsZero() {
+		t.Errorf("with a driver that was loaded anew: %+v (%v)", gpus, err)
+	}
+}
+
 // TestKeepStuck: a driver in which a call is stuck is not opened again beside it, and goes on when the call comes back.
 func TestKeepStuck(t *testing.T) {
 	for name, test := range map[string]struct{ device, library fakenvml.Faults }{

@@ -43,9 +43,23 @@ type device interface {
 	getComputeRunningProcesses() ([]process, error)
 	getGraphicsRunningProcesses() ([]process, error)
 	getRemappedRows() (failed bool, err error)
+	getRecoveryAction() (recovery, error)
 	// registerEvents has XID errors recorded in a set.
 	registerEvents(eventSet) error
 }
+
+// recovery is what the driver recommends to do about a GPU, see nvmlDeviceGpuRecoveryAction_t in nvml.h.
+type recovery uint32
+
+// The recommendations that keep a GPU from being used; the last two are those of drivers from 615 on.
+const (
+	resetGPU      recovery = 1
+	rebootNode    recovery = 2
+	drainP2P      recovery = 3
+	drainAndReset recovery = 4
+	resetBus      recovery = 6
+	rebootMachine recovery = 7
+)
 
 // eventSet is where XID errors arrive.
 type eventSet interface {

@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync"
@@ -201,6 +202,14 @@ func (d goDevice) getGraphicsRunningProcesses() ([]process, error) {
 func (d goDevice) getRemappedRows() (bool, error) {
 	_, _, _, failed, ret := d.GetRemappedRows()
 	return failed, check(ret)
+}
+
+func (d goDevice) getRecoveryAction() (recovery, error) {
+	values := []nvml.FieldValue{{FieldId: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
+	if err := check(d.GetFieldValues(values)); err != nil {
+		return 0, err
+	}
+	return recovery(binary.NativeEndian.Uint32(values[0].Value[:])), check(nvml.Return(values[0].NvmlReturn))
 }
 
 func (d goDevice) registerEvents(set eventSet) error {

@@ -24,6 +24,8 @@ type look struct {
 	ended error
 	// rowsFailed tells that rows of its memory are broken and could not be replaced by spare ones.
 	rowsFailed bool
+	// action is what the driver recommends to do about it.
+	action recovery
 }
 
 // take fills in the GPU as far as it is known.
@@ -34,11 +36,7 @@ func (l *look) take() {
 		l.slot.remember(l.known)
 	}
 	l.gpu.Device, l.gpu.Index, l.gpu.PCIBusID = l.known.Device, l.slot.index, l.known.pciBusID
-	seen := l.reader.judge(l.known.UUID, l.ended == nil, time.Now())
-	if !seen.at.IsZero() {
-		l.gpu.XID, l.gpu.XIDAt = &seen.last, &seen.at
-	}
-	l.gpu.Trouble = trouble(l.ended, seen.fatal, l.rowsFailed)
+	l.gpu.Trouble = trouble(l.ended, l.reader.judge(&l.gpu, l.ended, time.Now()), l.action, l.rowsFailed)
 	l.gpu.Unknown = strings.Join(l.notes, "; ")
 }
 
@@ -111,6 +109,9 @@ func (l *look) measure(d device) {
 		l.gpu.MIG = new(on)
 	}
 	l.rowsFailed, _ = ask(l, "nvmlDeviceGetRemappedRows", d.getRemappedRows)
+	if action, err := try(l, "nvmlDeviceGetFieldValues", d.getRecoveryAction); err == nil { // drivers before 565 do not know it
+		l.action, l.gpu.RecoveryNeeded = action, new(actionTexts[action] != "")
+	}
 	l.gpu.Processes = l.processes(d)
 }
 
@@ -177,6 +178,11 @@ func isFinal(err error) bool {
 	return !isAnswer(err) || errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
 }
 
+// isGone tells whether a device is one that will have been reset when it answers again. That a call took long, or was refused, does not mean that.
+func isGone(err error) bool {
+	return errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
+}
+
 // end ends the look.
 func (l *look) end(err error) {
 	if l.ended != nil {
@@ -191,19 +197,35 @@ func (l *look) end(err error) {
 // fallenOff is the XID of a GPU that is lost.
 const fallenOff = 79
 
-// trouble says why a device can't be used: what ended a look at it, its last XID that condemns it (0 where there was none), and whether
-// rows of its memory are broken.
-func trouble(ended error, fatalXID int, rowsFailed bool) string {
+// Why a device can't be used before something was done about it.
+const (
+	needsReset  = "it needs a reset (nvidia-smi --gpu-reset)"
+	needsReboot = "it needs a restart of its host"
+)
+
+// actionTexts say so of what the driver recommends.
+var actionTexts = map[recovery]string{
+	resetGPU: needsReset, drainAndReset: needsReset, resetBus: needsReset,
+	rebootNode: needsReboot, rebootMachine: needsReboot,
+	drainP2P: "it needs all traffic between GPUs to end",
+}
+
+// trouble says why a device can't be used: what ended a look at it, its XID that condemns it (0 where there is none), what the driver recommends,
+// and whether rows of its memory are broken.
+func trouble(ended error, fatalXID int, action recovery, rowsFailed bool) string {
 	var reasons []string
 	if fatalXID != 0 {
-		reasons = append(reasons, fmt.Sprintf("%s (XID %d)", domain.XIDText(fatalXID), fatalXID))
+		reasons = append(reasons, domain.XIDTrouble(fatalXID))
+	}
+	if text := actionTexts[action]; text != "" {
+		reasons = append(reasons, text)
 	}
 	switch {
 	case ended == nil:
 	case isLate(ended):
 		reasons = append(reasons, "the driver does not answer")
 	case errors.Is(ended, resetRequired):
-		reasons = append(reasons, "it needs a reset (nvidia-smi --gpu-reset)")
+		reasons = append(reasons, needsReset)
 	case !errors.Is(ended, gpuIsLost):
 		reasons = append(reasons, "the driver refuses it: "+ended.Error())
 	case fatalXID != fallenOff:

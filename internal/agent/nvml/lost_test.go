@@ -3,6 +3,7 @@ package nvml
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,6 +26,16 @@ func TestLostDevice(t *testing.T) {
 		t.Errorf("before the loss (-want +got):\n%s", diff)
 	}
 
+	// since reads the devices, and returns them without when the second one was gone, which has to be known.
+	since := func(t *testing.T) []domain.GPU {
+		t.Helper()
+		gpus := read(t, r)
+		if gpus[1].GoneAt.IsZero() {
+			t.Error("nobody has noted when it was gone")
+		}
+		gpus[1].GoneAt = time.Time{}
+		return gpus
+	}
 	// Its peers still have their links to it.
 	want[1] = domain.GPU{Device: want[1].Device, Index: 1, PCIBusID: want[1].PCIBusID, Trouble: "fallen off the bus"}
 	for name, faults := range map[string]fakenvml.Faults{
@@ -35,7 +46,7 @@ func TestLostDevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			devices[1].Faults = faults
 			control.Set(devices...)
-			if diff := cmp.Diff(want, read(t, r)); diff != "" {
+			if diff := cmp.Diff(want, since(t)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -59,7 +70,7 @@ func TestLostDevice(t *testing.T) {
 
 	devices[1].Faults = nil
 	control.Set(devices...)
-	if diff := cmp.Diff(idle(devices), read(t, r)); diff != "" {
+	if diff := cmp.Diff(idle(devices), since(t)); diff != "" {
 		t.Errorf("after its return (-want +got):\n%s", diff)
 	}
 }

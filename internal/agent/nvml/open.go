@@ -21,7 +21,8 @@ type Settings struct {
 	// Start is how long it may take to start the driver, or a GPU that nobody uses, which the driver starts for this; 15 s where it
 	// is 0. Without NVIDIA's persistence daemon that takes about a second for each GPU, one after the other.
 	Start time.Duration
-	// Quarantine is for how long a GPU is in trouble after an error that condemns it, though it answers; 10 minutes where it is 0.
+	// Quarantine is for how long a GPU is in trouble after an error that condemns it, but not until a reset, though it answers; 10 minutes
+	// where it is 0.
 	Quarantine time.Duration
 }
 

@@ -36,6 +36,8 @@ type Reader struct {
 	mu    sync.Mutex
 	slots []*slot
 	xids  map[string]xids // by UUID
+	// absent is when the driver was last found not to be loaded; zero where it always was.
+	absent time.Time
 }
 
 // errClosed means that a Reader is used after its end.

@@ -14,36 +14,61 @@ import (
 type xids struct {
 	last int
 	at   time.Time
-	// fatal is the last one that condemns the GPU, at fatalAt; 0 where there was none, or it has been acquitted.
-	fatal   int
-	fatalAt time.Time
-	// silent tells that it did not answer since then.
-	silent bool
+	// condemned is the one that condemns the GPU; nil where there was none, or it has been acquitted.
+	condemned *domain.Condemnation
+	// gone is when the GPU was last found to be gone.
+	gone time.Time
 }
 
-// judge returns the errors of the GPU with a UUID that answers at this moment or does not. One that is condemned is acquitted when it answers after it
-// did not, as it has been reset then, or when no error has condemned it for some time.
-func (r *Reader) judge(uuid string, answers bool, now time.Time) xids {
+// hears returns the errors when there is another one. One after which only a reset helps is not forgotten for another.
+func (x xids) hears(xid int, at time.Time) xids {
+	x.last, x.at = xid, at
+	if domain.FatalXID(xid) && (x.condemned == nil || domain.ResetXID(xid) || !domain.ResetXID(x.condemned.XID)) {
+		x.condemned = &domain.Condemnation{XID: xid, At: at.UTC()}
+	}
+	return x
+}
+
+// judge fills in the errors of a GPU that was looked at, which answers or not, and returns the one that condemns it, or 0. It is acquitted when it
+// answers after it was reset, or, where it need not be, when no error has condemned it for some time.
+func (r *Reader) judge(gpu *domain.GPU, ended error, now time.Time) (fatal int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen := r.xids[uuid]
-	if seen.fatal == 0 {
-		return seen
+	seen := r.xids[gpu.UUID]
+	if isGone(ended) {
+		seen.gone = now.UTC()
 	}
-	if answers && (seen.silent || now.Sub(seen.fatalAt) >= r.settings.Quarantine) {
-		seen.fatal = 0
+	gpu.GoneAt = seen.gone
+	if r.absent.After(seen.gone) {
+		gpu.GoneAt = r.absent.UTC()
 	}
-	seen.silent = !answers
-	r.xids[uuid] = seen
-	return seen
+	if !seen.at.IsZero() {
+		gpu.XID, gpu.XIDAt = &seen.last, &seen.at
+	}
+	if seen.condemned != nil {
+		next, holds := seen.condemned.After(*gpu, "")
+		fresh := domain.ResetXID(next.XID) || now.Sub(next.At) < r.settings.Quarantine
+		seen.condemned = &next
+		if ended == nil && (!holds || !fresh) {
+			seen.condemned = nil
+		}
+	}
+	r.xids[gpu.UUID] = seen
+	if seen.condemned == nil {
+		return 0
+	}
+	if domain.ResetXID(seen.condemned.XID) {
+		gpu.Condemned = seen.condemned
+	}
+	return seen.condemned.XID
 }
 
 // Watch tells of each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done; then it returns nil. GPUs
 // that have no events are left out, and those that do not answer are tried again. There can be one watch at a time.
 //
-// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, until the GPU comes back after
-// it did not answer, or has had no such error for the time of Settings.Quarantine. To be reset, a GPU has to be held open by nobody: this
-// Reader has to be closed for that.
+// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, until the GPU comes back after it was
+// gone, the driver no longer asks for a recovery of it, or, where the error does not call for a reset, there was no such error for the time
+// of Settings.Quarantine. To be reset, a GPU has to be held open by nobody: this Reader has to be closed for that.
 func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at time.Time)) error {
 	if err := r.enter(); err != nil {
 		return err
@@ -171,12 +196,7 @@ func (e *ears) hear(heard event) {
 			uuid = known.UUID
 		}
 	}
-	seen := r.xids[uuid]
-	seen.last, seen.at = heard.xid, at
-	if domain.FatalXID(heard.xid) {
-		seen.fatal, seen.fatalAt, seen.silent = heard.xid, at, false
-	}
-	r.xids[uuid] = seen
+	r.xids[uuid] = r.xids[uuid].hears(heard.xid, at)
 	r.mu.Unlock()
 	e.tell(uuid, heard.xid, at)
 }

@@ -85,11 +85,11 @@ func TestWatch(t *testing.T) {
 	}
 
 	// What a GPU reports after the error that condemned it does not acquit it.
-	devices[1].XIDs = append(devices[1].XIDs, 48, 45)
+	devices[1].XIDs = append(devices[1].XIDs, 94, 45)
 	control.Set(devices...)
-	want = append(want, told{devices[1].UUID, 48}, told{devices[1].UUID, 45})
+	want = append(want, told{devices[1].UUID, 94}, told{devices[1].UUID, 45})
 	w.hears(t, want...)
-	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 45 || gpu.Trouble != "double-bit ECC error (XID 48)" {
+	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 45 || gpu.Trouble != "contained ECC error (XID 94)" || gpu.Condemned != nil {
 		t.Errorf("after an error that condemns it: %+v", gpu)
 	}
 
@@ -126,6 +126,74 @@ func TestWatch(t *testing.T) {
 		t.Error(err)
 	}
 	w.hears(t, want...)
+}
+
+// TestWatchUntilReset: no time acquits a GPU that has to be reset, nor do other errors, and a driver that hangs for a while.
+func TestWatchUntilReset(t *testing.T) {
+	devices := fakenvml.V100s("host", 1)
+	settings := patient(t)
+	settings.Answer, settings.Quarantine = 400*time.Millisecond, time.Nanosecond // a watch ends within a quarter of the former
+	r, control := openFake(t, settings, devices...)
+	w := watch(t, r)
+	var want []told
+	reports := func(xids ...int) {
+		t.Helper()
+		devices[0].XIDs = append(devices[0].XIDs, xids...)
+		control.Set(devices...)
+		for _, xid := range xids {
+			want = append(want, told{devices[0].UUID, xid})
+		}
+		w.hears(t, want...)
+	}
+	const ecc, reset = "double-bit ECC error (XID 48)", "it needs a reset (nvidia-smi --gpu-reset)"
+	is := func(when, trouble string) {
+		t.Helper()
+		if gpu := read(t, r)[0]; gpu.Trouble != trouble || (gpu.Condemned != nil) != strings.Contains(trouble, "XID") {
+			t.Errorf("%s: trouble %q, want %q; condemned %+v", when, gpu.Trouble, trouble, gpu.Condemned)
+		}
+	}
+	recommended := func(action *int) {
+		devices[0].Recovery = action
+		control.Set(devices...)
+	}
+
+	reports(48)
+	is("after its quarantine", ecc)
+	reports(94, 63, 31)
+	is("after other errors", ecc)
+	devices[0].Faults = fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.Hang}
+	control.Set(devices...)
+	is("while the driver hangs", ecc+"; the driver does not answer")
+	devices[0].Faults = nil
+	control.Set(devices...)
+	eventually(t, "the driver to come back", func() bool { return !strings.Contains(read(t, r)[0].Trouble, "answer") })
+	is("after the driver hung", ecc)
+	reports(62)
+	is("after another one", "halt of the microcontroller (XID 62)")
+	devices[0].Lost = true
+	control.Set(devices...)
+	is("when it is gone", "halt of the microcontroller (XID 62); fallen off the bus")
+	devices[0].Lost = false
+	control.Set(devices...)
+	is("when it is back", "")
+	if gone := read(t, r)[0].GoneAt; gone.IsZero() {
+		t.Error("nobody has noted when it was gone")
+	}
+
+	// A driver that recommends what to do is believed once it has said so.
+	reports(48)
+	recommended(new(0))
+	is("where the driver recommends nothing", ecc)
+	recommended(new(fakenvml.ResetGPU))
+	is("where the driver recommends a reset", ecc+"; "+reset)
+	recommended(nil)
+	is("where the driver does not tell", ecc)
+	recommended(new(0))
+	is("where the driver no longer recommends a reset", "")
+	recommended(new(fakenvml.ResetGPU))
+	is("without an error", reset)
+	recommended(new(0))
+	is("without anything", "")
 }
 
 // TestWatchGoesOn has event sets break, and devices take no part in them.

@@ -75,7 +75,7 @@ func Run(ctx context.Context, dir statedir.Dir, version string, log *slog.Logger
 		return err
 	}
 	defer func() { _ = lock.Release() }() // it ends with the process anyway
-	boot, err := bootID()
+	boot, err := proctree.BootID("/proc")
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,6 @@ func acquire(ctx context.Context, dir statedir.Dir) (*statedir.Lock, error) {
 		case <-time.After(sweep):
 		}
 	}
-}
-
-func bootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id)), err
 }
 
 func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version string) error {

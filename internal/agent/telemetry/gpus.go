@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -22,6 +23,7 @@ type GPUSource func(ctx context.Context) ([]domain.GPU, error)
 func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPUs {
 	gpus, err := s.GPUs(ctx)
 	sample := domain.HostGPUs{GPUs: gpus, SampledAt: time.Now()}
+	sample.Boot, _ = proctree.BootID(s.Proc) // or else nobody can tell that the host was started again
 	if err != nil && hasNVIDIA(s.Proc) {
 		sample.Unknown = err.Error()
 	}

@@ -116,6 +116,25 @@ func TestUnseenProcesses(t *testing.T) {
 	}
 }
 
+// TestBoot: what is found of GPUs says in which start of the host.
+func TestBoot(t *testing.T) {
+	proc := t.TempDir()
+	on := Settings{Proc: proc, GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
+	boot := func() string { return on.sampleGPUs(t.Context(), &owners{settings: on}).Boot }
+	if got := boot(); got != "" {
+		t.Errorf("of a host that does not tell, it is %q", got)
+	}
+	if err := os.MkdirAll(filepath.Join(proc, "sys/kernel/random"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(proc, "sys/kernel/random/boot_id"), []byte("5a17c3d2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := boot(); got != "5a17c3d2" {
+		t.Errorf("it is %q", got)
+	}
+}
+
 // A host that has no GPU is none of which they are not known.
 func TestReportWithoutGPUs(t *testing.T) {
 	for name, test := range map[string]struct{ class, vendor, driver, unknown string }{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -29,13 +28,13 @@ var thisProcess = sync.OnceValue(func() owner {
 	if id, err := os.Readlink("/proc/self"); err != nil || id != strconv.Itoa(self.Process) {
 		return self
 	}
-	boot, bootErr := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, bootErr := proctree.BootID("/proc")
 	namespace, namespaceErr := os.Readlink("/proc/self/ns/pid")
 	process, processErr := proctree.Lookup(self.Process)
 	if errors.Join(bootErr, namespaceErr, processErr) != nil {
 		return self
 	}
-	self.Machine, self.StartTime = strings.TrimSpace(string(boot))+" "+namespace, process.StartTime
+	self.Machine, self.StartTime = boot+" "+namespace, process.StartTime
 	return self
 })
 

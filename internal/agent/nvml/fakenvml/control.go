@@ -20,6 +20,9 @@ type Faults map[string]int
 // Hang has a function not come back as long as the fault is there.
 const Hang = -1
 
+// ResetGPU is an action for [Device.Recovery]; 0 is none.
+const ResetGPU = 1
+
 // Errors of NVML for [Faults].
 const (
 	NotSupported     = 3
@@ -49,6 +52,8 @@ type Device struct {
 	Processes []Process
 	// RowsFailed tells that rows of its memory could not be remapped.
 	RowsFailed bool
+	// Recovery is the action that the driver recommends, by its number in nvml.h; nil where the driver is too old to recommend any.
+	Recovery *int
 	// XIDs are all its errors so far. Each is delivered once to a process that listens, since it started NVML.
 	XIDs []int
 	// Lost has all functions return [IsLost].
@@ -186,6 +191,9 @@ func text(broken Faults, devices []Device) string {
 		}
 		if d.RowsFailed {
 			line("rows_failed")
+		}
+		if d.Recovery != nil {
+			line("recovery", *d.Recovery)
 		}
 		if d.Lost {
 			line("lost")

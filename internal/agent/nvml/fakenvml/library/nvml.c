@@ -43,6 +43,7 @@ struct gpu {
 	bool ecc, mig, rows_failed, lost;
 	unsigned long long ecc_errors;
 	int numa; /* below 0 where there is none */
+	int recovery; /* below 0 where it is not supported */
 	char links[NVML_NVLINK_MAX_LINKS][NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE]; /* "-" where a link is down */
 	int link_count;
 	struct user users[MAX_ITEMS];
@@ -92,7 +93,7 @@ static void read_line(const char *line) {
 	} else if (IS("device") && told.count < MAX_DEVICES) {
 		g = &told.gpus[told.count++];
 		sscanf(values, "%95s", g->uuid);
-		g->numa = -1;
+		g->numa = g->recovery = -1;
 	} else if (!g) {
 		return;
 	} else if (IS("name")) {
@@ -124,6 +125,8 @@ static void read_line(const char *line) {
 		sscanf(values, "%d", &g->xids[g->xid_count++]);
 	} else if (IS("rows_failed")) {
 		g->rows_failed = true;
+	} else if (IS("recovery")) {
+		sscanf(values, "%d", &g->recovery);
 	} else if (IS("lost")) {
 		g->lost = true;
 	}
@@ -389,6 +392,17 @@ nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected,
 	DEVICE;
 	*corrected = *uncorrected = *pending = 0;
 	*failed = gpu.rows_failed;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
+	DEVICE;
+	for (int i = 0; i < count; i++) {
+		bool known = values[i].fieldId == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION && gpu.recovery >= 0;
+		values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+		values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+		values[i].value.uiVal = gpu.recovery;
+	}
 	return NVML_SUCCESS;
 }
 
