@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -102,6 +103,29 @@ func (w *ward) progress() domain.Progress {
 	return group.Progress
 }
 
+// restartAgent kills the agent of the machine, and returns when another one has looked at the GPUs, and the controller after that: it notes what
+// becomes of one that nobody has.
+func (w *ward) restartAgent(other int) {
+	w.Helper()
+	w.devices[1-other].XIDs = nil // each agent would be told of it
+	w.show()
+	for pid, what := range acctest.Processes(w, w.files.Root) {
+		if strings.Contains(what, " agent --socket ") {
+			w.must(syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	acctest.Eventually(w, "another agent", func() bool {
+		found, err := w.engine().GPUs(w.Context())
+		w.must(err)
+		there := found["local"]
+		return there.Unknown == "" && there.GPUs[1-other].XID == nil
+	})
+	for _, failed := range []bool{true, false} {
+		why := map[bool]string{true: "rows of its memory could not be remapped: have it replaced"}[failed]
+		w.suffers(other, func() { w.devices[other].RowsFailed = failed; w.show() }, why)
+	}
+}
+
 // trainees is the group "job" of so many workers with a GPU each, and what is read of it.
 func trainees(replicas int, first ...string) string {
 	return group("job", "command = [local.member]\n roles = {\n"+worker(replicas, "", tells(first...))+"}") + `
@@ -183,6 +207,38 @@ func TestAccGPUHealth(t *testing.T) {
 	}
 	w.apply(spared, trainees(2))
 	w.check(w.changes("~job-worker-0", "+job-worker-1")) // each knows of the other
+}
+
+// TestAccGPUNeedsReset has a GPU fail in a way that calls for a reset: it stays drift, whatever becomes of the agent, until there is a sign of one.
+func TestAccGPUNeedsReset(t *testing.T) {
+	w := newWard(t, fakenvml.V100s("dgx", 2)...)
+	w.apply(pool("p", w.named(0, 1)), trainees(1))
+	for _, fault := range []struct {
+		change, reset func(d *fakenvml.Device)
+		why, during   string
+	}{
+		{
+			func(d *fakenvml.Device) { d.XIDs = []int{48} }, func(d *fakenvml.Device) { d.Lost = true },
+			"double-bit ECC error (XID 48)", "fallen off the bus",
+		},
+		{
+			func(d *fakenvml.Device) { d.Lost = false; d.XIDs, d.Recovery = []int{62}, new(fakenvml.ResetGPU) },
+			func(d *fakenvml.Device) { d.Recovery = new(0) },
+			"halt of the microcontroller (XID 62); it needs a reset (nvidia-smi --gpu-reset)", "",
+		},
+	} {
+		bad := w.inUse()
+		w.suffers(bad, func() { fault.change(&w.devices[bad]); w.show() }, fault.why)
+		w.restartAgent(1 - bad)
+		w.expectDrift(`"` + w.uuids(bad)[0] + `" = "host local: ` + fault.why + `"`)
+		w.terraform.Must("apply", "-auto-approve")
+		if now := w.inUse(); now != 1-bad {
+			t.Errorf("the member is on GPU %d", now)
+		}
+		w.suffers(bad, func() { fault.reset(&w.devices[bad]); w.show() }, fault.during)
+		w.suffers(bad, func() { w.devices[bad].Lost = false; w.show() }, "")
+		w.terraform.ExpectNoChange("after the GPU was reset")
+	}
 }
 
 // TestAccGPUHealthWithoutSpare has a GPU fail for which there is no other: the plan goes on, and says who has the others. Once there is one
