@@ -30,6 +30,8 @@ type fleet struct {
 	// had is what the group's members had before this placement, and staying are those that keep of it what is lost.
 	had     map[string]held
 	staying map[string]bool
+	// near is what [fleet.closest] has found out so far, as it is asked again and again: by pool, number, and the devices to choose from.
+	near map[string]closeness
 }
 
 // device is a GPU and what is in use of it.
@@ -80,7 +82,7 @@ type holder struct {
 
 // newFleet returns the devices of all pools, in use by the members of other groups.
 func newFleet(in Input, sites []site, others []neighbour) *fleet {
-	f := &fleet{pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{}, staying: in.Staying}
+	f := &fleet{pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{}, staying: in.Staying, near: map[string]closeness{}}
 	for _, name := range slices.Sorted(maps.Keys(in.Pools)) {
 		spec := in.Pools[name].Spec
 		p := &pool{spec: spec, exclusive: spec.SharingRule() == domain.Exclusive, size: spec.MemoryMiBPerSlot, bySite: make([][]int, len(sites))}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -170,6 +171,22 @@ func (f *fleet) pick(c *claim, kept, from []int, n int) []int {
 		}
 	}
 	return best
+}
+
+// closest returns how well the devices work together that one more member would get on a site that has some for it. To one that asks for a single
+// device all sites are the same.
+func (f *fleet) closest(c *claim, at int) closeness {
+	if c == nil || c.count == 1 {
+		return closeness{}
+	}
+	from := f.ranked(c, at)
+	key := fmt.Sprint(c.name, c.count, from)
+	near, known := f.near[key]
+	if !known {
+		near = f.closeness(c, f.pick(c, nil, from, c.count))
+		f.near[key] = near
+	}
+	return near
 }
 
 // closeness says how well devices work together; what comes first counts more.

@@ -200,6 +200,68 @@ func TestPlaceGPUs(t *testing.T) {
 		},
 
 		{
+			name:  "of hosts, that one is chosen where several devices are linked",
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...)}),
+			roles: map[string]role{"w": {onGPUs(2, 0), 1}},
+			want:  map[string]string{"m-w-0": "b: b0,b1"},
+		},
+		{
+			name:   "of hosts, that one is chosen where those that are left are linked",
+			pools:  exclusive(map[string][]domain.Device{"a": square(), "b": onNode(0, gpus("b0", "b1", "b2")...)}),
+			roles:  map[string]role{"w": {onGPUs(3, 0), 1}},
+			others: map[string]domain.GroupDocument{"x": otherOnGPUs("x", onGPUs(2, 0), "a: 0,2", "a: 1,3")},
+			want:   map[string]string{"m-w-0": "a: 4,5,6"},
+		},
+		{
+			name:  "of hosts without links, that one is chosen where several devices are on one NUMA node",
+			pools: exclusive(map[string][]domain.Device{"a": slices.Concat(onNode(0, gpus("a0")...), onNode(1, gpus("a1")...)), "b": onNode(1, gpus("b0", "b1")...)}),
+			roles: map[string]role{"w": {onGPUs(2, 0), 1}},
+			want:  map[string]string{"m-w-0": "b: b0,b1"},
+		},
+		{
+			name:  "a host with linked devices is chosen, though others are less in use",
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...)}),
+			roles: map[string]role{"ps": {placedOn(domain.Role{}, domain.Placement{Hosts: []string{"b"}}), 2}, "w": {onGPUs(2, 0), 1}},
+			want:  map[string]string{"m-ps-0": "b", "m-ps-1": "b", "m-w-0": "b: b0,b1"},
+		},
+		{
+			name:  "the role's strategy decides before what is linked: spread",
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1", "b2", "b3")...)}),
+			roles: map[string]role{"w": {onGPUs(2, 0), 2}},
+			want:  map[string]string{"m-w-0": "b: b0,b1", "m-w-1": "a: a0,a1"},
+		},
+		{
+			name:   "the role's strategy decides before what is linked: pack",
+			pools:  exclusive(map[string][]domain.Device{"a": gpus("a0", "a1", "a2"), "b": linked(gpus("b0", "b1")...)}),
+			roles:  map[string]role{"w": {placedOn(onGPUs(2, 0), domain.Placement{Strategy: domain.Pack}), 1}},
+			others: map[string]domain.GroupDocument{"x": otherOnGPUs("x", onGPUs(1, 0), "a: a0")},
+			want:   map[string]string{"m-w-0": "a: a1,a2"},
+		},
+		{
+			name:  "where nothing else tells hosts apart, pack begins where several devices are linked",
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...)}),
+			roles: map[string]role{"w": {placedOn(onGPUs(2, 0), domain.Placement{Strategy: domain.Pack}), 2}},
+			want:  map[string]string{"m-w-0": "b: b0,b1", "m-w-1": "a: a0,a1"},
+		},
+		{
+			name:  "links do not matter to members with one device each",
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...)}),
+			roles: map[string]role{"w": {onGPUs(1, 0), 1}},
+			want:  map[string]string{"m-w-0": "a: a0"},
+		},
+		{
+			name:  "where roles have to leave room for each other, links decide among what is left",
+			hosts: plainHosts("a", "b", "c"),
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...), "c": linked(gpus("c0", "c1")...)}),
+			roles: map[string]role{
+				"u": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"a", "b"}}), 1},
+				"v": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"b", "c"}}), 1},
+				"w": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"a", "c"}}), 1},
+			},
+			want: map[string]string{"m-u-0": "b: b0,b1", "m-v-0": "c: c0,c1", "m-w-0": "a: a0,a1"},
+		},
+
+		{
 			name:    "members keep their devices, though others would be chosen, and in their order",
 			pools:   exclusive(map[string][]domain.Device{"a": square(), "b": gpus("b0", "b1")}),
 			roles:   map[string]role{"w": {onGPUs(2, 0), 2}},

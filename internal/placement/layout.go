@@ -125,23 +125,34 @@ func (l *layout) best(d *demand, worry bool) (best int, found bool) {
 	return best, found
 }
 
-// preference returns the order of sites that the role's strategy wants for its next member.
+// preference returns the order of sites that the role's strategy wants for its next member. Among those that are the same to it, the closest
+// devices decide.
 func (l *layout) preference(d *demand) func(a, b int) int {
-	if d.strategy == domain.Pack {
-		return l.preferFull
-	}
 	counts := l.count(d)
-	return func(a, b int) int { return l.preferEmpty(counts, a, b) }
+	preferFew := func(a, b int) int { return cmp.Compare(counts[a], counts[b]) }
+	preferClose := func(a, b int) int { return l.fleet.closest(d.gpus, a).compare(l.fleet.closest(d.gpus, b)) }
+	if d.strategy == domain.Pack {
+		return inTurn(l.preferFull, preferClose)
+	}
+	return inTurn(preferFew, preferClose, l.preferEmpty)
 }
 
-// preferEmpty orders sites by the role's members, then by all members, then by free CPUs.
-func (l *layout) preferEmpty(counts []int, a, b int) int {
+// inTurn orders sites by the first of some orders that tells them apart.
+func inTurn(orders ...func(a, b int) int) func(a, b int) int {
+	return func(a, b int) int {
+		for _, order := range orders {
+			if c := order(a, b); c != 0 {
+				return c
+			}
+		}
+		return 0
+	}
+}
+
+// preferEmpty orders sites by all members, then by free CPUs.
+func (l *layout) preferEmpty(a, b int) int {
 	x, y := &l.sites[a], &l.sites[b]
-	return cmp.Or(
-		cmp.Compare(counts[a], counts[b]),
-		cmp.Compare(x.members, y.members),
-		cmp.Compare(y.free().CPUs, x.free().CPUs),
-	)
+	return cmp.Or(cmp.Compare(x.members, y.members), cmp.Compare(y.free().CPUs, x.free().CPUs))
 }
 
 // preferFull orders sites by their members, the most first.

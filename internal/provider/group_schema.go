@@ -227,7 +227,7 @@ func roleAttributes() map[string]schema.Attribute {
 					Required:            true,
 				},
 				"count": schema.Int64Attribute{
-					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node. 0 is as if left out: 1.",
+					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement.strategy`, that one where they are. 0 is as if left out: 1.",
 					Optional:            true,
 				},
 				"memory_mib": schema.Int64Attribute{
@@ -241,7 +241,7 @@ func roleAttributes() map[string]schema.Attribute {
 			Optional:            true,
 			Attributes: map[string]schema.Attribute{
 				"strategy": schema.StringAttribute{
-					MarkdownDescription: "`spread` (over the hosts evenly), `pack` (onto as few hosts as possible) or `one_per_host` (no two members of the role on one host). Defaults to `spread`.",
+					MarkdownDescription: "`spread` (over the hosts evenly), `pack` (onto as few hosts as possible) or `one_per_host` (no two members of the role on one host). Defaults to `spread`. Where a host is as good as another, a member of several GPUs goes to that one where they are closest to one another.",
 					Optional:            true,
 				},
 				"labels": schema.MapAttribute{
