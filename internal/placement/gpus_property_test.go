@@ -30,7 +30,8 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 			OnForeignProcess: rapid.SampledFrom(append([]domain.ForeignProcess{""}, domain.ForeignProcesses...)).Draw(t, "rule"),
 		}
 		if rapid.Bool().Draw(t, "slots") {
-			spec.Sharing, spec.MemoryMiBPerSlot = domain.Slots, 1000
+			spec.Sharing, spec.MemoryMiBPerSlot = domain.Slots, rapid.SampledFrom([]int64{1000, 700}).Draw(t, "mib of a slot")
+			spec.ReservePercent = rapid.Ptr(rapid.SampledFrom([]float64{0, 7, 40}), true).Draw(t, "reserve")
 		}
 		devices := map[string][]domain.Device{}
 		for _, h := range hostNames {
@@ -64,7 +65,7 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 		return &domain.GPURequest{
 			Pool:      rapid.SampledFrom([]string{"p", "p", "q"}).Draw(t, "pool"),
 			Count:     rapid.IntRange(0, mostDevices).Draw(t, "count"),
-			MemoryMiB: rapid.Int64Range(0, 4).Draw(t, "thousands") * 1000,
+			MemoryMiB: rapid.SampledFrom([]int64{0, 1, 1000, 1001, 1400, 2000, 3000, 4000}).Draw(t, "mib of a member"),
 		}
 	})
 	roles := map[string]role{}
@@ -115,6 +116,16 @@ func TestPlaceGPUsProperties(t *testing.T) {
 		if diff := cmp.Diff(got, again) + cmp.Diff(ps, psAgain); diff != "" {
 			t.Fatalf("not deterministic:\n%s", diff)
 		}
+		shuffled.Group.Roles = maps.Clone(in.Group.Roles)
+		for name, role := range shuffled.Group.Roles {
+			role.Placement.Hosts = slices.Clone(role.Placement.Hosts)
+			slices.Reverse(role.Placement.Hosts)
+			shuffled.Group.Roles[name] = role
+		}
+		again, _ = Place(shuffled) // what it says names the hosts in their order
+		if diff := cmp.Diff(got, again); diff != "" {
+			t.Fatalf("the order of a role's hosts matters:\n%s", diff)
+		}
 		if ps.Err() != nil {
 			if got != nil {
 				t.Fatalf("assignments %v beside problems", got)
@@ -146,16 +157,48 @@ func TestPlaceGPUsProperties(t *testing.T) {
 	})
 }
 
+// mibOf is what a member takes of each of its devices in MiB, told from what the documentation says and not by the product's own functions: as
+// many slots as hold the memory that it asks for, one at least, and without slots all of the device.
+func mibOf(pools map[string]domain.GPUPoolDocument, request *domain.GPURequest, device domain.Device) int64 {
+	if request == nil || pools[request.Pool].Spec.Sharing != domain.Slots {
+		return device.MemoryMiB
+	}
+	size := pools[request.Pool].Spec.MemoryMiBPerSlot
+	mib := size
+	for mib < request.MemoryMiB {
+		mib += size
+	}
+	return mib
+}
+
+// holds tells in the same way whether a device of a pool has so much memory, in MiB, beside the pool's reserve; in whole percent, it is 3 where it is
+// left out.
+func holds(spec domain.GPUPool, device domain.Device, mib int64) bool {
+	percent := int64(3)
+	if spec.ReservePercent != nil {
+		percent = int64(*spec.ReservePercent)
+	}
+	if spec.Sharing != domain.Slots {
+		percent = 0
+	}
+	return 100*mib <= (100-percent)*device.MemoryMiB
+}
+
 // checkGPUs compares the devices of members with the rules, counted anew.
 func checkGPUs(t *rapid.T, in Input, got map[string]domain.Assignment) {
-	owners := map[string][]string{} // of devices
-	slots := map[string]int{}
+	known := map[string]domain.Device{}
+	for _, pool := range in.Pools {
+		for _, devices := range pool.Devices {
+			for _, device := range devices {
+				known[device.UUID] = device
+			}
+		}
+	}
+	owners, taken := map[string][]string{}, map[string]int64{} // of devices
 	own := func(member string, request *domain.GPURequest, a domain.Assignment) {
 		for _, uuid := range a.GPUs.UUIDs() {
 			owners[uuid] = append(owners[uuid], member)
-			if request != nil {
-				slots[uuid] += in.Pools[request.Pool].Spec.SlotsFor(*request)
-			}
+			taken[uuid] += mibOf(in.Pools, request, known[uuid])
 		}
 	}
 	for member, a := range in.Groups["old-1"].Assignments {
@@ -194,10 +237,12 @@ func checkGPUs(t *rapid.T, in Input, got map[string]domain.Assignment) {
 				t.Fatalf("%s was given %s, which is closed", m.Name, uuid)
 			case !has && state.Busy != "" && pool.Spec.ForeignRule() == domain.ForeignAvoid:
 				t.Fatalf("%s was given %s, which is busy", m.Name, uuid)
-			case pool.Spec.SharingRule() == domain.Exclusive && (len(owners[uuid]) > 1 || device.MemoryMiB < request.MemoryMiB):
+			case device.MemoryMiB < request.MemoryMiB:
+				t.Fatalf("%s, which asks for %d MiB, has %v", m.Name, request.MemoryMiB, device)
+			case pool.Spec.Sharing != domain.Slots && len(owners[uuid]) > 1:
 				t.Fatalf("%v own %v", owners[uuid], device)
-			case slots[uuid] > pool.Spec.SlotsOf(device):
-				t.Fatalf("%v have %d slots of %v", owners[uuid], slots[uuid], device)
+			case !holds(pool.Spec, device, taken[uuid]):
+				t.Fatalf("%v have %d MiB of %v", owners[uuid], taken[uuid], device)
 			}
 		}
 	}
@@ -222,19 +267,13 @@ func TestNotEnoughGPUsIsTrue(t *testing.T) {
 // bruteForce places all members that ask for at most one device, as if they were new, by trying everything; nil where there is no way.
 func bruteForce(in Input) map[string]string {
 	taken, cpus, perHost := map[string]int64{}, map[string]float64{}, map[string]int{}
-	const whole = 1 << 40
-	holds := func(r *domain.GPURequest) int64 {
-		if r == nil || in.Pools[r.Pool].Spec.SharingRule() == domain.Exclusive {
-			return whole
-		}
-		return int64(in.Pools[r.Pool].Spec.SlotsFor(*r))
-	}
 	for _, a := range in.Groups["old-1"].Assignments {
 		for _, uuid := range a.GPUs.UUIDs() {
 			request := in.Groups["old-1"].Spec.Roles["w-x"].GPUs
-			taken[uuid] += holds(request)
-			if request != nil && uuid[:1] != request.Pool {
-				taken[uuid] += whole // what it holds of another pool's device can't be counted in its slots
+			if request != nil && uuid[:1] == request.Pool && in.Pools[request.Pool].Spec.Sharing == domain.Slots {
+				taken[uuid] += mibOf(in.Pools, request, domain.Device{})
+			} else {
+				taken[uuid] += 1 << 40 // what it holds of another pool's device can't be counted in its slots
 			}
 		}
 	}
@@ -264,20 +303,17 @@ func bruteForce(in Input) map[string]string {
 				pool := in.Pools[spec.GPUs.Pool]
 				for _, d := range pool.Devices[name] {
 					state := in.Devices[d.UUID]
-					room := int64(pool.Spec.SlotsOf(d))
-					if pool.Spec.SharingRule() == domain.Exclusive {
-						room = whole
-					}
+					mib := mibOf(in.Pools, spec.GPUs, d)
 					if state.Lost+state.Closed != "" || state.Busy != "" && pool.Spec.ForeignRule() == domain.ForeignAvoid ||
-						d.MemoryMiB < spec.GPUs.MemoryMiB || taken[d.UUID]+holds(spec.GPUs) > room {
+						d.MemoryMiB < spec.GPUs.MemoryMiB || !holds(pool.Spec, d, taken[d.UUID]+mib) {
 						continue
 					}
-					taken[d.UUID] += holds(spec.GPUs)
+					taken[d.UUID] += mib
 					found[m.Name] = name + ": " + d.UUID
 					if try(members[1:]) {
 						return true
 					}
-					taken[d.UUID] -= holds(spec.GPUs)
+					taken[d.UUID] -= mib
 				}
 			}
 			cpus[name] -= spec.Resources.CPUs

@@ -6,9 +6,9 @@
 // Members stay where they are while that is allowed. The others are placed role by role, the hardest first:
 // roles with the fewest hosts to choose from, then those that request the largest share of a host. Within a
 // role, members are placed by index. This is first-fit decreasing with the role's strategy as the choice among
-// the hosts that fit; where that makes no difference, those with the closest devices go first. If new or grown members find no room beside those that stay, placement starts over in
-// the same order, and a member stays only if its host has room left when its turn comes. Where GPUs are asked for and
-// that leads nowhere either, a bounded search takes back what was in the way.
+// the hosts that fit, and the closeness of their devices among those that are the same to it. If new or grown members find no
+// room beside those that stay, placement starts over in the same order, and a member stays only if its host has room left
+// when its turn comes. Where GPUs are asked for and that leads nowhere either, a bounded search takes back what was in the way.
 //
 // What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
 // members that stay as they are have their place already. So it is with devices that others use, and with those that are lost for
