@@ -50,11 +50,7 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if r.session == nil {
 		return
 	}
-	var before itemAddress
-	existed := !req.State.Raw.IsNull()
-	if existed {
-		before = addressIn(ctx, req.State, &resp.Diagnostics)
-	}
+	before, existed := addressIn(ctx, req.State, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -62,11 +62,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if r.session == nil {
 		return
 	}
-	var before itemAddress
-	existed := !req.State.Raw.IsNull()
-	if existed {
-		before = addressIn(ctx, req.State, &resp.Diagnostics)
-	}
+	before, existed := addressIn(ctx, req.State, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -148,12 +144,16 @@ type itemAddress struct {
 	name    string
 }
 
-func addressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) itemAddress {
+// addressIn returns the address of the item that a state holds, and false where it holds none.
+func addressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) (address itemAddress, found bool) {
+	if state.Raw.IsNull() {
+		return itemAddress{}, false
+	}
 	var cluster clusterReference
 	var name types.String
 	diags.Append(state.GetAttribute(ctx, path.Root("cluster"), &cluster)...)
 	diags.Append(state.GetAttribute(ctx, path.Root("name"), &name)...)
-	return itemAddress{idOf(cluster.key()), name.ValueString()}
+	return itemAddress{idOf(cluster.key()), name.ValueString()}, true
 }
 
 // decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false where the cluster is not known yet, or where there are errors.
