@@ -262,3 +262,27 @@ func TestPutPoolNotesTrouble(t *testing.T) {
 		t.Errorf("trouble (-want +got):\n%s", diff)
 	}
 }
+
+// A device that has to be reset is trusted again when it was taken out of the pool and put back: whoever does that answers for it.
+func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
+	f, r := poolOf(t, "GPU-a4", "GPU-a5")
+	found := dgx()
+	found["a"].GPUs[5].Trouble, found["a"].GPUs[5].Condemned = offTheBus, &domain.Condemnation{XID: 79, At: epoch}
+	f.gpus = []map[string]domain.HostGPUs{found}
+	both := f.pools["p"].Spec
+	_, err := r.KeepPools(t.Context())
+	must(t, err)
+	f.breakGPUs() // the agent knows nothing of it any more
+	_, err = r.KeepPools(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, f.pools["p"].Trouble); diff != "" {
+		t.Errorf("before (-want +got):\n%s", diff)
+	}
+	one := both
+	one.Devices = map[string][]string{"a": {"GPU-a4"}}
+	must(t, r.PutPool(t.Context(), one, false, nil))
+	must(t, r.PutPool(t.Context(), both, false, nil))
+	if pool := f.pools["p"]; len(pool.Trouble) > 0 || !pool.Has("GPU-a5") {
+		t.Errorf("afterwards the pool is %+v", pool)
+	}
+}
