@@ -1,14 +1,32 @@
 package acctest
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
+
+// slot are the files of a machine, below its /sys, that has something of NVIDIA's in a slot: where its driver does not tell, nobody knows what.
+var slot = map[string]string{
+	"bus/pci/devices/0000:10:00.0/vendor": "0x10de\n",
+	"bus/pci/devices/0000:10:00.0/class":  "0x030200\n",
+}
 
 // ProviderBesideAgent returns the file of a provider with the agent beside it, as they are released.
 func ProviderBesideAgent(t testing.TB) string {
@@ -20,11 +38,18 @@ func ProviderBesideAgent(t testing.TB) string {
 	return provider
 }
 
-// ProviderWithAgent returns the file of a provider with an agent beside it that runs with these variables in its environment: so each
-// test has GPUs of its own.
-func ProviderWithAgent(t testing.TB, env ...string) string {
+// ProviderWithGPUs returns the file of a provider with an agent beside it that finds the GPUs of a control, by a library that lacks some
+// functions: so each test has GPUs of its own.
+func ProviderWithGPUs(t testing.TB, control *fakenvml.Control, without ...string) string {
 	t.Helper()
-	provider := providerInFolder(t)
+	provider, sys := providerInFolder(t), t.TempDir()
+	for file, content := range slot {
+		file = filepath.Join(sys, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"LD_LIBRARY_PATH=" + fakenvml.Build(t, without...), fakenvml.Variable + "=" + control.Path(), telemetry.SysVariable + "=" + sys}
 	script := fmt.Sprintf("#!/bin/sh\nexec env '%s' '%s' \"$@\"\n", strings.Join(env, "' '"), BuildAgent(t))
 	if err := os.WriteFile(filepath.Join(filepath.Dir(provider), telemetry.AgentName), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
@@ -40,4 +65,93 @@ func providerInFolder(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return provider
+}
+
+// AgentImage is the image of an agent that finds the GPUs of a [NodeDriver], and controlFile the file in it that says which these are.
+const (
+	AgentImage  = "trainyard/agent:fake"
+	controlFile = "control"
+)
+
+// LoadAgent loads [AgentImage] as [LoadMember] does; the library in it lacks some functions.
+func LoadAgent(t testing.TB, bed loader, without ...string) {
+	t.Helper()
+	const library, sys = "/nvidia", "/slot"
+	entrypoint, agent := "/"+path.Base(Provider), BuildAgent(t)
+	files, err := image.Libraries(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, on := range map[string]string{entrypoint: agent, path.Join(library, fakenvml.Library): filepath.Join(fakenvml.Build(t, without...), fakenvml.Library)} {
+		file, err := image.FromDisk(in, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Mode = 0o755
+		files = append(files, file)
+	}
+	for file, content := range slot {
+		files = append(files, image.FromBytes(path.Join(sys, file), 0o644, []byte(content)))
+	}
+	env := []string{"LD_LIBRARY_PATH=" + library, fakenvml.Variable + "=/" + controlFile, telemetry.SysVariable + "=" + sys}
+	loadImage(t, bed, AgentImage, v1.Config{Entrypoint: []string{entrypoint}, Env: env}, files...)
+}
+
+// NodeDriver is the driver of the GPUs of a node, as the agent of a cluster finds it there that runs from [AgentImage]. An agent that takes its
+// place finds none.
+type NodeDriver struct {
+	t       testing.TB
+	docker  *client.Client
+	cluster string
+	control *fakenvml.Control
+}
+
+// NewNodeDriver returns the driver of a node that has this Engine.
+func NewNodeDriver(t testing.TB, docker *client.Client, cluster string) *NodeDriver {
+	t.Helper()
+	return &NodeDriver{t, docker, cluster, fakenvml.New(t)}
+}
+
+// Set is [fakenvml.Control.Set].
+func (d *NodeDriver) Set(devices ...fakenvml.Device) {
+	d.t.Helper()
+	d.control.Set(devices...)
+	d.copy()
+}
+
+// Break is [fakenvml.Control.Break].
+func (d *NodeDriver) Break(faults fakenvml.Faults) {
+	d.t.Helper()
+	d.control.Break(faults)
+	d.copy()
+}
+
+// copy copies the file of the control into the container of the agent, once it runs.
+func (d *NodeDriver) copy() {
+	d.t.Helper()
+	content, err := os.ReadFile(d.control.Path())
+	d.must(err)
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	// In this format times are exact, by which the library knows that it is another one.
+	d.must(w.WriteHeader(&tar.Header{Name: controlFile, Mode: 0o644, Size: int64(len(content)), ModTime: time.Now(), Format: tar.FormatPAX}))
+	_, err = w.Write(content)
+	d.must(errors.Join(err, w.Close()))
+
+	agents := filters.NewArgs(filters.Arg("label", "trainyard.cluster="+d.cluster), filters.Arg("label", "trainyard.kind=agent"), filters.Arg("ancestor", AgentImage))
+	Eventually(d.t, "the agent of cluster "+d.cluster, func() bool {
+		found, err := d.docker.ContainerList(d.t.Context(), container.ListOptions{Filters: agents})
+		d.must(err)
+		if len(found) == 1 {
+			d.must(d.docker.CopyToContainer(d.t.Context(), found[0].ID, "/", bytes.NewReader(archive.Bytes()), container.CopyToContainerOptions{}))
+		}
+		return len(found) == 1
+	})
+}
+
+func (d *NodeDriver) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
 }

@@ -41,26 +41,6 @@ func loadProgram(t testing.TB, bed loader, pkg, name string) (id string) {
 	return loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}}, program)
 }
 
-// LoadAgent loads an image of the agent as [LoadMember] does, which finds the library of NVIDIA in a folder of this machine, and
-// has these variables in its environment.
-func LoadAgent(t testing.TB, bed loader, name, folder, library string, env ...string) {
-	t.Helper()
-	entrypoint, agent := "/"+path.Base(Provider), BuildAgent(t)
-	files, err := image.Libraries(agent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for in, on := range map[string]string{entrypoint: agent, "/nvidia/" + library: path.Join(folder, library)} {
-		file, err := image.FromDisk(in, on)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file.Mode = 0o755
-		files = append(files, file)
-	}
-	loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}, Env: append(env, "LD_LIBRARY_PATH=/nvidia")}, files...)
-}
-
 // LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its makers publish.
 func LoadPrometheus(t testing.TB, bed loader, name string) {
 	t.Helper()

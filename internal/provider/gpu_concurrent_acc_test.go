@@ -19,7 +19,7 @@ func TestAccGPUsOfConcurrentApplies(t *testing.T) {
 	const runs, devices = 20, 8
 	control := fakenvml.New(t)
 	control.Set(fakenvml.V100s("dgx", devices)...)
-	first := acctest.NewWorkspace(t, acctest.ProviderWithAgent(t, "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+control.Path()))
+	first := acctest.NewWorkspace(t, acctest.ProviderWithGPUs(t, control))
 	l := &gpuLab{lab: &lab{T: t, port: freePorts(t)}}
 	l.files.Root, l.files.Cluster = first.StateDir, "lab"
 	l.configure(first, theCluster, pool("p", `select = { model = "*" }`))

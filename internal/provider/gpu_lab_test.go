@@ -2,8 +2,6 @@ package provider_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,19 +20,8 @@ func newGPULab(t *testing.T, devices ...fakenvml.Device) *gpuLab {
 	t.Helper()
 	l := &gpuLab{newLab(t), fakenvml.New(t), devices}
 	l.nvml.Set(devices...)
-	l.provider = acctest.ProviderWithAgent(t, "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+l.nvml.Path(), "HOST_SYS="+l.slot())
+	l.provider = acctest.ProviderWithGPUs(t, l.nvml)
 	return l
-}
-
-// slot returns a folder like /sys of a machine that has something of NVIDIA's in a slot: where its driver does not tell, nobody knows what.
-func (l *gpuLab) slot() string {
-	l.Helper()
-	dir := l.TempDir()
-	device := filepath.Join(dir, "bus/pci/devices/0000:10:00.0")
-	l.must(os.MkdirAll(device, 0o700))
-	l.must(os.WriteFile(filepath.Join(device, "vendor"), []byte("0x10de\n"), 0o600))
-	l.must(os.WriteFile(filepath.Join(device, "class"), []byte("0x030200\n"), 0o600))
-	return dir
 }
 
 // a40 is an A40 that nobody uses.

@@ -1,18 +1,11 @@
 package provider_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -23,34 +16,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// agentImage is that of an agent which finds a library of NVIDIA's whose GPUs are those of a [fakenvml.Control], at controlFile.
-const (
-	agentImage  = "trainyard/agent:fake"
-	controlFile = "control"
-)
-
 // haveGPUs has the agent of a node find these GPUs.
 func (l *swarmLab) haveGPUs(node *testbed.Node, gpus ...fakenvml.Device) {
 	l.Helper()
-	control := fakenvml.New(l)
-	control.Set(gpus...)
-	content, err := os.ReadFile(control.Path())
-	l.must(err)
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	l.must(w.WriteHeader(&tar.Header{Name: controlFile, Mode: 0o644, Size: int64(len(content)), ModTime: time.Now()}))
-	_, err = w.Write(content)
-	l.must(errors.Join(err, w.Close()))
-
-	agents := filters.NewArgs(filters.Arg("label", "trainyard.cluster="+l.name), filters.Arg("label", "trainyard.kind=agent"), filters.Arg("ancestor", agentImage))
-	acctest.Eventually(l, "the agent of "+node.Name, func() bool {
-		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{Filters: agents})
-		l.must(err)
-		if len(found) == 1 {
-			l.must(node.Client().CopyToContainer(l.Context(), found[0].ID, "/", bytes.NewReader(archive.Bytes()), container.CopyToContainerOptions{}))
-		}
-		return len(found) == 1
-	})
+	acctest.NewNodeDriver(l, node.Client(), l.name).Set(gpus...)
 }
 
 // onGPUs returns a check that members are on these hosts, each with GPUs of its own that its container is to see.
@@ -81,7 +50,7 @@ func TestAccSwarmGPUs(t *testing.T) {
 	acceptance(t)
 	l := newSwarmLab(t, sharedBed(t), "gpus")
 	l.program = acctest.ProviderBesideAgent(t)
-	acctest.LoadAgent(t, l.bed, agentImage, fakenvml.Build(t), fakenvml.Library, fakenvml.Variable+"=/"+controlFile)
+	acctest.LoadAgent(t, l.bed)
 	cluster := func(attributes string) string {
 		var hosts []string
 		for _, node := range l.bed.Nodes {
@@ -90,7 +59,7 @@ func TestAccSwarmGPUs(t *testing.T) {
 		return l.cluster("hosts = { " + strings.Join(hosts, ", ") + " }")
 	}
 	config := func(parts ...string) string {
-		return strings.Replace(l.config(append(parts, cluster(`labels = { gpu = "v100" }`))...), "{\n", "{\n  docker = { controller_image = \""+agentImage+"\" }\n", 1)
+		return strings.Replace(l.config(append(parts, cluster(`labels = { gpu = "v100" }`))...), "{\n", "{\n  docker = { controller_image = \""+acctest.AgentImage+"\" }\n", 1)
 	}
 	v100s := func(selected string) string {
 		return pool("v100", fmt.Sprintf("select = { model = \"Tesla V100*\", hosts = [\"node2\", \"node3\"], %s }", selected))

@@ -101,6 +101,15 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 // allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the group goes
 // back to an earlier document, that one takes the place of the one that is stored.
 func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+	err = r.asking(ctx, func(by *told) error {
+		decision, observed, err = r.allocateBy(ctx, by, spec, back)
+		return err
+	})
+	return decision, observed, err
+}
+
+// allocateBy is allocate by what the hosts told of their GPUs, or [errUntold].
+func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)
 	if err != nil {
 		return Decision{}, nil, err
@@ -127,7 +136,7 @@ func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domai
 	previous := Group{Decision: Current(view.Traits, view.Inventory.Hosts, doc), Trouble: troubleIn(view.Pools)}
 	previous.see(observed)
 	view.Leave = previous.Leaving()
-	decision, problems, err := r.Decide(ctx, view, spec)
+	decision, problems, err := r.decide(view, spec, by.of(view.Inventory.Hosts))
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return Decision{}, nil, err
 	}

@@ -250,6 +250,11 @@ func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bo
 
 // tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they have.
 func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (unknown bool, err error) {
+	// This may take long: nobody is to wait for it who allocates.
+	found, err := r.Engine.GPUs(ctx)
+	if err != nil {
+		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+	}
 	release, err := r.lock(ctx, allocationLock, "change of GPU pool "+spec.Name)
 	if err != nil {
 		return false, err
@@ -260,8 +265,15 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 	if err != nil {
 		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
-	view, err := r.PoolView(ctx, cluster.Spec)
-	if err != nil {
+	view := PoolView{Hosts: cluster.Spec.Hosts, GPUs: map[string]domain.HostGPUs{}}
+	for host := range view.Hosts {
+		gpus, asked := found[host]
+		if !asked {
+			gpus.Unknown = "it has just joined the cluster"
+		}
+		view.GPUs[host] = gpus
+	}
+	if view.Pools, err = r.Engine.GPUPools(ctx); err != nil {
 		return false, err
 	}
 	if existing, found := view.Pools[spec.Name]; found && created && !existing.Spec.Equal(spec) {

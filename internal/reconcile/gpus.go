@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,9 +102,67 @@ func processText(p domain.GPUProcess) string {
 	return fmt.Sprintf("%s (process %d)", p.Command, p.PID)
 }
 
+// told is what the hosts of a cluster told of their GPUs.
+type told struct {
+	hosts map[string]domain.HostGPUs
+	// groups are the documents of the cluster's groups as they were before: what is in use of a device is that of the member that had it then.
+	groups map[string]domain.GroupDocument
+}
+
+// errUntold means that devices have to be chosen, and that not all hosts have told of theirs.
+var errUntold = errors.New("hosts joined the cluster again and again while GPUs were chosen; apply again")
+
+// asks is how often the hosts are asked where others have joined since.
+const asks = 3
+
+// asking does what decides about a group under the allocation lock. To ask the hosts about their GPUs may take long, and is done while nobody holds
+// that: where do fails with [errUntold], it is done again with what they told. What is used of a device by others may be some seconds old
+// then; who has which device it reads itself.
+func (r Reconciler) asking(ctx context.Context, do func(by *told) error) error {
+	err := do(nil)
+	for i := 0; i < asks && errors.Is(err, errUntold); i++ {
+		now := r.Engine.Snapshot()
+		var by told
+		if by.groups, err = now.Groups(ctx); err != nil {
+			return err
+		}
+		if by.hosts, err = now.GPUs(ctx); err != nil {
+			return err
+		}
+		err = do(&by)
+	}
+	return err
+}
+
+// of returns what was told, or nil where some hosts of a cluster have not: those that have joined it since.
+func (t *told) of(hosts map[string]domain.Host) *told {
+	for name := range hosts {
+		if t == nil {
+			return nil
+		}
+		if _, asked := t.hosts[name]; !asked {
+			return nil
+		}
+	}
+	return t
+}
+
 // Decide is [Decide] for a group whose members get the hosts and devices that are planned for them. Where they get devices that they do not
-// have, those are looked at before. It fails with a [*StalePlanError] where what is planned can't be had any more.
+// have, the hosts are asked about theirs before. It fails with a [*StalePlanError] where what is planned can't be had any more.
 func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (Decision, domain.Problems, error) {
+	decision, problems, err := r.decide(view, spec, nil)
+	if !errors.Is(err, errUntold) {
+		return decision, problems, err
+	}
+	found, err := r.Engine.GPUs(ctx)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	return r.decide(view, spec, &told{hosts: found, groups: view.Stored})
+}
+
+// decide is [Reconciler.Decide] by what the hosts told, or [errUntold] where they have to be asked before.
+func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Decision, problems domain.Problems, err error) {
 	stored := view.Groups[spec.Name]
 	if len(r.Planned) > 0 {
 		view.Groups = maps.Clone(view.Groups)
@@ -111,15 +170,14 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 	}
 	view.Devices = lostDevices(troubleIn(view.Pools))
 	view.Leave = slices.DeleteFunc(slices.Clone(view.Leave), func(member string) bool { _, planned := r.Planned[member]; return planned })
-	decision, problems := Decide(view, spec)
+	decision, problems = Decide(view, spec)
 	if !usesGPUs(spec) || problems.Err() == nil && keepsGPUs(decision, stored) {
 		return decision, problems, nil
 	}
-	found, err := r.Engine.GPUs(ctx)
-	if err != nil {
-		return Decision{}, nil, err
+	if by == nil {
+		return Decision{}, nil, errUntold
 	}
-	view.Devices = DeviceStates(view.Pools, found, view.Groups, view.Stored)
+	view.Devices = DeviceStates(view.Pools, by.hosts, view.Groups, view.Stored, by.groups)
 	decision, problems = Decide(view, spec)
 	if problems.Err() == nil {
 		err = checkPlanned(decision, stored, view, r.Planned)

@@ -101,6 +101,15 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 // move places members anew that have lost their hosts, and returns the decision as it is stored then. A group that restarts
 // as a whole does so, in its present attempt: it is not to blame for its hosts.
 func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
+	err = r.asking(ctx, func(by *told) error {
+		d, err = r.moveBy(ctx, by, group, members, lost)
+		return err
+	})
+	return d, err
+}
+
+// moveBy is move by what the hosts told of their GPUs, or [errUntold].
+func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	previous := group.Document
 	name := previous.Spec.Name
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+name)
@@ -122,7 +131,7 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 		delete(previous.Assignments, member)
 	}
 	view.Groups[name] = previous
-	decision, problems, err := r.Decide(ctx, view, previous.Spec)
+	decision, problems, err := r.decide(view, previous.Spec, by.of(view.Inventory.Hosts))
 	if err != nil {
 		return d, err
 	}

@@ -54,7 +54,7 @@ func TestTerminal(t *testing.T) {
 		Utilisation: 87, TemperatureC: 63, PowerMW: 212_000,
 	}
 	nvml.Set(card)
-	stateDir, file := newCluster(t, acctest.ProviderWithAgent(t, "LD_LIBRARY_PATH="+fakenvml.Build(t), fakenvml.Variable+"="+nvml.Path()))
+	stateDir, file := newCluster(t, acctest.ProviderWithGPUs(t, nvml))
 	term := startIn(t, 100, 30, "--state-dir", stateDir, "--interval", "1s")
 	term.sees("lab", "process", "1 host", "1 GPU", "1 group")
 	term.sees("local:0", "87 %", "█████████░", "22.5/45.0 GiB", "█████░░░░░", "63 °C", "212 W")

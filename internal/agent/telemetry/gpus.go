@@ -93,7 +93,7 @@ func hasNVIDIA(proc string) bool {
 	if _, err := os.Stat(filepath.Join(proc, "driver/nvidia")); err == nil {
 		return true
 	}
-	vendors, _ := filepath.Glob(filepath.Join(cmp.Or(os.Getenv(sysVariable), "/sys"), "bus/pci/devices/*/vendor"))
+	vendors, _ := filepath.Glob(filepath.Join(cmp.Or(os.Getenv(SysVariable), "/sys"), "bus/pci/devices/*/vendor"))
 	return slices.ContainsFunc(vendors, func(file string) bool {
 		vendor, _ := os.ReadFile(file) //nolint:gosec // of the table of devices
 		class, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "class"))

@@ -146,7 +146,7 @@ func TestReportWithoutGPUs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sys, proc := t.TempDir(), t.TempDir()
-			t.Setenv(sysVariable, sys)
+			t.Setenv(SysVariable, sys)
 			device := filepath.Join(sys, "bus/pci/devices/0000:07:00.0")
 			if err := errors.Join(os.MkdirAll(device, 0o700), os.MkdirAll(filepath.Join(proc, test.driver), 0o700)); err != nil {
 				t.Fatal(err)

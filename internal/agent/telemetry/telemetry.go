@@ -223,10 +223,12 @@ func mebibytes(bytes uint64) float64 {
 const (
 	// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own at /proc.
 	ProcVariable = "HOST_PROC"
-	// sysVariable names that of its devices.
-	sysVariable = "HOST_SYS"
-	ownProc     = "/proc"
+	// SysVariable names that of its devices.
+	SysVariable = "HOST_SYS"
 )
+
+// ownProc is the process table of this very program's host, or container.
+const ownProc = "/proc"
 
 // HostProc returns the folder of the host's process table.
 func HostProc() string {

@@ -34,6 +34,8 @@ type Harness struct {
 	Foreign func(t *testing.T, e engine.Engine) (untouched func() error)
 	// Alive returns how many processes of a group's members are alive, wherever they come from.
 	Alive func(t *testing.T, e engine.Engine, group string) int
+	// GPUs is how the suite drives those of hosts.
+	GPUs GPUs
 
 	// lab and group are the names of the cluster and of the group under test.
 	lab, group string
@@ -59,6 +61,7 @@ func Run(t *testing.T, h Harness) {
 		"events":                 testEvents,
 		"foreign things":         testForeign,
 		"usage":                  testUsage,
+		"GPUs":                   testGPUs,
 		"apply after each death": testApplyAfterDeath,
 		"revert after death":     testRevertAfterDeath,
 		"destroy after death":    testDestroyAfterDeath,

@@ -9,19 +9,22 @@ import (
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 )
 
-func TestMain(m *testing.M) { acctest.Main(m) }
+func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// opened is an engine and where it keeps its cluster.
+// opened is an engine, where it keeps its cluster, the provider that its residents are run from, and what drives the GPUs of this machine.
 type opened struct {
 	*process.Engine
-	dir string
+	dir, provider string
+	nvml          *fakenvml.Control
 }
 
 func open(t *testing.T) opened {
@@ -31,12 +34,26 @@ func open(t *testing.T) opened {
 
 func openIn(t *testing.T, dir string) opened {
 	t.Helper()
-	e, err := process.Open("lab", engine.Settings{StateDir: dir}, process.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
+	return opened{dir: dir, provider: acctest.Build(t, acctest.Provider)}.open(t)
+}
+
+// open opens the engine, whose cluster ends with the test.
+func (o opened) open(t *testing.T) opened {
+	t.Helper()
+	o = o.again(t)
+	t.Cleanup(func() { acctest.EndCluster(t, o) })
+	return o
+}
+
+// again opens the engine once more.
+func (o opened) again(t *testing.T) opened {
+	t.Helper()
+	e, err := process.Open("lab", engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { acctest.EndCluster(t, e) })
-	return opened{e, dir}
+	o.Engine = e
+	return o
 }
 
 func TestStateDirectory(t *testing.T) {
@@ -65,14 +82,14 @@ func TestConformance(t *testing.T) {
 	enginetest.Run(t, harness(t))
 }
 
-// stateDir returns where an engine that open returned keeps its cluster.
-func stateDir(t *testing.T, e engine.Engine) string {
+// known returns an engine as open returned it.
+func known(t *testing.T, e engine.Engine) opened {
 	t.Helper()
 	o, ok := e.(opened)
 	if !ok {
 		t.Fatalf("%T is not of these tests", e)
 	}
-	return o.dir
+	return o
 }
 
 func harness(t *testing.T) enginetest.Harness {
@@ -87,7 +104,7 @@ func harness(t *testing.T) enginetest.Harness {
 		},
 		Scratch: func(t *testing.T) string { return filepath.Join(t.TempDir(), "once") },
 		Foreign: func(t *testing.T, e engine.Engine) func() error {
-			note := filepath.Join(stateDir(t, e), "lab", "work", "job-worker-0", "result.txt")
+			note := filepath.Join(known(t, e).dir, "lab", "work", "job-worker-0", "result.txt")
 			if err := os.MkdirAll(filepath.Dir(note), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +129,25 @@ func harness(t *testing.T) enginetest.Harness {
 		},
 		Alive: func(t *testing.T, e engine.Engine, _ string) int {
 			t.Helper()
-			return acctest.Alive(t, stateDir(t, e), member)
+			return acctest.Alive(t, known(t, e).dir, member)
+		},
+		GPUs: enginetest.GPUs{
+			Open: func(t *testing.T, _ string) engine.Engine {
+				t.Helper()
+				control := fakenvml.New(t)
+				return opened{dir: t.TempDir(), provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control}.open(t)
+			},
+			Driver:  func(t *testing.T, e engine.Engine) enginetest.Driver { t.Helper(); return known(t, e).nvml },
+			Another: func(t *testing.T, e engine.Engine) engine.Engine { t.Helper(); return known(t, e).again(t) },
+			Process: func(t *testing.T, e engine.Engine, member string) int {
+				t.Helper()
+				state, err := statedir.Read[statedir.State](statedir.Dir{Root: known(t, e).dir, Cluster: "lab"}.Document(statedir.States, member))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return state.PID
+			},
+			Stranger: os.Getpid(),
 		},
 	}
 }

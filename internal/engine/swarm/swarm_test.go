@@ -14,13 +14,14 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 )
 
-func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
+func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared, fakenvml.Remove) }
 
 // memberImage is the image of the program that members run.
 const memberImage = "trainyard/member:1"
@@ -32,24 +33,49 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// opened is an engine and the name of its cluster.
+// opened is an engine, the name of its cluster, where the Swarm is reached, and how.
 type opened struct {
 	*swarm.Engine
-	cluster string
+	cluster, endpoint string
+	settings          engine.Settings
 }
 
 // open returns the engine of a cluster on a bed, which is deleted at the end of the test.
 func open(t *testing.T, cluster, endpoint string) opened {
 	t.Helper()
-	ref := domain.ClusterRef{Engine: swarm.Name, Name: cluster, Endpoint: endpoint}
-	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
-	must(t, err)
+	return opened{cluster: cluster, endpoint: endpoint}.open(t)
+}
+
+// open opens the engine, whose cluster is deleted at the end of the test.
+func (o opened) open(t *testing.T) opened {
+	t.Helper()
+	o = o.again(t)
 	t.Cleanup(func() {
-		if err := e.DeleteCluster(acctest.Bounded(t)); err != nil {
-			t.Errorf("cluster %s could not be deleted: %v", cluster, err)
+		if err := o.DeleteCluster(acctest.Bounded(t)); err != nil {
+			t.Errorf("cluster %s could not be deleted: %v", o.cluster, err)
 		}
 	})
-	return opened{e, cluster}
+	return o
+}
+
+// again opens the engine once more.
+func (o opened) again(t *testing.T) opened {
+	t.Helper()
+	ref := domain.ClusterRef{Engine: swarm.Name, Name: o.cluster, Endpoint: o.endpoint}
+	e, err := swarm.Open(ref, o.settings, swarm.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
+	must(t, err)
+	o.Engine = e
+	return o
+}
+
+// known returns an engine as open returned it.
+func known(t *testing.T, e engine.Engine) opened {
+	t.Helper()
+	o, ok := e.(opened)
+	if !ok {
+		t.Fatalf("%T is not of these tests", e)
+	}
+	return o
 }
 
 // clusterOn returns the specification of a cluster of all nodes of a bed, number n of those that share it.
@@ -67,6 +93,7 @@ func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
 func TestConformance(t *testing.T) {
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
 	acctest.LoadMember(t, bed, memberImage)
+	acctest.LoadAgent(t, bed, enginetest.Lacking)
 	number := 0
 	enginetest.Run(t, enginetest.Harness{
 		Shared: true,
@@ -86,6 +113,20 @@ func TestConformance(t *testing.T) {
 		Scratch: func(*testing.T) string { return "/scratch/" + rand.Text() },
 		Foreign: func(t *testing.T, e engine.Engine) func() error { return foreign(t, bed) },
 		Alive:   func(t *testing.T, e engine.Engine, group string) int { return alive(t, bed, e, group) },
+		GPUs: enginetest.GPUs{
+			Open: func(t *testing.T, cluster string) engine.Engine {
+				settings := engine.Settings{Docker: engine.DockerSettings{ControllerImage: acctest.AgentImage}}
+				return opened{cluster: cluster, endpoint: bed.Nodes[0].Host(), settings: settings}.open(t)
+			},
+			Driver: func(t *testing.T, e engine.Engine) enginetest.Driver {
+				return acctest.NewNodeDriver(t, bed.Nodes[1].Client(), known(t, e).cluster)
+			},
+			Another: func(t *testing.T, e engine.Engine) engine.Engine { return known(t, e).again(t) },
+			Process: func(t *testing.T, e engine.Engine, member string) int {
+				return processOf(t, bed.Nodes[1], known(t, e).cluster, member)
+			},
+			Stranger: 1,
+		},
 	})
 }
 
@@ -120,11 +161,7 @@ func foreign(t *testing.T, bed *testbed.Bed) func() error {
 // alive counts the processes in the containers of a group's members.
 func alive(t *testing.T, bed *testbed.Bed, e engine.Engine, group string) int {
 	t.Helper()
-	o, ok := e.(opened)
-	if !ok {
-		t.Fatalf("%T is not of these tests", e)
-	}
-	n := 0
+	o, n := known(t, e), 0
 	for _, node := range bed.Nodes {
 		containers, err := node.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
 			filters.Arg("label", "trainyard.cluster="+o.cluster), filters.Arg("label", "trainyard.group="+group),
@@ -138,4 +175,19 @@ func alive(t *testing.T, bed *testbed.Bed, e engine.Engine, group string) int {
 		}
 	}
 	return n
+}
+
+// processOf returns the first process of a member's container, as the node that it is on numbers processes.
+func processOf(t *testing.T, node *testbed.Node, cluster, member string) int {
+	t.Helper()
+	containers, err := node.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
+		filters.Arg("label", "trainyard.cluster="+cluster), filters.Arg("label", "trainyard.member="+member),
+	)})
+	must(t, err)
+	if len(containers) != 1 {
+		t.Fatalf("%s has %d containers on %s", member, len(containers), node.Name)
+	}
+	found, err := node.Client().ContainerInspect(t.Context(), containers[0].ID)
+	must(t, err)
+	return found.State.Pid
 }

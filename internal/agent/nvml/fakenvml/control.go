@@ -200,5 +200,6 @@ func text(broken Faults, devices []Device) string {
 		}
 		faults(d.Faults)
 	}
+	line("end")
 	return b.String()
 }

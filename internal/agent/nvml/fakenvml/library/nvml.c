@@ -1,7 +1,7 @@
 /*
  * A libnvidia-ml.so.1 without GPUs. It answers what the file says that FAKE_NVML names, which it reads again whenever that has another
  * time of change; control.go writes it. A line is a word and its values: those before the first "device" are about the library itself,
- * those after a "device" about that one.
+ * those after a "device" about that one. The last one is "end": without it, the file is still being written.
  */
 #define _GNU_SOURCE
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
@@ -53,8 +53,8 @@ struct gpu {
 };
 
 /* What the file says. */
-static struct {
-	bool read;
+static struct told {
+	bool whole;
 	struct timespec changed; /* 1970 in images */
 	struct faults faults;
 	struct gpu gpus[MAX_DEVICES];
@@ -78,20 +78,22 @@ static void pause_for(long milliseconds) {
 	nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
 }
 
-static void read_line(const char *line) {
-	struct gpu *g = told.count > 0 ? &told.gpus[told.count - 1] : NULL;
-	struct faults *faults = g ? &g->faults : &told.faults;
+static void read_line(struct told *t, const char *line) {
+	struct gpu *g = t->count > 0 ? &t->gpus[t->count - 1] : NULL;
+	struct faults *faults = g ? &g->faults : &t->faults;
 	char word[32];
 	int at = 0;
 	if (sscanf(line, "%31s %n", word, &at) != 1)
 		return;
 	const char *values = line + at;
 #define IS(name) (strcmp(word, name) == 0)
-	if (IS("fault") && faults->count < MAX_ITEMS) {
+	if (IS("end")) {
+		t->whole = true;
+	} else if (IS("fault") && faults->count < MAX_ITEMS) {
 		struct fault *f = &faults->list[faults->count++];
 		sscanf(values, "%63s %d", f->function, &f->code);
-	} else if (IS("device") && told.count < MAX_DEVICES) {
-		g = &told.gpus[told.count++];
+	} else if (IS("device") && t->count < MAX_DEVICES) {
+		g = &t->gpus[t->count++];
 		sscanf(values, "%95s", g->uuid);
 		g->numa = g->recovery = -1;
 	} else if (!g) {
@@ -132,25 +134,25 @@ static void read_line(const char *line) {
 	}
 }
 
-/* Reads the file where it has changed. Without one there are no devices. */
+/* Reads the file where it has changed. Without one there are no devices; while another one is being written, there are those of the last. */
 static void refresh(void) {
+	static struct told next;
 	const char *path = getenv("FAKE_NVML");
 	struct stat s;
-	if (path && told.read && stat(path, &s) == 0 && memcmp(&s.st_mtim, &told.changed, sizeof s.st_mtim) == 0)
+	if (path && told.whole && stat(path, &s) == 0 && memcmp(&s.st_mtim, &told.changed, sizeof s.st_mtim) == 0)
 		return;
 	FILE *file = path ? fopen(path, "r") : NULL;
-	if (!file || fstat(fileno(file), &s) != 0) {
-		memset(&told, 0, sizeof told);
-	} else {
-		char line[256];
-		memset(&told, 0, sizeof told);
-		told.read = true;
-		told.changed = s.st_mtim;
-		while (fgets(line, sizeof line, file))
-			read_line(line);
-	}
-	if (file)
-		fclose(file);
+	if (!file)
+		return;
+	memset(&next, 0, sizeof next);
+	if (fstat(fileno(file), &s) == 0)
+		next.changed = s.st_mtim;
+	char line[256];
+	while (fgets(line, sizeof line, file))
+		read_line(&next, line);
+	if (next.whole)
+		told = next;
+	fclose(file);
 }
 
 /* Returns the fault of a function, which goes by its name with or without its version, or 0. */

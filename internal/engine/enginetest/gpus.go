@@ -1,0 +1,309 @@
+package enginetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// GPUs is what the suite needs from an engine's own tests to drive the GPUs of hosts.
+type GPUs struct {
+	// Open is that of the harness, for hosts with a driver of [fakenvml]'s, whose library has all but the function [Lacking].
+	Open func(t *testing.T, cluster string) engine.Engine
+	// Driver is that of the harness's host.
+	Driver func(t *testing.T, e engine.Engine) Driver
+	// Another returns the engine of the same cluster once more, as another program opens it.
+	Another func(t *testing.T, e engine.Engine) engine.Engine
+	// Process returns a process of a member that runs there, by the number that it has there.
+	Process func(t *testing.T, e engine.Engine, member string) int
+	// Stranger is a process there that is no member's.
+	Stranger int
+}
+
+// Driver is the driver of a host's GPUs, and tells what a test has it tell; see [fakenvml.Control].
+type Driver interface {
+	Set(devices ...fakenvml.Device)
+	Break(faults fakenvml.Faults)
+}
+
+// Lacking is a function that the library of the suite's drivers lacks, as that of an older one does: the temperature is not known.
+const Lacking = "nvmlDeviceGetTemperature"
+
+// Of the suite's devices, these are used by the members of the first group, by nobody's process, and by none.
+const (
+	devices     = 8
+	ownDevices  = 2
+	takenDevice = ownDevices
+	freeDevices = devices - ownDevices - 1
+	applies     = 20
+	ownMemory   = 1000 // MiB
+	thePool     = "p"
+)
+
+// machine is the host of the suite with its GPUs, and what is expected to be told of them.
+type machine struct {
+	Harness
+	engine  engine.Engine
+	driver  Driver
+	devices []fakenvml.Device
+	want    []domain.GPU
+}
+
+// testGPUs goes with one cluster through what can happen to the GPUs of a host. What it leaves out is where they come to, see the tests of agent/nvml.
+func testGPUs(t *testing.T, h Harness) {
+	h.Open = h.GPUs.Open
+	m := &machine{Harness: h, engine: h.cluster(t)}
+	m.driver = h.GPUs.Driver(t, m.engine)
+	m.devices = fakenvml.V100s(h.lab, devices)
+	for i, d := range m.devices {
+		m.want = append(m.want, asTold(d, i))
+		for _, peer := range []int{i &^ 3, i&^3 + 1, i&^3 + 2, i&^3 + 3} {
+			if peer != i {
+				m.want[i].Links = append(m.want[i].Links, m.devices[peer].UUID)
+			}
+		}
+	}
+	for _, part := range []struct {
+		name string
+		test func(*machine, *testing.T)
+	}{
+		{"listed", (*machine).listed},
+		{"given to members", (*machine).given},
+		{"used by processes", (*machine).used},
+		{"wanted by concurrent applies", (*machine).wanted},
+		{"failing", (*machine).failing},
+		{"hanging", (*machine).hanging},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.test(m, t) }) {
+			return
+		}
+	}
+}
+
+// asTold returns how a device of [fakenvml.V100s] is told of by an agent that [Lacking] is lacking, but for its links.
+func asTold(d fakenvml.Device, index int) domain.GPU {
+	return domain.GPU{
+		Device: domain.Device{UUID: d.UUID, Model: d.Name, MemoryMiB: d.MemoryMiB, NUMANode: d.NUMANode},
+		Index:  index, PCIBusID: d.PCIBusID,
+		MemoryUsedMiB: new(d.UsedMiB), MemoryFreeMiB: new(d.MemoryMiB - d.ReservedMiB - d.UsedMiB),
+		Utilisation: new(0.0), MemoryUtilisation: new(0.0), PowerW: new(42.5), PowerLimitW: new(300.0),
+		ECCErrors: new(int64(0)), MIG: new(false), Processes: []domain.GPUProcess{}, Unknown: Lacking + ": the driver's library lacks it",
+	}
+}
+
+// found returns what is told of the GPUs of the machine. Nothing is ever told of its neighbours' but that they have none.
+func (m *machine) found(t *testing.T) domain.HostGPUs {
+	t.Helper()
+	found, err := m.engine.GPUs(t.Context())
+	must(t, err)
+	for host, gpus := range found {
+		if host != m.Host && (gpus.Unknown != "" || len(gpus.GPUs) > 0) {
+			t.Errorf("host %s, which has none, has the GPUs %+v", host, gpus)
+		}
+	}
+	return found[m.Host]
+}
+
+// shows has the driver tell of the devices as they are by now, and returns when that is what is told of them.
+func (m *machine) shows(t *testing.T) {
+	t.Helper()
+	m.driver.Set(m.devices...)
+	m.tells(t)
+}
+
+// tells returns when of the GPUs that is told which is to be.
+func (m *machine) tells(t *testing.T) {
+	t.Helper()
+	var diff string
+	defer func() {
+		if diff != "" {
+			t.Logf("GPUs (-want +got):\n%s", diff)
+		}
+	}()
+	eventually(t, "what is told of GPUs", func() bool {
+		found := m.found(t)
+		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.GPU{}, "XIDAt"), cmpopts.IgnoreFields(domain.GPUProcess{}, "Command", "Instance"))
+		return diff == ""
+	})
+}
+
+// usage returns what is used, over a minute.
+func (m *machine) usage(t *testing.T) engine.Usage {
+	t.Helper()
+	usage, err := m.engine.Usage(t.Context(), time.Minute)
+	must(t, err)
+	return usage
+}
+
+// listed shows GPUs with all that is known of them, and a change of what is. What can't be had of an older driver is not known, and says so.
+func (m *machine) listed(t *testing.T) {
+	eventually(t, "the agents, which have just been started", func() bool {
+		found, err := m.engine.GPUs(t.Context())
+		must(t, err)
+		return !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(gpus domain.HostGPUs) bool { return gpus.Unknown != "" })
+	})
+	m.shows(t)
+	m.devices[1].Utilisation, m.want[1].Utilisation = 97, new(97.0)
+	m.devices[1].UsedMiB, m.want[1].MemoryUsedMiB, m.want[1].MemoryFreeMiB = 200, new(int64(200)), new(m.devices[1].MemoryMiB-m.devices[1].ReservedMiB-200)
+	m.shows(t)
+	usage := m.usage(t).GPUs
+	if u := usage[m.devices[1].UUID]; len(usage) != devices || u.Host != m.Host || *u.Utilisation.Last != 97 || *u.Utilisation.Max != 97 || *u.MemoryMiB.Last != 200 ||
+		u.TemperatureC.Last != nil || u.Reason != m.want[1].Unknown || u.Members == nil || len(u.Members) > 0 {
+		t.Errorf("of %d GPUs one is used as %+v", len(usage), u)
+	}
+}
+
+// job returns a group of workers with a device each, which say what they find.
+func (m *machine) job(name string, workers int) domain.Group {
+	g := m.Harness.job(workers, "environment:NVIDIA_VISIBLE_DEVICES", "environment:CUDA_VISIBLE_DEVICES", "wait")
+	g.Name = name
+	g.Roles["worker"] = domain.Role{Replicas: &workers, GPUs: &domain.GPURequest{Pool: thePool, Count: 1}}
+	return g
+}
+
+// given shows that members find the devices that they were given.
+func (m *machine) given(t *testing.T) {
+	r := reconcile.Reconciler{Engine: m.engine}
+	var uuids []string
+	for _, d := range m.devices {
+		uuids = append(uuids, d.UUID)
+	}
+	must(t, r.PutPool(acctest.Bounded(t), domain.GPUPool{Cluster: m.lab, Name: thePool, Devices: map[string][]string{m.Host: uuids}}, true, nil))
+	must(t, r.Update(acctest.Bounded(t), m.job(m.group, ownDevices)))
+	for i := range ownDevices {
+		eventually(t, "what "+m.memberName(i)+" says of its devices", func() bool {
+			lines, err := m.engine.Logs(t.Context(), m.memberName(i), engine.LogOptions{})
+			must(t, err)
+			return slices.Equal(lines, []string{m.devices[i].UUID, m.devices[i].UUID})
+		})
+	}
+}
+
+// used shows that processes of members are known as theirs, and others as nobody's.
+func (m *machine) used(t *testing.T) {
+	use := func(i, pid int, member string) {
+		m.devices[i].Processes = []fakenvml.Process{{PID: pid, MiB: ownMemory}}
+		m.want[i].Processes = []domain.GPUProcess{{PID: pid, MemoryMiB: new(int64(ownMemory)), Member: member}}
+	}
+	use(0, m.GPUs.Process(t, m.engine, m.memberName(0)), m.memberName(0))
+	use(takenDevice, m.GPUs.Stranger, "")
+	m.shows(t)
+	usage := m.usage(t)
+	if u := usage.GPUs[m.devices[0].UUID]; !slices.Equal(u.Members, []string{m.memberName(0)}) {
+		t.Errorf("a member's device is used as %+v", u)
+	}
+	if u := usage.GPUs[m.devices[takenDevice].UUID]; u.Members == nil || len(u.Members) > 0 {
+		t.Errorf("a device that nobody's process uses is used as %+v", u)
+	}
+	for i, want := range []float64{ownMemory, 0} {
+		if u := usage.Members[m.memberName(i)]; u.GPUMemoryMiB.Last == nil || *u.GPUMemoryMiB.Last != want {
+			t.Errorf("%s uses %+v, want %v MiB of GPUs", m.memberName(i), u, want)
+		}
+	}
+}
+
+// wanted has several programs apply a group each at the same time, which want more devices than there are: none gets two owners, and who gets none
+// is told who has them, and has made nothing.
+func (m *machine) wanted(t *testing.T) {
+	names, reconcilers := make([]string, applies), make([]reconcile.Reconciler, applies)
+	for i := range applies {
+		names[i], reconcilers[i].Engine = fmt.Sprintf("%s-of-%d", m.group, i), m.GPUs.Another(t, m.engine)
+	}
+	outcomes := make([]error, applies)
+	start := time.Now()
+	var all sync.WaitGroup
+	for i := range applies {
+		all.Go(func() { outcomes[i] = reconcilers[i].Update(acctest.Bounded(t), m.job(names[i], 1)) })
+	}
+	all.Wait()
+	took := time.Since(start)
+
+	groups, err := m.engine.Groups(t.Context())
+	must(t, err)
+	owners := map[domain.DeviceSet]string{}
+	for name, group := range groups {
+		for member, at := range group.Assignments {
+			if other, taken := owners[at.GPUs]; taken || len(at.GPUs.UUIDs()) != 1 || at.GPUs == domain.DeviceSet(m.devices[takenDevice].UUID) {
+				t.Errorf("%s of group %s has device %q, which %q has", member, name, at.GPUs, other)
+			}
+			owners[at.GPUs] = member
+		}
+	}
+	runs := map[string]domain.State{}
+	observed, err := m.engine.Observe(t.Context(), "")
+	must(t, err)
+	for _, o := range observed {
+		runs[o.Name] = o.State
+	}
+	want, served := map[string]domain.State{m.memberName(0): domain.StateRunning, m.memberName(1): domain.StateRunning}, 0
+	for i, err := range outcomes {
+		if err == nil {
+			served++
+			want[domain.MemberName(names[i], "worker", 0)] = domain.StateRunning
+			continue
+		}
+		_, stored := groups[names[i]]
+		for _, says := range []string{m.memberName(0) + " of group " + m.group, m.memberName(1) + " of group " + m.group, m.devices[takenDevice].UUID} {
+			if stored || !strings.Contains(err.Error(), says) {
+				t.Errorf("an apply that made %v failed without telling of %s: %v", stored, says, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, runs); diff != "" || served != freeDevices || len(owners) != ownDevices+freeDevices {
+		t.Errorf("of %d applies %d were served, %d devices have owners, and members run (-want +got):\n%s", applies, served, len(owners), diff)
+	}
+	t.Logf("%d applies for %d devices took %s", applies, freeDevices, took.Round(time.Millisecond))
+}
+
+// failing shows an error that condemns a device, and the loss of another.
+func (m *machine) failing(t *testing.T) {
+	m.devices[3].XIDs, m.want[3].XID, m.want[3].Trouble = []int{48}, new(48), "double-bit ECC error (XID 48)"
+	m.devices[4].Lost = true
+	lost := m.want[4]
+	m.want[4] = domain.GPU{Device: lost.Device, Index: lost.Index, PCIBusID: lost.PCIBusID, Trouble: "fallen off the bus"}
+	m.shows(t)
+	usage := m.usage(t)
+	if u := usage.GPUs[m.devices[4].UUID]; u.Utilisation.Last != nil || u.Reason != "fallen off the bus" {
+		t.Errorf("a device that is lost is used as %+v", u)
+	}
+	m.devices[4].Lost, m.want[4] = false, lost
+	m.shows(t)
+}
+
+// hanging shows a device that does not answer, and a driver that does not: all else is known as before, and so are they when they answer again.
+func (m *machine) hanging(t *testing.T) {
+	hung := m.want[5]
+	m.devices[5].Faults = fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}
+	m.want[5] = domain.GPU{
+		Device: hung.Device, Index: hung.Index, PCIBusID: hung.PCIBusID,
+		Trouble: "the driver does not answer", Unknown: "NVML did not answer within 2s (nvmlDeviceGetHandleByIndex)",
+	}
+	m.shows(t)
+	m.devices[5].Faults, m.want[5] = nil, hung
+	m.shows(t)
+
+	const why = "NVML did not answer within 2s (nvmlDeviceGetCount)"
+	m.driver.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Hang})
+	eventually(t, "a driver that does not answer", func() bool {
+		found := m.found(t)
+		return len(found.GPUs) == 0 && strings.Contains(found.Unknown, why)
+	})
+	if u := m.usage(t).Hosts[m.Host]; !strings.Contains(u.GPUsReason, why) || u.Reason != "" || u.CPUs.Last == nil || u.MemoryMiB.P95 == nil {
+		t.Errorf("a host whose driver does not answer uses %+v", u)
+	}
+	m.driver.Break(nil)
+	m.tells(t)
+}
