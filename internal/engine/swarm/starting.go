@@ -22,28 +22,41 @@ const (
 )
 
 // gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a cluster goes on to its
-// GPUs at once. Why is why a host is not among the reports.
+// GPUs at once.
 func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, window time.Duration) (reports telemetry.Reports, why string, err error) {
+	ask := func(ctx context.Context) (telemetry.Reports, string) { return e.askAgents(ctx, engines, window) }
+	return gatherBy(ctx, cluster, ask, e.patienceFor)
+}
+
+// gatherBy has agents tell by asking all, and asks again as long as those that were silent are worth the patience. Why is why a host is not among
+// the reports. However long some are silent, the others have told.
+func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Context) (telemetry.Reports, string), patienceFor func(ctx context.Context, silent []string) (time.Duration, error)) (reports telemetry.Reports, why string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, errSilent)
 	defer cancel()
 	var since time.Time // when they became worth as much waiting as they are
 	for before := time.Duration(0); ; {
-		reports, why = e.askAgents(ctx, engines, window)
+		told, whyNot := ask(ctx)
+		if ctx.Err() != nil && len(reports.Reports) > 0 {
+			return reports, why, nil // this round was cut short, and the one before was not
+		}
+		reports, why = told, whyNot
 		silent := silentNodes(cluster, reports)
 		if len(silent) == 0 {
 			return reports, why, nil
 		}
-		patience, err := e.patienceFor(ctx, silent)
+		patience, err := patienceFor(ctx, silent)
 		if patience != before {
 			before, since = patience, time.Now()
 		}
-		if err != nil || time.Since(since) >= patience {
+		switch {
+		case ctx.Err() != nil:
+			return reports, why, nil
+		case err != nil || time.Since(since) >= patience:
 			return reports, why, err
 		}
 		select {
 		case <-time.After(agentRetry):
 		case <-ctx.Done():
-			return reports, why, nil
 		}
 	}
 }

@@ -1,8 +1,11 @@
 package swarm
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
@@ -19,6 +22,52 @@ func TestSilentNodes(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("silent are %v", got)
+	}
+}
+
+// TestGather has the agent of one host of two never answer: however long it is waited for, what the other one told is told.
+func TestGather(t *testing.T) {
+	cluster := domain.Cluster{Hosts: map[string]domain.Host{"a": {ID: "a"}, "b": {ID: "b"}}}
+	failed := errors.New("no manager")
+	untilLate := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, test := range map[string]struct {
+		// patience is what b is worth, by this question.
+		patience time.Duration
+		ask      func(ctx context.Context) error
+		took     time.Duration
+		fails    error
+	}{
+		"it is worth no waiting":         {took: 5 * time.Second},
+		"it is worth some":               {patience: agentWaking, took: 10*time.Second + agentRetry},
+		"it is worth more than there is": {patience: time.Hour, took: agentsPatience},
+		"nobody can tell in time":        {ask: untilLate, took: agentsPatience},
+		"nobody can tell":                {ask: func(context.Context) error { return failed }, took: 5 * time.Second, fails: failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				agents := func(ctx context.Context) (telemetry.Reports, string) {
+					select {
+					case <-time.After(5 * time.Second):
+						return telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}}}, "b is silent"
+					case <-ctx.Done():
+						return telemetry.Reports{}, "it took too long"
+					}
+				}
+				reports, why, err := gatherBy(t.Context(), cluster, agents, func(ctx context.Context, silent []string) (time.Duration, error) {
+					if test.ask == nil {
+						return test.patience, nil
+					}
+					return 0, test.ask(ctx)
+				})
+				if !errors.Is(err, test.fails) || len(reports.Reports) != 1 || why != "b is silent" {
+					t.Errorf("%d told, and another did not, as %s: %v", len(reports.Reports), why, err)
+				}
+				if took := time.Since(start); took != test.took {
+					t.Errorf("it took %s, want %s", took, test.took)
+				}
+			})
+		})
 	}
 }
 
