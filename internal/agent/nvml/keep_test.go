@@ -19,6 +19,12 @@ func keep(t *testing.T, settings Settings, devices ...fakenvml.Device) (*keeper,
 	control := fakenvml.New(t)
 	control.Set(devices...)
 	t.Setenv(fakenvml.Variable, control.Path())
+	return newKeeper(t, settings), control
+}
+
+// newKeeper returns a keeper that is closed at the end of the test.
+func newKeeper(t *testing.T, settings Settings) *keeper {
+	t.Helper()
 	k := &keeper{life: t.Context(), settings: settings, log: slog.New(slog.DiscardHandler)}
 	t.Cleanup(func() { // which comes after the end of its life
 		if k.reader == nil {
@@ -29,7 +35,7 @@ func keep(t *testing.T, settings Settings, devices ...fakenvml.Device) (*keeper,
 			t.Error(err)
 		}
 	})
-	return k, control
+	return k
 }
 
 // reads reads the GPUs, and does not wait until the driver is to be opened again.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,23 +79,6 @@ func TestReadLinks(t *testing.T) {
 			t.Errorf("links of device %d by switches (-want +got):\n%s", i, diff)
 		}
 	}
-}
-
-func TestReadAtTheSameTime(t *testing.T) {
-	devices := fakenvml.V100s("host", 4)
-	r, _ := openFake(t, patient(t), devices...)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 5 {
-				gpus, err := r.Read(t.Context())
-				if diff := cmp.Diff(idle(devices), gpus); err != nil || diff != "" {
-					t.Errorf("%v; devices (-want +got):\n%s", err, diff)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 func TestReadProcesses(t *testing.T) {

@@ -31,7 +31,12 @@ func newLab(t *testing.T) lab {
 
 func newLabIn(t *testing.T, dir string) lab {
 	t.Helper()
-	e := openIn(t, dir)
+	return labOf(t, openIn(t, dir))
+}
+
+// labOf returns the lab of an engine that was just opened.
+func labOf(t *testing.T, e opened) lab {
+	t.Helper()
 	l := lab{t, e, reconcile.Reconciler{Engine: e}, statedir.Dir{Root: e.dir, Cluster: "lab"}}
 	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: "process"})
 	l.must(err)
