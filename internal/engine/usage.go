@@ -121,7 +121,7 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 		if m.CPUs.Last == nil || m.MemoryMiB.Last == nil {
 			return MemberUsage{SampledAt: m.SampledAt, Reason: fmt.Sprintf("member %s: %s", name, m.Reason)}
 		}
-		if m.GPUMemoryMiB.Last == nil && sum.Reason == "" {
+		if sum.Reason == "" && (m.Reason != "" || m.GPUMemoryMiB.Last == nil) {
 			sum.Reason = fmt.Sprintf("member %s: %s", name, cmp.Or(m.Reason, "its memory on GPUs is not known"))
 		}
 		if running == 1 {

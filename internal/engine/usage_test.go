@@ -20,6 +20,8 @@ func TestSumUsage(t *testing.T) {
 	}
 	hidden := uses(1, 1, 3)
 	hidden.GPUMemoryMiB, hidden.Reason = domain.Measure{}, "no driver"
+	brief := uses(1, 1, 3)
+	brief.Reason = "of a moment"
 	ended := MemberUsage{State: domain.StateCompleted, SampledAt: at(1), Reason: "no process"}
 	lost := MemberUsage{State: domain.StateRunning, SampledAt: at(5), Reason: "no agent"}
 	for name, test := range map[string]struct {
@@ -33,6 +35,10 @@ func TestSumUsage(t *testing.T) {
 		"one whose memory on GPUs is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": hidden},
 			want:    MemberUsage{CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), SampledAt: at(3), Reason: "member b: no driver"},
+		},
+		"one of which a moment is known": {
+			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": brief},
+			want:    MemberUsage{CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(3), Reason: "member b: of a moment"},
 		},
 		"one that is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": lost},

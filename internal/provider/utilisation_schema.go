@@ -97,7 +97,7 @@ func measuredObject(quantities []quantity, more map[string]schema.Attribute) sch
 		MarkdownDescription: "How old the last values were when they were read, in seconds; null where there are none. Between hosts whose clocks differ, it is off by as much.",
 		Computed:            true,
 	}
-	attributes["reason"] = computedText("Why something is not known; null where all is.")
+	attributes["reason"] = computedText("Why something is not known, or is not of the whole window; null where all is.")
 	maps.Copy(attributes, more)
 	return schema.NestedAttributeObject{Attributes: attributes}
 }
@@ -128,7 +128,7 @@ func utilisationSchema(engines []string) schema.Schema {
 			"cluster": clusterReadAttribute(engines),
 			"window": schema.StringAttribute{
 				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` are over, from `1s` to `10m`, which is as long as agents remember, or to `24h` from Prometheus. " +
-					"What has not been there for that long is told of since then. Defaults to `" + defaultWindow + "`.",
+					"What has not been there for that long is told of since then; where no agent measures a host of `process` yet, of a moment. Defaults to `" + defaultWindow + "`.",
 				Optional:   true,
 				Validators: []validator.String{isDuration{}},
 			},

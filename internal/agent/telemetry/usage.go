@@ -15,6 +15,8 @@ import (
 type Answer struct {
 	Report
 	Why string
+	// Brief says why it told of a moment, and not of the window that it was asked for; empty where it did.
+	Brief string
 }
 
 // Running is what runs of a cluster's members.
@@ -74,8 +76,8 @@ func (a Answer) host() engine.HostUsage {
 		CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, Load: h.Load, DiskMiB: h.DiskMiB, ReceivedBps: h.ReceivedBps, SentBps: h.SentBps,
 		TotalCPUs: float64(h.TotalCPUs), TotalMemoryMiB: h.TotalMemoryMiB, TotalDiskMiB: h.TotalDiskMiB,
 		SampledAt: a.SampledAt, GPUsReason: a.GPUs.Unknown,
-		Reason: unread("its agent can't read", quantity{"cpus_used", h.CPUs}, quantity{"memory_used_mib", h.MemoryMiB}, quantity{"load", h.Load}, quantity{"disk_used_mib", h.DiskMiB},
-			quantity{"received_bytes_per_second", h.ReceivedBps}, quantity{"sent_bytes_per_second", h.SentBps}),
+		Reason: cmp.Or(unread("its agent can't read", quantity{"cpus_used", h.CPUs}, quantity{"memory_used_mib", h.MemoryMiB}, quantity{"load", h.Load}, quantity{"disk_used_mib", h.DiskMiB},
+			quantity{"received_bytes_per_second", h.ReceivedBps}, quantity{"sent_bytes_per_second", h.SentBps}), a.Brief),
 	}
 	if a.Why != "" {
 		u.SampledAt, u.Reason, u.GPUsReason = time.Now(), a.Why, a.Why
@@ -89,7 +91,7 @@ func (a Answer) device(host string, gpu domain.GPU) engine.GPUUsage {
 		Host: host, TotalMemoryMiB: gpu.MemoryMiB, Utilisation: d.Utilisation, MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW,
 		SampledAt: a.GPUs.SampledAt,
 		Reason: cmp.Or(gpu.Trouble, gpu.Unknown, unread("its driver does not tell", quantity{"utilisation_percent", d.Utilisation}, quantity{"memory_used_mib", d.MemoryMiB},
-			quantity{"temperature_celsius", d.TemperatureC}, quantity{"power_watts", d.PowerW})),
+			quantity{"temperature_celsius", d.TemperatureC}, quantity{"power_watts", d.PowerW}), a.Brief),
 	}
 	if gpu.Processes == nil {
 		return u
@@ -113,7 +115,7 @@ func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
 	if !found {
 		return engine.MemberUsage{SampledAt: time.Now(), Reason: cmp.Or(of.Why, "its "+r.Noun+" was not found on host "+o.Host)}
 	}
-	u := engine.MemberUsage{CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, SampledAt: of.SampledAt}
+	u := engine.MemberUsage{CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, SampledAt: of.SampledAt, Reason: of.Brief}
 	if u.GPUMemoryMiB.Last == nil {
 		u.Reason = "gpu_memory_used_mib: " + whyUnknown(of.GPUs, instance)
 	}

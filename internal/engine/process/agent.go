@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
@@ -15,8 +17,10 @@ import (
 const (
 	// agentPatience bounds what an agent may take that is run for one report: to open the driver of GPUs that nobody uses takes seconds.
 	agentPatience = 30 * time.Second
-	// residentPatience bounds what the resident one may.
+	// residentPatience bounds what the resident one may, and agentArrival what it takes to come to answer, which is looked for every agentLook.
 	residentPatience = 10 * time.Second
+	agentArrival     = 10 * time.Second
+	agentLook        = 50 * time.Millisecond
 )
 
 // agentSocket is where the resident agent answers.
@@ -39,19 +43,44 @@ func (e *Engine) programFile() string {
 }
 
 // askAgent asks the resident agent for a report over a window. Where none answers that knows the GPUs, as when the cluster has just been made, one is
-// run as a child of this process, and measures for a moment.
-func (e *Engine) askAgent(ctx context.Context, window time.Duration) (telemetry.Report, error) {
-	asking, cancel := context.WithTimeout(ctx, residentPatience)
-	defer cancel()
-	resident, err := telemetry.Ask(asking, e.agentSocket(), window)
+// run as a child of this process, and measures for a moment; brief is why.
+func (e *Engine) askAgent(ctx context.Context, window time.Duration) (report telemetry.Report, brief string, err error) {
+	resident, err := e.askResident(ctx, window)
 	if err == nil && !resident.Starting || ctx.Err() != nil {
-		return resident, err
+		return resident, "", err
 	}
 	report, failed := e.runAgent(ctx)
 	if failed != nil && err == nil {
-		return resident, nil // which told of all but the GPUs
+		return resident, "", nil // which told of all but the GPUs
 	}
-	return report, failed
+	why := "the agent has just been started"
+	if err != nil {
+		why = err.Error()
+	}
+	return report, "mean, max and p95 are of a moment, not of the window: " + why, failed
+}
+
+// askResident asks the resident agent. Nobody else knows of a window: for that, one is waited for that has just been ordered.
+func (e *Engine) askResident(ctx context.Context, window time.Duration) (telemetry.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, residentPatience)
+	defer cancel()
+	for {
+		report, err := telemetry.Ask(ctx, e.agentSocket(), window)
+		if err == nil && !report.Starting || window == 0 || !e.agentArrives() {
+			return report, err
+		}
+		select {
+		case <-time.After(agentLook):
+		case <-ctx.Done():
+			return report, err
+		}
+	}
+}
+
+// agentArrives tells whether the resident agent was ordered so lately that it may yet come to answer.
+func (e *Engine) agentArrives() bool {
+	ordered, err := os.Stat(e.dir.Document(statedir.Specs, agentMember))
+	return err == nil && time.Since(ordered.ModTime()) < agentArrival
 }
 
 func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {

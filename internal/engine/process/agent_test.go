@@ -2,23 +2,38 @@ package process
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestAskAgentThatStarts: while the resident agent has not found the GPUs yet, one is run that waits for them; where that fails, what the resident
-// knows is better than nothing.
+// TestAskAgentThatStarts: while the resident agent has not found the GPUs yet, one is run that waits for them, and measures for a moment; where that
+// fails, what the resident knows is better than nothing. Who asks for a window waits for a resident that has just been ordered.
 func TestAskAgentThatStarts(t *testing.T) {
-	for name, test := range map[string]struct{ resident, run, want string }{
-		"it stays":           {`{"node": "resident"}`, "exit 1", "resident"},
-		"it starts":          {`{"node": "resident", "starting": true}`, `echo '{"node": "run"}'`, "run"},
-		"none can be run":    {`{"node": "resident", "starting": true}`, "exit 1", "resident"},
-		"it does not answer": {"", `echo '{"node": "run"}'`, "run"},
+	const here, starting, run = `{"node": "resident"}`, `{"node": "resident", "starting": true}`, `echo '{"node": "run"}'`
+	for name, test := range map[string]struct {
+		// resident are its answers, of which the last is repeated.
+		resident         []string
+		run, want, brief string
+		// ordered is when it was, as far as that is known.
+		ordered time.Time
+	}{
+		"it stays":               {resident: []string{here}, run: "exit 1", want: "resident"},
+		"it starts":              {resident: []string{starting}, run: run, want: "run", brief: "not of the window: the agent has just been started"},
+		"none can be run":        {resident: []string{starting}, run: "exit 1", want: "resident"},
+		"it does not answer":     {resident: []string{""}, run: run, want: "run", brief: "can't be read"},
+		"it was ordered lately":  {resident: []string{"", starting, here}, ordered: time.Now(), run: "exit 1", want: "resident"},
+		"it was ordered earlier": {resident: []string{"", starting, here}, ordered: time.Now().Add(-agentArrival), run: run, want: "run", brief: "can't be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), telemetry.AgentName)
@@ -38,12 +53,24 @@ func TestAskAgentThatStarts(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
+			var asked atomic.Int32
 			go func() {
-				done <- telemetry.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(test.resident)) }))
+				done <- telemetry.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = w.Write([]byte(test.resident[min(int(asked.Add(1)), len(test.resident))-1]))
+				}))
 			}()
-			report, err := e.askAgent(t.Context(), 0)
+			if !test.ordered.IsZero() {
+				spec := e.dir.Document(statedir.Specs, agentMember)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(spec), 0o700), statedir.Write(spec, domain.MemberSpec{}, statedir.Volatile), os.Chtimes(spec, test.ordered, test.ordered)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			report, brief, err := e.askAgent(t.Context(), time.Minute)
 			if err != nil || report.Node != test.want {
 				t.Errorf("%q told, want %q: %v", report.Node, test.want, err)
+			}
+			if (brief == "") != (test.brief == "") || !strings.Contains(brief, test.brief) {
+				t.Errorf("it told of a moment, as %q, want %q", brief, test.brief)
 			}
 			cancel()
 			if err := <-done; err != nil {

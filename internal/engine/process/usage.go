@@ -45,7 +45,7 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 		return nil, running, err
 	}
 	var answer telemetry.Answer
-	if answer.Report, err = e.askAgent(ctx, window); err != nil {
+	if answer.Report, answer.Brief, err = e.askAgent(ctx, window); err != nil {
 		answer.Why = err.Error()
 	}
 	answers := map[string]telemetry.Answer{}

@@ -1,0 +1,35 @@
+package telemetry
+
+import (
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestUsageOfAMoment: who asked for a window and is told of a moment learns why, of all that is measured; of what is not even that, why it is not.
+func TestUsageOfAMoment(t *testing.T) {
+	const brief, trouble = "of a moment", "fallen off the bus"
+	known := domain.Instant(new(1.0))
+	answer := Answer{Brief: brief, Report: Report{
+		Host:      HostReport{CPUs: known, MemoryMiB: known, Load: known, DiskMiB: known, ReceivedBps: known, SentBps: known},
+		Devices:   map[string]DeviceReport{"GPU-1": {Utilisation: known, MemoryMiB: known, TemperatureC: known, PowerW: known}},
+		Instances: map[string]InstanceReport{"mark": {CPUs: known, MemoryMiB: known, GPUMemoryMiB: known}},
+	}}
+	answer.GPUs.GPUs = []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}}, {Device: domain.Device{UUID: "GPU-2"}, Trouble: trouble}}
+	running := Running{
+		Observed:  []domain.Observed{{Name: "runs", Host: "local"}, {Name: "ended", Host: "local", State: domain.StateCompleted}},
+		Instances: map[string]string{"runs": "mark"}, Noun: "process",
+	}
+	usage := Usage(map[string]Answer{"local": answer}, running)
+	for what, said := range map[string][2]string{
+		"the host":            {usage.Hosts["local"].Reason, brief},
+		"a GPU":               {usage.GPUs["GPU-1"].Reason, brief},
+		"a GPU in trouble":    {usage.GPUs["GPU-2"].Reason, trouble},
+		"a member":            {usage.Members["runs"].Reason, brief},
+		"a member that ended": {usage.Members["ended"].Reason, "no process: the member is completed"},
+	} {
+		if said[0] != said[1] {
+			t.Errorf("of %s it is said: %q, want %q", what, said[0], said[1])
+		}
+	}
+}
