@@ -3,6 +3,7 @@ package acctest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -86,11 +87,27 @@ provider_installation {
 		"TF_CLI_CONFIG_FILE="+cli, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1",
 		"TRAINYARD_STATE_DIR="+w.StateDir, ProgramVariable+"="+Build(t, Provider), CallsVariable+"="+w.callsFile())
 	t.Cleanup(func() {
+		if !w.manages() {
+			return
+		}
 		if output, err := w.Run("destroy", "-auto-approve"); err != nil {
 			t.Errorf("destroy at the end: %v\n%s", err, output)
 		}
 	})
 	return w
+}
+
+// manages tells whether Terraform's state has anything.
+func (w *Workspace) manages() bool {
+	var state struct {
+		Resources []json.RawMessage `json:"resources"`
+	}
+	content, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+	if err == nil {
+		err = json.Unmarshal(content, &state)
+	}
+	// One that can't be read is for Terraform to complain about.
+	return len(state.Resources) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)
 }
 
 // providerDir returns a folder in which the program has the name that Terraform looks for.

@@ -45,7 +45,7 @@ func (l *swarmLab) onGPUs(hosts ...string) resource.TestCheckFunc {
 	}
 }
 
-// TestAccSwarmGPUs: workers, though interchangeable, get exact GPUs, free ones, and keep them; what uses one is known by the member's name.
+// TestAccSwarmGPUs: workers, though interchangeable, get exact GPUs, free ones, and keep them.
 func TestAccSwarmGPUs(t *testing.T) {
 	acceptance(t)
 	l := newSwarmLab(t, sharedBed(t), "gpus")
@@ -161,20 +161,6 @@ data "trainyard_gpus" "now" {
 			),
 		},
 		resource.TestStep{
-			PreConfig: func() {
-				used := fakenvml.V100s("node3", 2)
-				used[0].Processes = []fakenvml.Process{{PID: l.processOf("gpus-worker-1"), MiB: 1199}}
-				l.haveGPUs(l.bed.Nodes[2], used...)
-			},
-			Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2), gpus),
-			Check: resource.ComposeAggregateTestCheckFunc(
-				l.changes(),
-				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.0.processes.0.member", "gpus-worker-1"),
-				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.0.processes.0.memory_mib", "1199"),
-				resource.TestCheckResourceAttr(found, "hosts.node3.gpus.1.processes.#", "0"),
-			),
-		},
-		resource.TestStep{
 			// A GPU fails that the controller hears of by way of another agent: its member moves to one that is free by now.
 			PreConfig: func() {
 				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...)
@@ -215,20 +201,4 @@ func (l *swarmLab) awaitTrouble(uuid, why string) {
 		l.must(err)
 		return pools["v100"].Trouble[uuid] == why
 	})
-}
-
-// processOf returns the process of a member, as the node that runs it numbers processes.
-func (l *swarmLab) processOf(member string) int {
-	l.Helper()
-	task := l.tasksOf(l.service(member).ID)[0]
-	host := l.hostOf(member)
-	for _, node := range l.bed.Nodes {
-		if node.Name == host {
-			container, err := node.Client().ContainerInspect(l.Context(), task.Status.ContainerStatus.ContainerID)
-			l.must(err)
-			return container.State.Pid
-		}
-	}
-	l.Fatalf("no node is called %s", host)
-	return 0
 }

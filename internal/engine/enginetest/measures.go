@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,10 +43,10 @@ const Lacking = "nvmlDeviceGetTemperature"
 
 // Of the suite's devices, these are used by the members of the first group, by nobody's process, and by none.
 const (
-	devices     = 8
+	allDevices  = 8
 	ownDevices  = 2
 	takenDevice = ownDevices
-	freeDevices = devices - ownDevices - 1
+	freeDevices = allDevices - ownDevices - 1
 	applies     = 20
 	ownMemory   = 1000 // MiB
 	thePool     = "p"
@@ -62,12 +61,13 @@ type machine struct {
 	want    []domain.GPU
 }
 
-// testGPUs goes with one cluster through what can happen to the GPUs of a host. What it leaves out is where they come to, see the tests of agent/nvml.
-func testGPUs(t *testing.T, h Harness) {
+// testMeasures goes with one cluster through what is told of hosts and members, and through what can happen to the GPUs of a host. What there can be
+// told of a GPU is left to the tests of agent/nvml.
+func testMeasures(t *testing.T, h Harness) {
 	h.Open = h.GPUs.Open
 	m := &machine{Harness: h, engine: h.cluster(t)}
 	m.driver = h.GPUs.Driver(t, m.engine)
-	m.devices = fakenvml.V100s(h.lab, devices)
+	m.devices = fakenvml.V100s(h.lab, allDevices)
 	for i, d := range m.devices {
 		m.want = append(m.want, asTold(d, i))
 		for _, peer := range []int{i &^ 3, i&^3 + 1, i&^3 + 2, i&^3 + 3} {
@@ -80,12 +80,13 @@ func testGPUs(t *testing.T, h Harness) {
 		name string
 		test func(*machine, *testing.T)
 	}{
-		{"listed", (*machine).listed},
-		{"given to members", (*machine).given},
-		{"used by processes", (*machine).used},
-		{"wanted by concurrent applies", (*machine).wanted},
-		{"failing", (*machine).failing},
-		{"hanging", (*machine).hanging},
+		{"hosts and members", (*machine).used},
+		{"GPUs", (*machine).listed},
+		{"GPUs of members", (*machine).given},
+		{"GPUs used by processes", (*machine).occupied},
+		{"GPUs wanted by concurrent applies", (*machine).wanted},
+		{"GPUs that fail", (*machine).failing},
+		{"GPUs that hang", (*machine).hanging},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.test(m, t) }) {
 			return
@@ -148,19 +149,46 @@ func (m *machine) usage(t *testing.T) engine.Usage {
 	return usage
 }
 
+// used shows what hosts and members use.
+func (m *machine) used(t *testing.T) {
+	start(t, m.engine, m.member(0, "wait"), m.member(1, "exit:0"))
+	m.awaitStates(t, m.engine, domain.StateRunning, domain.StateCompleted)
+	var usage engine.Usage
+	eventually(t, "the agents, which have just been started", func() bool {
+		usage = m.usage(t)
+		told := len(usage.Hosts) > 0
+		for _, host := range usage.Hosts {
+			told = told && host.Reason == "" && host.GPUsReason == ""
+		}
+		return told
+	})
+	for name, host := range usage.Hosts {
+		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil || *host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
+			t.Errorf("host %s uses %+v", name, host)
+		}
+	}
+	runs, ended := usage.Members[m.memberName(0)], usage.Members[m.memberName(1)]
+	if runs.MemoryMiB.Last == nil || *runs.MemoryMiB.Max <= 0 || runs.CPUs.Last == nil || runs.SampledAt.IsZero() {
+		t.Errorf("a member that runs uses %+v", runs)
+	}
+	if runs.Group != m.group || runs.Role != "worker" || runs.Host != m.Host || runs.State != domain.StateRunning {
+		t.Errorf("what a member uses says of it: %+v", runs)
+	}
+	if ended.MemoryMiB.Last != nil || ended.CPUs.Last != nil || ended.Reason == "" {
+		t.Errorf("a member that ended uses %+v", ended)
+	}
+	must(t, m.engine.Remove(acctest.Bounded(t), []string{m.memberName(0), m.memberName(1)}))
+	m.awaitStates(t, m.engine)
+}
+
 // listed shows GPUs with all that is known of them, and a change of what is. What can't be had of an older driver is not known, and says so.
 func (m *machine) listed(t *testing.T) {
-	eventually(t, "the agents, which have just been started", func() bool {
-		found, err := m.engine.GPUs(t.Context())
-		must(t, err)
-		return !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(gpus domain.HostGPUs) bool { return gpus.Unknown != "" })
-	})
 	m.shows(t)
 	m.devices[1].Utilisation, m.want[1].Utilisation = 97, new(97.0)
 	m.devices[1].UsedMiB, m.want[1].MemoryUsedMiB, m.want[1].MemoryFreeMiB = 200, new(int64(200)), new(m.devices[1].MemoryMiB-m.devices[1].ReservedMiB-200)
 	m.shows(t)
 	usage := m.usage(t).GPUs
-	if u := usage[m.devices[1].UUID]; len(usage) != devices || u.Host != m.Host || *u.Utilisation.Last != 97 || *u.Utilisation.Max != 97 || *u.MemoryMiB.Last != 200 ||
+	if u := usage[m.devices[1].UUID]; len(usage) != allDevices || u.Host != m.Host || *u.Utilisation.Last != 97 || *u.Utilisation.Max != 97 || *u.MemoryMiB.Last != 200 ||
 		u.TemperatureC.Last != nil || u.Reason != m.want[1].Unknown || u.Members == nil || len(u.Members) > 0 {
 		t.Errorf("of %d GPUs one is used as %+v", len(usage), u)
 	}
@@ -192,8 +220,8 @@ func (m *machine) given(t *testing.T) {
 	}
 }
 
-// used shows that processes of members are known as theirs, and others as nobody's.
-func (m *machine) used(t *testing.T) {
+// occupied shows that processes of members are known as theirs, and others as nobody's.
+func (m *machine) occupied(t *testing.T) {
 	use := func(i, pid int, member string) {
 		m.devices[i].Processes = []fakenvml.Process{{PID: pid, MiB: ownMemory}}
 		m.want[i].Processes = []domain.GPUProcess{{PID: pid, MemoryMiB: new(int64(ownMemory)), Member: member}}

@@ -276,34 +276,3 @@ func testForeign(t *testing.T, h Harness) {
 	must(t, e.DeleteCluster(acctest.Bounded(t)))
 	must(t, untouched())
 }
-
-func testUsage(t *testing.T, h Harness) {
-	e := h.cluster(t)
-	start(t, e, h.member(0, "wait"), h.member(1, "exit:0"))
-	h.awaitStates(t, e, domain.StateRunning, domain.StateCompleted)
-	var usage engine.Usage
-	acctest.Eventually(t, "the agents, which have just been started", func() bool {
-		var err error
-		usage, err = e.Usage(t.Context(), time.Minute)
-		must(t, err)
-		told := len(usage.Hosts) > 0
-		for _, host := range usage.Hosts {
-			told = told && host.Reason == ""
-		}
-		return told
-	})
-	for name, host := range usage.Hosts {
-		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil || *host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
-			t.Errorf("host %s uses %+v", name, host)
-		}
-	}
-	if m := usage.Members[h.memberName(0)]; m.MemoryMiB.Last == nil || *m.MemoryMiB.Max <= 0 || m.CPUs.Last == nil || m.SampledAt.IsZero() {
-		t.Errorf("a member that runs uses %+v", m)
-	}
-	if m := usage.Members[h.memberName(0)]; m.Group != h.group || m.Role != "worker" || m.Host != h.Host || m.State != domain.StateRunning {
-		t.Errorf("what a member uses says of it: %+v", m)
-	}
-	if m := usage.Members[h.memberName(1)]; m.MemoryMiB.Last != nil || m.CPUs.Last != nil || m.Reason == "" {
-		t.Errorf("a member that ended uses %+v", m)
-	}
-}
