@@ -41,15 +41,17 @@ type Driver interface {
 // Lacking is a function that the library of the suite's drivers lacks, as that of an older one does: the temperature is not known.
 const Lacking = "nvmlDeviceGetTemperature"
 
-// Of the suite's devices, these are used by the members of the first group, by nobody's process, and by none.
 const (
+	// Of all devices the first few are those of the group's members, and a stranger is on the next one.
 	allDevices  = 8
 	ownDevices  = 2
 	takenDevice = ownDevices
 	freeDevices = allDevices - ownDevices - 1
-	applies     = 20
-	ownMemory   = 1000 // MiB
-	thePool     = "p"
+	// usedMiB is how much memory a process uses on a device.
+	usedMiB = 1000
+	// thePool has all devices, of which so many applies want one each.
+	thePool = "p"
+	applies = 20
 )
 
 // machine is the host of the suite with its GPUs, and what is expected to be told of them.
@@ -61,8 +63,8 @@ type machine struct {
 	want    []domain.GPU
 }
 
-// testMeasures goes with one cluster through what is told of hosts and members, and through what can happen to the GPUs of a host. What there can be
-// told of a GPU is left to the tests of agent/nvml.
+// testMeasures goes with one cluster, as each takes its time to be made, through what is told of hosts and members, and through what can happen to the GPUs of
+// a host. All that can be read of one is for the tests of agent/nvml.
 func testMeasures(t *testing.T, h Harness) {
 	h.Open = h.GPUs.Open
 	m := &machine{Harness: h, engine: h.cluster(t)}
@@ -76,7 +78,7 @@ func testMeasures(t *testing.T, h Harness) {
 			}
 		}
 	}
-	for _, part := range []struct {
+	for _, part := range []struct { // which go on from one another
 		name string
 		test func(*machine, *testing.T)
 	}{
@@ -94,7 +96,7 @@ func testMeasures(t *testing.T, h Harness) {
 	}
 }
 
-// asTold returns how a device of [fakenvml.V100s] is told of by an agent that [Lacking] is lacking, but for its links.
+// asTold returns how a device of [fakenvml.V100s] is told of by an agent whose library has not [Lacking], but for its links.
 func asTold(d fakenvml.Device, index int) domain.GPU {
 	return domain.GPU{
 		Device: domain.Device{UUID: d.UUID, Model: d.Name, MemoryMiB: d.MemoryMiB, NUMANode: d.NUMANode},
@@ -149,6 +151,9 @@ func (m *machine) usage(t *testing.T) engine.Usage {
 	return usage
 }
 
+// is tells whether a value is known and just this one.
+func is(value *float64, want float64) bool { return value != nil && *value == want }
+
 // used shows what hosts and members use.
 func (m *machine) used(t *testing.T) {
 	start(t, m.engine, m.member(0, "wait"), m.member(1, "exit:0"))
@@ -188,7 +193,7 @@ func (m *machine) listed(t *testing.T) {
 	m.devices[1].UsedMiB, m.want[1].MemoryUsedMiB, m.want[1].MemoryFreeMiB = 200, new(int64(200)), new(m.devices[1].MemoryMiB-m.devices[1].ReservedMiB-200)
 	m.shows(t)
 	usage := m.usage(t).GPUs
-	if u := usage[m.devices[1].UUID]; len(usage) != allDevices || u.Host != m.Host || *u.Utilisation.Last != 97 || *u.Utilisation.Max != 97 || *u.MemoryMiB.Last != 200 ||
+	if u := usage[m.devices[1].UUID]; len(usage) != allDevices || u.Host != m.Host || !is(u.Utilisation.Last, 97) || !is(u.Utilisation.Max, 97) || !is(u.MemoryMiB.Last, 200) ||
 		u.TemperatureC.Last != nil || u.Reason != m.want[1].Unknown || u.Members == nil || len(u.Members) > 0 {
 		t.Errorf("of %d GPUs one is used as %+v", len(usage), u)
 	}
@@ -223,8 +228,8 @@ func (m *machine) given(t *testing.T) {
 // occupied shows that processes of members are known as theirs, and others as nobody's.
 func (m *machine) occupied(t *testing.T) {
 	use := func(i, pid int, member string) {
-		m.devices[i].Processes = []fakenvml.Process{{PID: pid, MiB: ownMemory}}
-		m.want[i].Processes = []domain.GPUProcess{{PID: pid, MemoryMiB: new(int64(ownMemory)), Member: member}}
+		m.devices[i].Processes = []fakenvml.Process{{PID: pid, MiB: usedMiB}}
+		m.want[i].Processes = []domain.GPUProcess{{PID: pid, MemoryMiB: new(int64(usedMiB)), Member: member}}
 	}
 	use(0, m.GPUs.Process(t, m.engine, m.memberName(0)), m.memberName(0))
 	use(takenDevice, m.GPUs.Stranger, "")
@@ -234,10 +239,10 @@ func (m *machine) occupied(t *testing.T) {
 		t.Errorf("a member's device is used as %+v", u)
 	}
 	if u := usage.GPUs[m.devices[takenDevice].UUID]; u.Members == nil || len(u.Members) > 0 {
-		t.Errorf("a device that nobody's process uses is used as %+v", u)
+		t.Errorf("a device that a stranger uses is used as %+v", u)
 	}
-	for i, want := range []float64{ownMemory, 0} {
-		if u := usage.Members[m.memberName(i)]; u.GPUMemoryMiB.Last == nil || *u.GPUMemoryMiB.Last != want {
+	for i, want := range []float64{usedMiB, 0} {
+		if u := usage.Members[m.memberName(i)]; !is(u.GPUMemoryMiB.Last, want) {
 			t.Errorf("%s uses %+v, want %v MiB of GPUs", m.memberName(i), u, want)
 		}
 	}
