@@ -101,7 +101,7 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 // allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the group goes
 // back to an earlier document, that one takes the place of the one that is stored.
 func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
-	err = r.asking(ctx, func(by *told) error {
+	err = r.asking(ctx, spec, func(by *told) error {
 		decision, observed, err = r.allocateBy(ctx, by, spec, back)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
@@ -116,10 +117,17 @@ var errUntold = errors.New("hosts joined the cluster again and again while GPUs 
 const asks = 3
 
 // asking does what decides about a group under the allocation lock. To ask the hosts about their GPUs may take long, and is done while nobody holds
-// that: where do fails with [errUntold], it is done again with what they told. What is used of a device by others may be some seconds old
-// then; who has which device it reads itself.
-func (r Reconciler) asking(ctx context.Context, do func(by *told) error) error {
-	err := do(nil)
+// that: at once where there is no group yet that could have any, else where do fails with [errUntold], and then is done again with what they told.
+// What is used of a device by others may be some seconds old; who has which device it reads itself.
+func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
+	var missing error
+	if usesGPUs(group) {
+		_, missing = r.Engine.Group(ctx, group.Name)
+	}
+	err := errUntold
+	if !errors.Is(missing, engine.ErrNotFound) { // what else is wrong is found by do
+		err = do(nil)
+	}
 	for i := 0; i < asks && errors.Is(err, errUntold); i++ {
 		now := r.Engine.Snapshot()
 		var by told

@@ -52,6 +52,12 @@ func TestHostsAreAskedWhileNobodyWaits(t *testing.T) {
 		"a group is applied": func(t *testing.T, f *fake) {
 			must(t, interfering(t, f, "Lock", "GPUs", f.isFree(t)).Update(within(t), pooled("mnist")))
 		},
+		"a group grows": func(t *testing.T, f *fake) {
+			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), pooled("mnist")))
+			three := pooled("mnist")
+			three.Roles["worker"] = domain.Role{Replicas: new(3), GPUs: &domain.GPURequest{Pool: "p"}}
+			must(t, interfering(t, f, "Lock", "GPUs", f.isFree(t)).Update(within(t), three))
+		},
 		"a member is moved": func(t *testing.T, f *fake) {
 			one := pooled("mnist")
 			one.Roles["worker"] = domain.Role{Replicas: new(1), GPUs: &domain.GPURequest{Pool: "p"}}

@@ -101,7 +101,7 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 // move places members anew that have lost their hosts, and returns the decision as it is stored then. A group that restarts
 // as a whole does so, in its present attempt: it is not to blame for its hosts.
 func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
-	err = r.asking(ctx, func(by *told) error {
+	err = r.asking(ctx, group.Document.Spec, func(by *told) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)
 		return err
 	})
