@@ -1,7 +1,9 @@
 package domain
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"time"
 )
 
@@ -23,7 +25,65 @@ type AutoscalingPolicy struct {
 	Schedules map[string]ScalingSchedule `json:"schedules,omitempty"`
 	ScaleOut  ScalingBehaviour           `json:"scale_out,omitzero"`
 	ScaleIn   ScalingBehaviour           `json:"scale_in,omitzero"`
+	Guards    ScalingGuards              `json:"guards,omitzero"`
+	// DryRun has decisions recorded, and none carried out.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Paused holds the count, in one direction or in both; it is PauseNone where it is empty.
+	Paused ScalingPause `json:"paused,omitempty"`
+	// OnDestroy is what becomes of the count with the end of the policy; OnDestroyKeep where it is empty.
+	OnDestroy OnDestroy `json:"on_destroy,omitempty"`
 }
+
+// ID is what tells the policy from all others: <cluster>/<group>/<role>.
+func (p AutoscalingPolicy) ID() string { return p.Cluster + "/" + p.Key() }
+
+// Key is what tells the policy from the others of its cluster: <group>/<role>.
+func (p AutoscalingPolicy) Key() string { return PolicyKey(p.Group, p.Role) }
+
+// PolicyKey is the key of the policy for a role: <group>/<role>.
+func PolicyKey(group, role string) string { return group + "/" + role }
+
+// Equal tells whether two specifications are stored as the same document.
+func (p AutoscalingPolicy) Equal(other AutoscalingPolicy) bool {
+	a, errA := json.Marshal(p)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// EndRule is what becomes of the count with the end of the policy, with the default filled in.
+func (p AutoscalingPolicy) EndRule() OnDestroy { return cmp.Or(p.OnDestroy, OnDestroyKeep) }
+
+// ScalingPause says in which directions a policy may change the count.
+type ScalingPause string
+
+// What of a policy may be paused.
+const (
+	PauseNone ScalingPause = "none"
+	// PauseAll leaves the count as it is, even beyond the bounds.
+	PauseAll ScalingPause = "all"
+	// PauseOut and PauseIn keep members from being added, or from being removed.
+	PauseOut ScalingPause = "out"
+	PauseIn  ScalingPause = "in"
+)
+
+// ScalingPauses lists what a policy may name.
+var ScalingPauses = []ScalingPause{PauseNone, PauseAll, PauseOut, PauseIn}
+
+// OnDestroy says what becomes of a role's count with the end of its policy.
+type OnDestroy string
+
+// What may become of a count.
+const (
+	// OnDestroyKeep leaves it as it is.
+	OnDestroyKeep OnDestroy = "keep"
+	// OnDestroyRestore brings back the count that the role had before the policy.
+	OnDestroyRestore OnDestroy = "restore"
+	// OnDestroyMin brings it to the policy's least one.
+	OnDestroyMin OnDestroy = "min"
+)
+
+// OnDestroys lists what a policy may name.
+var OnDestroys = []OnDestroy{OnDestroyKeep, OnDestroyRestore, OnDestroyMin}
 
 // DefaultScalingInterval is the time between two decisions of a policy.
 const DefaultScalingInterval = 5 * time.Second
@@ -42,6 +102,12 @@ func (p AutoscalingPolicy) First() int {
 // ScalingMetric is a metric and the algorithm that makes a count of it.
 type ScalingMetric struct {
 	Algorithm ScalingAlgorithm `json:"algorithm"`
+	// Source is where the values come from: of a policy that is run, all metrics have one but those of ratio and external.
+	Source ScalingSource `json:"source,omitzero"`
+	// Window is the time before now of which the values are, in one by Aggregation: DefaultAgentWindow for an agent's and for progress where it is
+	// nil, and the last value alone for others. Aggregation is AggregateMean where it is empty.
+	Window      *Duration   `json:"window,omitempty"`
+	Aggregation Aggregation `json:"aggregation,omitempty"`
 	// A value older than StaleAfter is as good as missing; DefaultStaleAfter where it is nil.
 	StaleAfter *Duration `json:"stale_after,omitempty"`
 	// OnMissing is MissingHold where it is empty, and MissingValue what MissingAsValue takes for the value.
@@ -85,7 +151,11 @@ type ScalingAlgorithm struct {
 	Queue        *QueueAlgorithm        `json:"queue,omitempty"`
 	MarginalGain *MarginalGainAlgorithm `json:"marginal_gain,omitempty"`
 	Ratio        *RatioAlgorithm        `json:"ratio,omitempty"`
+	External     *ExternalAlgorithm     `json:"external,omitempty"`
 }
+
+// Measures tells whether the algorithm makes its count of a value that is measured.
+func (a ScalingAlgorithm) Measures() bool { return a.Ratio == nil && a.External == nil }
 
 // TargetAlgorithm keeps a metric at a value, as the Horizontal Pod Autoscaler of Kubernetes does.
 type TargetAlgorithm struct {
@@ -166,10 +236,16 @@ type RatioAlgorithm struct {
 	Per float64 `json:"per"`
 }
 
+// ExternalAlgorithm has a program of the user's decide, such as one that has learnt to. It is given what the policy sees as JSON, and
+// answers with a count or with a direction: Question and Answer of package autoscale. Any failure is no answer, and changes nothing.
+type ExternalAlgorithm struct {
+	ScalingHook
+}
+
 // Forecast is what a metric is expected to be.
 type Forecast struct {
-	// Lead is how far ahead.
-	Lead Duration `json:"lead"`
+	// Lead is how far ahead; where it is 0, it is how long members have taken to start so far.
+	Lead Duration `json:"lead,omitempty"`
 	// Season is the length of what repeats, such as a day; none where it is nil.
 	Season *Duration `json:"season,omitempty"`
 }

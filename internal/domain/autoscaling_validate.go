@@ -45,6 +45,13 @@ func (p AutoscalingPolicy) Validate() Problems {
 	p.validateWaking(&ps)
 	p.ScaleOut.validate(&ps, Path{"scale_out"})
 	p.ScaleIn.validate(&ps, Path{"scale_in"})
+	p.Guards.validate(&ps, Path{"guards"})
+	if p.Paused != "" && !slices.Contains(ScalingPauses, p.Paused) {
+		ps.Add(Path{"paused"}, "Unknown pause", "%q is not a direction to pause; there are %q", p.Paused, ScalingPauses)
+	}
+	if p.OnDestroy != "" && !slices.Contains(OnDestroys, p.OnDestroy) {
+		ps.Add(Path{"on_destroy"}, "Unknown end", "%q does not say what becomes of the count; there are %q", p.OnDestroy, OnDestroys)
+	}
 	return ps
 }
 
@@ -97,7 +104,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 		}
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
-		"set min to 1 or more, add a metric of the whole (queue, ratio, target with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
+		"set min to 1 or more, add a metric of the whole (queue, ratio, external, target with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
 		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal, MissingMax)
 }
 
@@ -107,7 +114,7 @@ func (m ScalingMetric) wakes() bool {
 	switch a := m.Algorithm; {
 	case m.MissingRule() == MissingMax:
 		return true
-	case a.Queue != nil, a.Ratio != nil:
+	case a.Queue != nil, a.Ratio != nil, a.External != nil:
 		return true
 	case a.Target != nil:
 		return a.Target.Per == TargetTotal
@@ -119,6 +126,7 @@ func (m ScalingMetric) wakes() bool {
 
 func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	m.Algorithm.validate(ps, at.At("algorithm"), role)
+	m.validateWindow(ps, at)
 	checkDuration(ps, at.At("stale_after"), "Invalid age", m.StaleAfter, MinStaleAfter, math.MaxInt64)
 	if m.OnMissing != "" && !slices.Contains(OnMissings, m.OnMissing) {
 		ps.Add(at.At("on_missing"), "Unknown rule", "%q is not a rule about missing values; there are %q", m.OnMissing, OnMissings)
@@ -139,12 +147,19 @@ func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 
 func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 	f := *m.Forecast
-	if m.Algorithm.MarginalGain != nil || m.Algorithm.Ratio != nil {
+	switch {
+	case m.Algorithm.MarginalGain != nil || m.Algorithm.Ratio != nil:
 		ps.Add(at, "No forecast", "algorithms marginal_gain and ratio follow what members have done and how many others there are, of which there is no forecast; leave it out")
+	case m.Algorithm.External != nil:
+		ps.Add(at, "No forecast", "algorithm external is given what is measured, and looks ahead by itself if it likes; leave it out")
 	}
-	if f.Lead <= 0 {
-		ps.Add(at.At("lead"), "Invalid lead", "%s is not ahead; more than 0s is allowed, such as the time that a member takes to start", f.Lead)
-	} else if f.Season != nil && *f.Season/MinSeasonLeads < f.Lead {
+	switch {
+	case f.Lead < 0:
+		ps.Add(at.At("lead"), "Invalid lead", "%s is not ahead; more than 0s is allowed, such as the time that a member takes to start, or 0s to have that learnt from the members", f.Lead)
+	case f.Season == nil:
+	case *f.Season <= 0:
+		ps.Add(at.At("season"), "Invalid season", "%s is no length of time; more than 0s is allowed, such as 24h for a day", *f.Season)
+	case *f.Season/MinSeasonLeads < f.Lead:
 		ps.Add(at.At("season"), "Invalid season", "%s is too short for a lead of %s; %d times the lead or more is allowed, such as 24h for a day", *f.Season, f.Lead, MinSeasonLeads)
 	}
 }
@@ -157,7 +172,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		given bool
 	}{
 		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
-		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil},
+		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil},
 	} {
 		all = append(all, algorithm.name)
 		if algorithm.given {
@@ -188,6 +203,9 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	}
 	if a.Ratio != nil {
 		a.Ratio.validate(ps, at.At("ratio"), role)
+	}
+	if a.External != nil {
+		a.External.validate(ps, at.At("external"))
 	}
 }
 

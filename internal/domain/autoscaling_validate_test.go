@@ -28,10 +28,18 @@ func validPolicy() AutoscalingPolicy {
 			"queue":         {Algorithm: ScalingAlgorithm{Queue: &QueueAlgorithm{PerMember: 10, CoolDown: duration(0)}}},
 			"marginal gain": {Algorithm: ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{Threshold: 0.1, Settle: duration(time.Minute)}}},
 			"ratio":         {Algorithm: ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 0.5}}, OnMissing: MissingHold},
+			"external":      {Algorithm: ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "https://decider:8443/scale?as=json", Timeout: duration(5 * time.Minute)}}}},
 		},
 		Schedules: map[string]ScalingSchedule{"day": {Start: "0 8 * * *", End: "0 20 * * *", TimeZone: "Europe/Warsaw", Count: 4}},
 		ScaleOut:  ScalingBehaviour{Rates: []ScalingRate{{Count: 4, Period: Duration(15 * time.Second)}, {Percent: 200, Period: Duration(30 * time.Minute)}}, Select: SelectMin},
 		ScaleIn:   ScalingBehaviour{Stabilisation: duration(time.Hour), Tolerance: new(0.0), Cooldown: duration(time.Minute), MaxStep: 1},
+		Guards: ScalingGuards{
+			Busy: &BusyGuard{
+				Prometheus: &PrometheusSource{URL: "http://prometheus:9090/prometheus", Query: "metrics_master_apps_Value"}, CPUPercent: new(150.0), GPUPercent: new(100.0),
+			},
+			Remove: RemoveLeastBusy, Drain: &ScalingHook{Command: []string{"/usr/local/bin/drain", ""}, Timeout: duration(100 * time.Millisecond)}, MemberHoursPerDay: 0.5,
+		},
+		Paused: PauseIn, OnDestroy: OnDestroyRestore,
 	}
 }
 
@@ -65,6 +73,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			p.ScaleOut.Rates = []ScalingRate{{Count: 1, Period: Duration(time.Minute)}, r}
 		})
 	}
+	guards := func(g ScalingGuards) AutoscalingPolicy { return policy(func(p *AutoscalingPolicy) { p.Guards = g }) }
 	minute := Duration(time.Minute)
 	for name, test := range map[string]struct {
 		policy AutoscalingPolicy
@@ -93,7 +102,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			policy(func(p *AutoscalingPolicy) { p.Schedules["a\nb"] = p.Schedules["day"] }), `schedules["a\nb"]`, `"a\nb" is not a name; 1 to 63 printable`,
 		},
 
-		"no algorithm": {algorithm(ScalingAlgorithm{}), `metrics["m"].algorithm`, `there are ["target" "heat" "threshold" "queue" "marginal_gain" "ratio"]`},
+		"no algorithm": {algorithm(ScalingAlgorithm{}), `metrics["m"].algorithm`, `there are ["target" "heat" "threshold" "queue" "marginal_gain" "ratio" "external"]`},
 		"two algorithms": {
 			algorithm(ScalingAlgorithm{Target: &TargetAlgorithm{Value: 1}, Queue: &QueueAlgorithm{PerMember: 1}}), `metrics["m"].algorithm`, `["target" "queue"] are given`,
 		},
@@ -121,6 +130,8 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a knee forgotten":    {algorithm(ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{RetryAfter: new(-minute)}}), `metrics["m"].algorithm.marginal_gain.retry_after`, "-1m0s is no time to wait"},
 		"a ratio to itself":   {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "replica", Per: 1}}), `metrics["m"].algorithm.ratio.role`, `"replica" is the role that the policy is for`},
 		"a ratio to nobody":   {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Per: 1}}), `metrics["m"].algorithm.ratio.role`, "a role needs a name"},
+		"nobody to ask":       {algorithm(ScalingAlgorithm{External: &ExternalAlgorithm{}}), `metrics["m"].algorithm.external`, "neither url nor command is given"},
+		"two to ask":          {algorithm(ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "http://a", Command: []string{"b"}}}}), `metrics["m"].algorithm.external`, "url and command are both given"},
 		"a ratio of 0":        {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend"}}), `metrics["m"].algorithm.ratio.per`, "0 is not allowed here; any number above 0"},
 
 		"stale at once": {
@@ -141,12 +152,19 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			}),
 			`metrics["m"].missing_value`, "+Inf is not allowed here; 0 or more",
 		},
-		"no lead":        {forecast(Forecast{}), `metrics["m"].forecast.lead`, "0s is not ahead; more than 0s"},
+		"a lead back":    {forecast(Forecast{Lead: -minute}), `metrics["m"].forecast.lead`, "-1m0s is not ahead; more than 0s is allowed, such as the time that a member takes to start, or 0s to have that learnt"},
+		"a lead learnt":  {forecast(Forecast{Season: new(minute)}), "", ""},
+		"no season":      {forecast(Forecast{Season: new(Duration)}), `metrics["m"].forecast.season`, "0s is no length of time; more than 0s"},
 		"a short season": {forecast(Forecast{Lead: minute, Season: new(9 * minute)}), `metrics["m"].forecast.season`, "9m0s is too short for a lead of 1m0s; 10 times"},
 		"a forecast of others": {
 			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
 				m.Algorithm, m.Forecast = ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}, &Forecast{Lead: minute}
 			}), `metrics["m"].forecast`, "there is no forecast",
+		},
+		"a forecast for a program": {
+			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
+				m.Algorithm, m.Forecast = ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "http://a"}}}, &Forecast{Lead: minute}
+			}), `metrics["m"].forecast`, "looks ahead by itself",
 		},
 
 		"no start":            {schedule(ScalingSchedule{End: "0 8 * * *", Count: 2}), `schedules["night"].start`, `a schedule needs its start, which is ""`},
@@ -171,6 +189,22 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a rate of no time":  {rate(ScalingRate{Count: 1}), "scale_out.rates[1].period", "0s is not allowed here; 1s to 30m0s is"},
 		"a rate of an hour":  {rate(ScalingRate{Count: 1, Period: 60 * minute}), "scale_out.rates[1].period", "1h0m0s is not allowed here; 1s to 30m0s is"},
 
+		"an unknown pause": {policy(func(p *AutoscalingPolicy) { p.Paused = "both" }), "paused", `"both" is not a direction to pause; there are ["none" "all" "out" "in"]`},
+		"an unknown end":   {policy(func(p *AutoscalingPolicy) { p.OnDestroy = "delete" }), "on_destroy", `there are ["keep" "restore" "min"]`},
+		"no sign of work":  {guards(ScalingGuards{Busy: &BusyGuard{}}), "guards.busy", "needs prometheus, cpu_percent or gpu_percent"},
+		"busy for nobody": {
+			guards(ScalingGuards{Busy: &BusyGuard{Prometheus: &PrometheusSource{URL: "http://prometheus:9090", Query: " "}}}), "guards.busy.prometheus.query", `the query is " "; one in PromQL`,
+		},
+		"busy by idling":        {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(0.0)}}), "guards.busy.cpu_percent", "0 is not allowed here; any number above 0"},
+		"busier than all":       {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(101.0)}}), "guards.busy.gpu_percent", "101 is not allowed here; above 0 to 100 is"},
+		"busy by NaN":           {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(math.NaN())}}), "guards.busy.gpu_percent", "NaN is not allowed"},
+		"an unknown order":      {guards(ScalingGuards{Remove: "oldest"}), "guards.remove", `there are ["highest_index" "least_busy" "most_loaded_host"]`},
+		"a drain in no time":    {guards(ScalingGuards{Drain: &ScalingHook{URL: "http://a", Timeout: new(minute / 601)}}), "guards.drain.timeout", "99.83361ms is not allowed here; 100ms to 5m0s is"},
+		"a drain for an hour":   {guards(ScalingGuards{Drain: &ScalingHook{URL: "http://a", Timeout: new(60 * minute)}}), "guards.drain.timeout", "1h0m0s is not allowed here"},
+		"a drain without words": {guards(ScalingGuards{Drain: &ScalingHook{Command: []string{}}}), "guards.drain.command", "[] names no program"},
+		"a budget of NaN":       {guards(ScalingGuards{MemberHoursPerDay: math.NaN()}), "guards.member_hours_per_day", "NaN is not allowed here; 0 or more is"},
+		"a budget below 0":      {guards(ScalingGuards{MemberHoursPerDay: -1}), "guards.member_hours_per_day", "-1 is not allowed here"},
+
 		"asleep by the mean":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", `without members ["m"] would ask for none for ever`},
 		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, add a metric of the whole"},
 		"asleep by gain":            {asleep(nil, ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{}}), "min", "min is 0"},
@@ -178,6 +212,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"asleep, never told to run": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *"}}, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", "min is 0"},
 		"woken by the total":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60, Per: TargetTotal}}), "", ""},
 		"woken by a queue":          {asleep(nil, ScalingAlgorithm{Queue: &QueueAlgorithm{PerMember: 1}}), "", ""},
+		"woken by a program":        {asleep(nil, ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{Command: []string{"decide"}}}}), "", ""},
 		"woken by a ratio":          {asleep(nil, ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}), "", ""},
 		"woken by an upper bound":   {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Upper: new(1.0)}}), "", ""},
 		"woken by a percentage":     {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Upper: new(1.0), StepOutPercent: 50}}), "", ""},

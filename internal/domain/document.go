@@ -5,6 +5,21 @@ import "time"
 // DocumentVersion is the version of the stored documents that this build reads and writes.
 const DocumentVersion = 1
 
+// Stored is what all documents have in common that are stored with a cluster.
+type Stored[T any] interface {
+	*T
+	// Header returns the version and the revision of the document.
+	Header() (version, revision *int)
+}
+
+// Next returns a document as it is written on top of its present revision.
+func Next[T any, P Stored[T]](doc T) T {
+	version, revision := P(&doc).Header()
+	*version = DocumentVersion
+	*revision++
+	return doc
+}
+
 // GroupDocument is what is stored with the cluster about a group: the specification as Terraform wrote it,
 // and what was decided for it.
 type GroupDocument struct {
@@ -17,6 +32,12 @@ type GroupDocument struct {
 	Spec     Group `json:"spec"`
 	// Counts are the numbers of members by role; they are Spec's, but for roles whose count is unmanaged.
 	Counts map[string]int `json:"counts"`
+	// Absent are the indexes, in ascending order, that members of a role don't have, though higher ones do: a policy has removed those.
+	Absent map[string][]int `json:"absent,omitempty"`
+	// Scaled are the last changes of counts by policies, by role. Scaling is true from the write of such a change until its members were started
+	// or removed: where it is true and nobody holds the group's lock, the controller died.
+	Scaled  map[string]Scaled `json:"scaled,omitempty"`
+	Scaling bool              `json:"scaling,omitempty"`
 	// MinRun is the revision from which on members must have been started: it rises with a rerun (changed
 	// triggers) and with a restart of the whole group.
 	MinRun int `json:"min_run"`
@@ -29,6 +50,9 @@ type GroupDocument struct {
 	// Before is the last document under which all members ran, while an apply is under way that may go back to it.
 	Before *GroupDocument `json:"before,omitempty"`
 }
+
+// Header returns the document's version and revision.
+func (d *GroupDocument) Header() (version, revision *int) { return &d.Version, &d.Revision }
 
 // Rerun makes every member start again, as if for the first time, with the next write of the document.
 func (d *GroupDocument) Rerun() {
@@ -54,3 +78,6 @@ type ClusterDocument struct {
 	Revision int     `json:"revision"`
 	Spec     Cluster `json:"spec"`
 }
+
+// Header returns the document's version and revision.
+func (d *ClusterDocument) Header() (version, revision *int) { return &d.Version, &d.Revision }

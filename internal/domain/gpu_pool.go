@@ -88,6 +88,9 @@ type GPUPoolDocument struct {
 	Condemned map[string]Condemnation `json:"condemned,omitempty"`
 }
 
+// Header returns the document's version and revision.
+func (d *GPUPoolDocument) Header() (version, revision *int) { return &d.Version, &d.Revision }
+
 // GPURequest is what one member of a role asks of a pool.
 type GPURequest struct {
 	Pool string `json:"pool"`

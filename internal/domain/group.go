@@ -107,6 +107,8 @@ type Role struct {
 	GPUs      *GPURequest `json:"gpus,omitempty"`
 	Placement Placement   `json:"placement,omitzero"`
 	Restart   Restart     `json:"restart,omitzero"`
+	// OnScale says what a change of the role's count does to the group's other members; OnScaleRestart where it is empty.
+	OnScale OnScale `json:"on_scale,omitempty"`
 	// Update says how a change rolls through the role's members. It is no part of what they run.
 	Update      Update     `json:"update,omitzero"`
 	ExitCodes   *ExitCodes `json:"exit_codes,omitempty"`
@@ -162,6 +164,21 @@ const (
 
 // Conditions lists the conditions that a restart rule may name.
 var Conditions = []Condition{RestartNever, RestartOnFailure, RestartAlways}
+
+// OnScale says what a change of a role's count does to the other members of its group, those of the role among them.
+type OnScale string
+
+// What a change of a count may do.
+const (
+	// OnScaleRestart starts all members again that know the others' addresses, with those that there are now. Members of interchangeable roles
+	// are known to nobody.
+	OnScaleRestart OnScale = "restart"
+	// OnScaleNone lets them go on with the addresses that they know.
+	OnScaleNone OnScale = "none"
+)
+
+// OnScales lists what a role may name.
+var OnScales = []OnScale{OnScaleRestart, OnScaleNone}
 
 // Restart is a role's restart rule as the user wrote it; see [Role.RestartRule].
 type Restart struct {

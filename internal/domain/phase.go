@@ -14,7 +14,7 @@ type Phase string
 const (
 	// PhasePending: members wait to be started.
 	PhasePending Phase = "pending"
-	// PhaseRunning: every member runs, or has completed where the group can.
+	// PhaseRunning: every member runs, or has completed where the group can. So it is where a policy has taken all of them away.
 	PhaseRunning Phase = "running"
 	// PhaseDegraded: a member is missing, failed or between two attempts, has ended in a group that never completes, or
 	// is on a host that is not as it should be, or has a GPU that can't be used; the group goes on without it.
@@ -102,7 +102,7 @@ func (rule CompletionRule) Progress(want []string, minRun int, observed []Observ
 		}
 	}
 	switch {
-	case len(missing) == len(want) || len(reasons) == 0 && len(pending) > 0:
+	case len(want) > 0 && len(missing) == len(want) || len(reasons) == 0 && len(pending) > 0:
 		return Progress{Phase: PhasePending}
 	case len(reasons) > 0:
 		return Progress{PhaseDegraded, strings.Join(reasons, "; ")}

@@ -1,0 +1,243 @@
+package domain
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bounds of where metrics come from. What agents measure they remember for MaxAgentWindow; other values are the controller's own.
+const (
+	MinMetricWindow = time.Second
+	MaxAgentWindow  = 10 * time.Minute
+	MaxMetricWindow = time.Hour
+	MinHookTimeout  = 100 * time.Millisecond
+	MaxHookTimeout  = 5 * time.Minute
+)
+
+// StepGroup is the name of the group in a pattern of [ProgressSource] that is the number of the step.
+const StepGroup = "step"
+
+// ValidateSources returns what is wrong with where the metrics of a policy come from that is to be run. A policy that is only tried out needs no
+// sources, and so [AutoscalingPolicy.Validate] does not ask for them.
+func (p AutoscalingPolicy) ValidateSources() Problems {
+	var ps Problems
+	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+		p.Metrics[name].validateSource(&ps, Path{"metrics", Key(name)})
+	}
+	return ps
+}
+
+// validateSource checks the one source that there is to be, and those that are too many, too.
+func (m ScalingMetric) validateSource(ps *Problems, at Path) {
+	at = at.At("source")
+	var names, all []string
+	for _, source := range []struct {
+		name  string
+		given bool
+	}{
+		{"agent", m.Source.Agent != nil}, {"prometheus", m.Source.Prometheus != nil}, {"queue", m.Source.Queue != nil}, {"progress", m.Source.Progress != nil},
+	} {
+		all = append(all, source.name)
+		if source.given {
+			names = append(names, source.name)
+		}
+	}
+	without := m.withoutSource()
+	switch {
+	case without != "" && len(names) > 0:
+		ps.Add(at, "Source without use", "%s; %q would never be asked: leave it out", without, names)
+	case without != "":
+	case len(names) == 0:
+		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all)
+	case len(names) > 1:
+		ps.Add(at, "Several sources", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
+	}
+	if m.Source.Agent != nil {
+		m.Source.Agent.validate(ps, at.At("agent"))
+		m.validateWhole(ps, at.At("agent", "of"))
+	}
+	if m.Source.Prometheus != nil {
+		m.Source.Prometheus.validate(ps, at.At("prometheus"))
+	}
+	if m.Source.Queue != nil {
+		m.Source.Queue.validate(ps, at.At("queue"))
+	}
+	if m.Source.Progress != nil {
+		m.Source.Progress.validate(ps, at.At("progress"))
+	}
+}
+
+// withoutSource says why the metric's algorithm has no source; "" where it has one.
+func (m ScalingMetric) withoutSource() string {
+	switch {
+	case m.Algorithm.Ratio != nil:
+		return "algorithm ratio follows the number of members of another role"
+	case m.Algorithm.External != nil:
+		return "algorithm external is asked itself, and is given the values of the other metrics"
+	}
+	return ""
+}
+
+// validateWhole finds algorithms that take a mean of members for a metric of the whole, or the other way round.
+func (m ScalingMetric) validateWhole(ps *Problems, at Path) {
+	total := m.Source.Agent.Of == AgentTotal
+	switch a := m.Algorithm; {
+	case a.MarginalGain != nil && !total:
+		ps.Add(at, "Not a metric of the whole", "algorithm marginal_gain asks what one more member adds to all of them, which a mean of the members does not show; set of = %q", AgentTotal)
+	case a.Target != nil && a.Target.Per == TargetTotal && !total:
+		ps.Add(at, "Not a metric of the whole", "a target with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
+			TargetTotal, AgentTotal, TargetMean)
+	case a.Target != nil && a.Target.Per != TargetTotal && total:
+		ps.Add(at, "Not a mean", "a target with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
+			TargetMean, AgentTotal, AgentMember, TargetTotal)
+	}
+}
+
+// validateWindow checks over which time values are aggregated, and how.
+func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
+	longest := MaxMetricWindow
+	if m.Source.Agent != nil {
+		longest = MaxAgentWindow
+	}
+	checkDuration(ps, at.At("window"), "Invalid window", m.Window, MinMetricWindow, longest)
+	switch {
+	case m.Aggregation != "" && !slices.Contains(Aggregations, m.Aggregation):
+		ps.Add(at.At("aggregation"), "Unknown aggregation", "%q makes no one value of several; there are %q", m.Aggregation, Aggregations)
+	case m.Aggregation != AggregateMax && m.Aggregation != AggregateP95 && m.Aggregation != AggregateLast:
+	case m.Source.Progress != nil:
+		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and progress is the mean rate of its window; leave it out", m.Aggregation)
+	case m.Window == nil && m.Source.Agent == nil && m.Aggregation != AggregateLast:
+		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation)
+	}
+	if without := m.withoutSource(); without != "" && (m.Window != nil || m.Aggregation != "") {
+		ps.Add(at.At("window"), "Window without use", "%s, and aggregates nothing; leave window and aggregation out", without)
+	}
+}
+
+func (s AgentSource) validate(ps *Problems, at Path) {
+	if !slices.Contains(AgentMeasures, s.Measure) {
+		ps.Add(at.At("measure"), "Unknown measure", "%q is nothing that agents measure; there are %q", s.Measure, AgentMeasures)
+	}
+	if s.Of != "" && !slices.Contains(AgentOfs, s.Of) {
+		ps.Add(at.At("of"), "Unknown word", "%q does not say whose the value is; there are %q", s.Of, AgentOfs)
+	}
+}
+
+func (s PrometheusSource) validate(ps *Problems, at Path) {
+	const example = "http://prometheus:9090"
+	if u := checkURL(ps, at.At("url"), s.URL, example); u != nil && u.RawQuery != "" {
+		ps.Add(at.At("url"), "Invalid address", "%s has more than scheme, host, port and path, such as %q", shown(s.URL), example)
+	}
+	if strings.TrimSpace(s.Query) == "" {
+		ps.Add(at.At("query"), "No query", "the query is %q; one in PromQL that returns one value is allowed, such as \"sum(rate(requests_total[1m]))\"", s.Query)
+	}
+}
+
+func (s QueueSource) validate(ps *Problems, at Path) {
+	var names []string
+	for _, kind := range []struct {
+		name  string
+		given bool
+	}{{"http", s.HTTP != nil}, {"redis", s.Redis != nil}, {"command", s.Command != nil}} {
+		if kind.given {
+			names = append(names, kind.name)
+		}
+	}
+	if len(names) != 1 {
+		ps.Add(at, "Not one queue", "%q are given, and the length of a queue comes from one of %q", names, []string{"http", "redis", "command"})
+	}
+	if s.HTTP != nil {
+		checkURL(ps, at.At("http", "url"), s.HTTP.URL, "http://broker:8080/api/queues/jobs")
+	}
+	if s.Redis != nil {
+		s.Redis.validate(ps, at.At("redis"))
+	}
+	if s.Command != nil {
+		checkCommand(ps, at.At("command"), s.Command)
+	}
+}
+
+func (q RedisQueue) validate(ps *Problems, at Path) {
+	host, port, err := net.SplitHostPort(q.Address)
+	if number, numberErr := strconv.Atoi(port); err != nil || numberErr != nil || number < 1 || number > 65535 || host == "" || strings.ContainsAny(host, "@/ ") {
+		ps.Add(at.At("address"), "Invalid address", "%s is not <host>:<port>, such as \"redis:6379\"; a password is no part of it, and none is asked for", shown(q.Address))
+	}
+	if q.Key == "" {
+		ps.Add(at.At("key"), "No key", "the key is \"\"; the name of a list is allowed, such as \"jobs\"")
+	}
+	if q.Database < 0 {
+		ps.Add(at.At("database"), "Invalid database", "%d is not the number of a database; 0 or more is allowed", q.Database)
+	}
+}
+
+func (s ProgressSource) validate(ps *Problems, at Path) {
+	if _, err := regexp.Compile(s.Pattern); err != nil || s.Pattern == "" {
+		reason := "it matches every line"
+		if err != nil {
+			reason = err.Error()
+		}
+		ps.Add(at.At("pattern"), "Invalid pattern", "%q is not a pattern of lines that tell of progress: %s; a regular expression in Go's syntax is allowed, such as `step (?P<%s>[0-9]+)`",
+			s.Pattern, reason, StepGroup)
+	}
+	if s.Role != "" {
+		CheckName(ps, at.At("role"), "role", s.Role)
+	}
+	if s.Combine != "" && !slices.Contains(Combines, s.Combine) {
+		ps.Add(at.At("combine"), "Unknown word", "%q makes no one progress of that of the members; there are %q", s.Combine, Combines)
+	}
+}
+
+func (h ScalingHook) validate(ps *Problems, at Path) {
+	switch {
+	case h.URL == "" && h.Command == nil:
+		ps.Add(at, "Nobody to ask", "neither url nor command is given; one of them is needed")
+	case h.URL != "" && h.Command != nil:
+		ps.Add(at, "Two to ask", "url and command are both given, and one of them is asked; leave the other one out")
+	}
+	if h.URL != "" {
+		checkURL(ps, at.At("url"), h.URL, "http://decider:8080/scale")
+	}
+	if h.Command != nil {
+		checkCommand(ps, at.At("command"), h.Command)
+	}
+	checkDuration(ps, at.At("timeout"), "Invalid time limit", h.Timeout, MinHookTimeout, MaxHookTimeout)
+}
+
+// checkURL adds a problem where a text is not an address that can be asked by HTTP, and returns it where it is one. User and password are no part of
+// one, which is kept in the state and with the cluster.
+func checkURL(ps *Problems, at Path, text, example string) *url.URL {
+	u, err := url.Parse(text)
+	if err == nil && u.User != nil {
+		ps.Add(at, "Credentials in an address", "user and password are no part of an address, which is kept in the state and with the cluster; leave them out: what is asked here has to need none")
+		return nil
+	}
+	if err == nil {
+		port, portErr := strconv.Atoi(u.Port())
+		if (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Fragment == "" && (u.Port() == "" || portErr == nil && port >= 1 && port <= 65535) {
+			return u
+		}
+	}
+	ps.Add(at, "Invalid address", "%s is not an address that can be asked; http:// or https:// with a host is allowed, such as %q", shown(text), example)
+	return nil
+}
+
+// shown quotes a text in which no password is to be shown.
+func shown(text string) string {
+	if strings.Contains(text, "@") {
+		return "what is given (not shown, as there may be a password in it)"
+	}
+	return strconv.Quote(text)
+}
+
+// checkCommand adds a problem where there is no program to run.
+func checkCommand(ps *Problems, at Path, command []string) {
+	if len(command) == 0 || strings.TrimSpace(command[0]) == "" {
+		ps.Add(at, "No program", "%q names no program; its path or name is allowed, followed by its arguments", command)
+	}
+}

@@ -1,0 +1,159 @@
+package domain
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidateSources(t *testing.T) {
+	minute := Duration(time.Minute)
+	queue := ScalingAlgorithm{Queue: &QueueAlgorithm{PerMember: 10}}
+	mean, total := ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60, Per: TargetTotal}}
+	gain := ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{Threshold: 0.1}}
+	ratio := ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}
+	external := ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{Command: []string{"decide"}}}}
+	from := func(s ScalingSource) ScalingMetric { return ScalingMetric{Algorithm: queue, Source: s} }
+	agent := func(a ScalingAlgorithm, of AgentOf) ScalingMetric {
+		return ScalingMetric{Algorithm: a, Source: ScalingSource{Agent: &AgentSource{Measure: AgentCPUs, Of: of}}}
+	}
+	prometheus := func(address, query string) ScalingMetric {
+		return from(ScalingSource{Prometheus: &PrometheusSource{URL: address, Query: query}})
+	}
+	http := func(address string) ScalingMetric {
+		return from(ScalingSource{Queue: &QueueSource{HTTP: &HTTPQueue{URL: address}}})
+	}
+	redis := func(address, key string, database int) ScalingMetric {
+		return from(ScalingSource{Queue: &QueueSource{Redis: &RedisQueue{Address: address, Key: key, Database: database}}})
+	}
+	progress := func(s ProgressSource) ScalingMetric { return from(ScalingSource{Progress: &s}) }
+	window := func(m ScalingMetric, d Duration, a Aggregation) ScalingMetric {
+		m.Window, m.Aggregation = &d, a
+		return m
+	}
+	aggregated := func(m ScalingMetric, a Aggregation) ScalingMetric {
+		m.Aggregation = a
+		return m
+	}
+	steps := progress(ProgressSource{Pattern: `step (?P<step>\d+)`, Role: "worker", Combine: CombineMax})
+	for name, test := range map[string]struct {
+		metric ScalingMetric
+		// path is of the only problem, within the metric, and detail a part of what it says; "" where there is none.
+		path, detail string
+	}{
+		"members":                     {agent(mean, ""), "", ""},
+		"members, for ten minutes":    {window(agent(mean, AgentMember), 10*minute, AggregateMax), "", ""},
+		"the last of members":         {aggregated(agent(mean, ""), AggregateLast), "", ""},
+		"all members":                 {agent(gain, AgentTotal), "", ""},
+		"a query":                     {prometheus("https://prometheus.example.com/prometheus/", "up"), "", ""},
+		"a query, for an hour":        {window(prometheus("http://10.0.0.5:9090", "up"), 60*minute, AggregateP95), "", ""},
+		"a mean of one value":         {aggregated(prometheus("http://10.0.0.5:9090", "up"), AggregateMean), "", ""},
+		"a queue by HTTP":             {http("http://[::1]:15672/api/queues?vhost=a"), "", ""},
+		"a queue in Redis":            {redis("redis:6379", "jobs", 0), "", ""},
+		"a queue in a database":       {redis("[::1]:6379", "jobs", 15), "", ""},
+		"a queue of a command":        {from(ScalingSource{Queue: &QueueSource{Command: []string{"wc", "-l", "jobs"}}}), "", ""},
+		"steps":                       {window(steps, minute, AggregateMean), "", ""},
+		"steps in two kinds of lines": {progress(ProgressSource{Pattern: `epoch (?P<step>\d+)|it (?P<step>\d+)`}), "", ""},
+		"lines":                       {progress(ProgressSource{Pattern: "done"}), "", ""},
+		"a ratio":                     {ScalingMetric{Algorithm: ratio}, "", ""},
+		"a program":                   {ScalingMetric{Algorithm: external}, "", ""},
+		"no source":                   {ScalingMetric{Algorithm: mean}, "source", `there are ["agent" "prometheus" "queue" "progress"]`},
+		"two sources":                 {ScalingMetric{Algorithm: gain, Source: ScalingSource{Prometheus: prometheus("http://a", "up").Source.Prometheus, Progress: steps.Source.Progress}}, "source", `["prometheus" "progress"] are given`},
+		"a source of a ratio":         {ScalingMetric{Algorithm: ratio, Source: steps.Source}, "source", `follows the number of members of another role; ["progress"] would never be asked`},
+		"a source of a program":       {ScalingMetric{Algorithm: external, Source: steps.Source}, "source", "asked itself"},
+		"a window of a ratio":         {ScalingMetric{Algorithm: ratio, Window: &minute}, "window", "another role, and aggregates nothing"},
+		"a maximum of a program":      {ScalingMetric{Algorithm: external, Aggregation: AggregateLast}, "window", "leave window and aggregation out"},
+		"an unknown measure":          {from(ScalingSource{Agent: &AgentSource{Measure: "cpu"}}), "source.agent.measure", `"cpu" is nothing that agents measure; there are ["cpus" "cpu_percent"`},
+		"of nobody":                   {from(ScalingSource{Agent: &AgentSource{Measure: AgentCPUs, Of: "all"}}), "source.agent.of", `there are ["member" "total"]`},
+		"gain of members":             {agent(gain, ""), "source.agent.of", `set of = "total"`},
+		"a total of means":            {agent(total, AgentMember), "source.agent.of", `set of = "total", or per = "mean"`},
+		"a mean of totals":            {agent(mean, AgentTotal), "source.agent.of", `set of = "member", or per = "total"`},
+		"a short window":              {window(agent(mean, ""), minute/61, ""), "window", "983.606557ms is not allowed here; 1s to 10m0s is"},
+		"longer than agents remember": {window(agent(mean, ""), 11*minute, ""), "window", "11m0s is not allowed here; 1s to 10m0s is"},
+		"a long window":               {window(prometheus("http://a", "up"), 61*minute, ""), "window", "1s to 1h0m0s is"},
+		"an unknown aggregation":      {window(prometheus("http://a", "up"), minute, "median"), "aggregation", `"median" makes no one value of several; there are ["mean" "max" "p95" "last"]`},
+		"a maximum of one value":      {aggregated(prometheus("http://a", "up"), AggregateMax), "aggregation", "without a window there is one value"},
+		"a maximum of progress":       {window(steps, minute, AggregateMax), "aggregation", "progress is the mean rate of its window"},
+		"a Prometheus without scheme": {prometheus("prometheus:9090", "up"), "source.prometheus.url", `"prometheus:9090" is not an address that can be asked; http:// or https:// with a host`},
+		"a Prometheus with more":      {prometheus("http://prometheus:9090/graph?g0.expr=up", "up"), "source.prometheus.url", "has more than scheme, host, port and path"},
+		"a Prometheus nowhere":        {prometheus("", "up"), "source.prometheus.url", `"" is not an address`},
+		"no query":                    {prometheus("http://a", ""), "source.prometheus.query", `the query is ""`},
+		"no queue":                    {from(ScalingSource{Queue: &QueueSource{}}), "source.queue", `[] are given, and the length of a queue comes from one of ["http" "redis" "command"]`},
+		"two queues": {
+			from(ScalingSource{Queue: &QueueSource{HTTP: &HTTPQueue{URL: "http://a"}, Command: []string{"b"}}}), "source.queue", `["http" "command"] are given`,
+		},
+		"a file":                     {http("file:///etc/passwd"), "source.queue.http.url", "is not an address that can be asked"},
+		"a port that there is not":   {http("http://a:65536/"), "source.queue.http.url", "is not an address that can be asked"},
+		"a place in a page":          {http("http://a/#b"), "source.queue.http.url", "is not an address that can be asked"},
+		"a password":                 {http("http://ops:verysecret@a/"), "source.queue.http.url", "user and password are no part of an address"},
+		"a password without address": {http("ops:verysecret@a"), "source.queue.http.url", "not shown, as there may be a password in it"},
+		"a broken password":          {http("http://ops:very%secret@a"), "source.queue.http.url", "not shown, as there may be a password in it"},
+		"no port":                    {redis("redis", "jobs", 0), "source.queue.redis.address", `"redis" is not <host>:<port>, such as "redis:6379"`},
+		"no host":                    {redis(":6379", "jobs", 0), "source.queue.redis.address", `":6379" is not <host>:<port>`},
+		"a named port":               {redis("redis:redis", "jobs", 0), "source.queue.redis.address", `"redis:redis" is not <host>:<port>`},
+		"a URL of Redis":             {redis("redis://:verysecret@redis:6379/0", "jobs", 0), "source.queue.redis.address", "not shown, as there may be a password in it"},
+		"no key":                     {redis("redis:6379", "", 0), "source.queue.redis.key", `the key is ""`},
+		"a database below 0":         {redis("redis:6379", "jobs", -1), "source.queue.redis.database", "-1 is not the number of a database; 0 or more"},
+		"a command without program":  {from(ScalingSource{Queue: &QueueSource{Command: []string{" ", "-l"}}}), "source.queue.command", `[" " "-l"] names no program`},
+		"a pattern of all lines":     {progress(ProgressSource{}), "source.progress.pattern", `"" is not a pattern of lines that tell of progress: it matches every line`},
+		"a pattern that is none":     {progress(ProgressSource{Pattern: "step ("}), "source.progress.pattern", "missing closing )"},
+		"progress of no role":        {progress(ProgressSource{Pattern: "done", Role: "Worker"}), "source.progress.role", `"Worker" is not a DNS label`},
+		"progress combined wrongly":  {progress(ProgressSource{Pattern: "done", Combine: "mean"}), "source.progress.combine", `there are ["sum" "max"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := AutoscalingPolicy{Group: "g", Role: "r", Min: 1, Max: 2, Metrics: map[string]ScalingMetric{"m": test.metric}}
+			ps := append(p.Validate(), p.ValidateSources()...)
+			if test.path == "" {
+				if len(ps) > 0 {
+					t.Errorf("problems of sources without any:\n%v", ps)
+				}
+				return
+			}
+			if len(ps) != 1 {
+				t.Fatalf("%d problems, want one at %s:\n%v", len(ps), test.path, ps)
+			}
+			if got, want := ps[0].Path.String(), `metrics["m"].`+test.path; got != want {
+				t.Errorf("the path is %s, want %s", got, want)
+			}
+			if detail := ps[0].Detail; !strings.Contains(detail, test.detail) || strings.Contains(detail, "%!") || strings.Contains(detail, "verysecret") {
+				t.Errorf("the detail is %q, want one with %q", detail, test.detail)
+			}
+		})
+	}
+}
+
+// What is tried out needs no source.
+func TestSourcesAreOfPoliciesThatRun(t *testing.T) {
+	p := AutoscalingPolicy{Group: "g", Role: "r", Min: 1, Max: 2, Metrics: map[string]ScalingMetric{"m": targetMetric(TargetAlgorithm{Value: 1})}}
+	if ps := p.Validate(); len(ps) > 0 {
+		t.Errorf("problems of a policy that is tried out:\n%v", ps)
+	}
+	if ps := p.ValidateSources(); len(ps) != 1 {
+		t.Errorf("problems of one that is run:\n%v", ps)
+	}
+}
+
+// An address that is accepted can be asked and has no password, and no problem shows one.
+func FuzzCheckURL(f *testing.F) {
+	for _, text := range []string{"http://a", "https://a:1/b?c#d", "http://u:p@a", "u:p@a", "http://[", "http://u:%@a", "//a", "http://a:0"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var ps Problems
+		u := checkURL(&ps, Path{"url"}, text, "http://example")
+		if (u == nil) != (len(ps) == 1) {
+			t.Fatalf("%q is %v, with %v", text, u, ps)
+		}
+		if u != nil {
+			again, err := url.Parse(u.String())
+			if err != nil || again.User != nil || again.Hostname() == "" {
+				t.Errorf("%q is accepted, and is %v, %v", text, again, err)
+			}
+			return
+		}
+		if _, secret, found := strings.Cut(text, "@"); found && secret != "" && !strings.Contains("http://example", secret) && strings.Contains(ps[0].Detail, text) {
+			t.Errorf("%q is shown: %s", text, ps[0].Detail)
+		}
+	})
+}
