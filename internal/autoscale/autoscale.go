@@ -19,6 +19,10 @@ type Seen struct {
 	Metrics map[string]Measurement
 	// Roles are the counts of the group's other roles.
 	Roles map[string]int
+	// Answers are those of algorithms of the user's, by the names of the metrics that have one. One that is not there has not answered.
+	Answers map[string]Answer
+	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member may go; "" where nothing does.
+	Held, Busy string
 }
 
 // Measurement is what is known of a metric.
@@ -38,6 +42,8 @@ type Measurement struct {
 type State struct {
 	// Since is when the policy decided for the first time.
 	Since time.Time `json:"since,omitzero"`
+	// Initial tells that the policy has yet to bring the role to its initial count.
+	Initial bool `json:"initial,omitempty"`
 	// Metrics are what the algorithms remember, by the metrics' names.
 	Metrics map[string]Memory `json:"metrics,omitempty"`
 	// Asked are the counts that were asked for in the time of the longest stabilisation window, the oldest first.
@@ -46,6 +52,11 @@ type State struct {
 	Changes []At[int] `json:"changes,omitempty"`
 	// LastChange is when the count was changed last, in either direction.
 	LastChange time.Time `json:"last_change,omitzero"`
+	// Startup is how long members take from the decision until they are ready, and Starting the count that was last raised, until that many are.
+	Startup  time.Duration `json:"startup,omitempty"`
+	Starting *At[int]      `json:"starting,omitempty"`
+	// Spent is what the role has used of the day's member-hours.
+	Spent *Spent `json:"spent,omitempty"`
 }
 
 // At is a value of a moment.
@@ -78,6 +89,8 @@ type asking struct {
 	roles        map[string]int
 	// policy is that of the metric, for its bounds and tolerances.
 	policy *domain.AutoscalingPolicy
+	// answer is that of an algorithm of the user's.
+	answer Answer
 }
 
 // proposal is the count that a metric asks for, within no bounds yet, and why.

@@ -60,16 +60,26 @@ type Asked struct {
 
 // Why says in words why the decision is as it is: what each metric asks for, and what limited that.
 func (d Decision) Why() string {
-	var parts []string
+	reasons := make([]string, 0, len(d.Asked))
 	for _, asked := range d.Asked {
-		parts = append(parts, asked.Name+": "+asked.Why)
+		reasons = append(reasons, reason(asked.Name, asked.Why))
 	}
-	parts = append(parts, d.limits...)
-	if len(parts) == 0 {
+	return sentence(reasons, d.limits)
+}
+
+// reason is what one metric or schedule says.
+func reason(name, why string) string { return name + ": " + why }
+
+// sentence puts together what the metrics and schedules say, and what limited that.
+func sentence(reasons, limits []string) string {
+	if len(reasons)+len(limits) == 0 {
 		return "nothing asks for another count"
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(slices.Concat(reasons, limits), "; ")
 }
+
+// Limits say in words what kept the count from what was asked for, in the order in which they did.
+func (d Decision) Limits() []string { return slices.Clone(d.limits) }
 
 // limit notes what changed a count, where something did.
 func (d *Decision) limit(count int, why string) int {
@@ -80,7 +90,7 @@ func (d *Decision) limit(count int, why string) int {
 }
 
 // Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its bounds is brought back
-// before any metric is read.
+// before any metric is read. That the count was changed is remembered by [Autoscaler.Changed] alone: whoever carries a decision out may not be able to.
 func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
 	var d Decision
 	a.decide(&d, state, &seen)
@@ -92,16 +102,55 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	*d = Decision{From: seen.Count, Asked: d.Asked[:0], limits: d.limits[:0]}
 	if state.Since.IsZero() {
 		state.Since = seen.Now
+		state.Initial = a.policy.Initial != nil && !a.policy.DryRun
 		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count}) // as if it had been asked for: a new policy scales nothing in at once
 	}
-	d.To = a.within(d, seen.Count)
+	state.learnStartup(seen)
+	d.To = a.withinBudget(d, state, seen)
+	if d.To == d.From {
+		d.To = a.within(d, seen.Count)
+	}
+	if d.To == d.From {
+		d.To = a.initial(d, state, seen.Count)
+	}
 	if d.To == d.From {
 		d.To = a.wanted(d, state, seen)
 	}
-	if d.To != d.From {
-		state.Changes = append(keepRecent(state.Changes, seen.Now, a.changed), At[int]{seen.Now, d.To - d.From})
-		state.LastChange = seen.Now
+	d.To = a.guarded(d, seen)
+}
+
+// Changed remembers a change of the count that was carried out.
+func (a *Autoscaler) Changed(state *State, at time.Time, from, to int) {
+	state.Changes = append(keepRecent(state.Changes, at, a.changed), At[int]{at, to - from})
+	state.LastChange = at
+	state.Starting = nil
+	if to > from {
+		state.Starting = &At[int]{at, to}
 	}
+}
+
+// Resume goes on with a state after a time of which it knows nothing: a role is not scaled in for what was not asked for meanwhile.
+func (a *Autoscaler) Resume(state *State, now time.Time, count int) {
+	if !state.Since.IsZero() {
+		a.remember(state, now, max(count, lastAsked(state.Asked)))
+	}
+}
+
+// lastAsked is the count that was asked for last; 0 where there is none.
+func lastAsked(asked []At[int]) int {
+	if len(asked) == 0 {
+		return 0
+	}
+	return asked[len(asked)-1].Value
+}
+
+// initial returns the count with which the policy begins, until the role had that once.
+func (a *Autoscaler) initial(d *Decision, state *State, count int) int {
+	if !state.Initial || a.policy.Initial == nil || *a.policy.Initial == count {
+		state.Initial = false
+		return count
+	}
+	return d.limit(*a.policy.Initial, say("the policy begins with ", *a.policy.Initial))
 }
 
 // within returns the nearest count within the bounds.
@@ -163,7 +212,7 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	}
 	for _, name := range a.metrics {
 		metric, memory := a.policy.Metrics[name], state.Metrics[name]
-		d.Asked = append(d.Asked, a.askMetric(&metric, &memory, name, seen))
+		d.Asked = append(d.Asked, a.askMetric(&metric, &memory, name, seen, state.Startup))
 		state.Metrics[name] = memory
 		if !d.Asked[len(d.Asked)-1].Known {
 			blind = name
@@ -173,18 +222,19 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	return blind
 }
 
-// askMetric returns what one metric asks for.
-func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, name string, seen *Seen) Asked {
-	in := asking{now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy}
+// askMetric returns what one metric asks for. startup is how long members take to start, as far as that is known.
+func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, name string, seen *Seen, startup time.Duration) Asked {
+	in := asking{now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy, answer: seen.Answers[name]}
 	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
-	if metric.Algorithm.Ratio == nil {
+	measures := metric.Algorithm.Measures()
+	if measures {
 		in.metric, missing = measured(metric, name, seen)
 	}
 	asked := Asked{Name: name, Value: math.NaN(), Known: true, Why: missing}
 	if in.metric.Why == "" && !in.metric.At.IsZero() {
-		asked.Age = seen.Now.Sub(in.metric.At)
+		asked.Age = max(seen.Now.Sub(in.metric.At), 0) // what is read for a decision may be newer than that
 	}
-	if missing == "" && metric.Algorithm.Ratio == nil {
+	if missing == "" && measures {
 		asked.Value = in.metric.Value
 	}
 	if missing != "" {
@@ -202,12 +252,12 @@ func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, nam
 			asked.Known = false
 			return asked
 		}
-	} else if f := metric.Forecast; f != nil {
+	} else if f, known := lead(metric.Forecast, startup); known {
 		if memory.Forecast == nil {
 			memory.Forecast = &Trend{}
 		}
 		in.metric = Measurement{At: in.metric.At}
-		in.metric.Value, source = memory.Forecast.expect(*f, in.metric.At, asked.Value)
+		in.metric.Value, source = memory.Forecast.expect(f, in.metric.At, asked.Value)
 	}
 	p := propose(metric.Algorithm, memory, in)
 	asked.Count, asked.Abstains, asked.Why = p.count, p.abstains, p.why
@@ -246,6 +296,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 		return queue(*a.Queue, memory, in)
 	case a.MarginalGain != nil:
 		return marginalGain(*a.MarginalGain, memory, in)
+	case a.External != nil:
+		return external(in)
 	}
 	return ratio(*a.Ratio, in)
 }

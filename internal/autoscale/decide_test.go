@@ -186,6 +186,7 @@ func TestCooldownIsNoBlindness(t *testing.T) {
 		d := scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"jobs": {Value: length, At: now}}})
 		if d.To != count {
 			count = d.To
+			scaler.Changed(&state, now, d.From, d.To)
 			changes[at.String()] = count
 		}
 	}
@@ -269,7 +270,10 @@ func TestDecideProperties(t *testing.T) {
 			if diff := cmp.Diff([]any{d.To, d.Why()}, []any{again.To, again.Why()}); diff != "" {
 				t.Fatalf("seed %d, tick %d: restored, it decides otherwise:\n%s", seed, tick, diff)
 			}
-			count = d.To
+			if count = d.To; d.To != d.From {
+				scaler.Changed(&lasting, now, d.From, d.To)
+				scaler.Changed(&restored, now, d.From, d.To)
+			}
 		}
 	}
 }

@@ -192,6 +192,7 @@ func (s *jobSimulation) decide(run *JobRun, paused bool) {
 	d := &s.decision
 	s.scaler.decide(d, &s.state, &Seen{Now: s.now, Count: s.count, Ready: s.ready, Metrics: metrics})
 	if d.To != d.From {
+		s.scaler.Changed(&s.state, s.now, d.From, d.To)
 		run.Steps = append(run.Steps, Step{At: s.now, From: d.From, To: d.To, Why: d.Why()})
 		s.order(d.To, s.now.Add(s.job.Startup))
 	}

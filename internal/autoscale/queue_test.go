@@ -65,6 +65,7 @@ func TestQueueWhy(t *testing.T) {
 	}{
 		"work":        {12, time.Minute, "a queue of 12, 5 for each member"},
 		"empty":       {0, 90 * time.Second, "the queue has been empty for 1m30s, and the last member stays for 5m0s"},
+		"a fraction":  {0, 1560247016, "the queue has been empty for 1.6s, and the last member stays for 5m0s"},
 		"empty since": {0, 10 * time.Minute, "the queue has been empty for 10m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

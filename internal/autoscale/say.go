@@ -26,6 +26,9 @@ func say(parts ...any) string {
 	return string(text)
 }
 
+// Number writes a value as the reasons of decisions do.
+func Number(value float64) string { return string(appendValue(nil, value)) }
+
 // appendValue appends a value with four significant digits, or all that are before the point.
 func appendValue(text []byte, value float64) []byte {
 	const least, most = 0.001, 1e15

@@ -178,6 +178,7 @@ func (s *simulation) decide(now time.Time) {
 	if change == 0 {
 		return
 	}
+	s.scaler.Changed(&s.state, now, d.From, d.To)
 	s.note(Step{At: now, From: d.From, To: d.To, Why: d.Why()})
 	if change > 0 == (s.last < 0) && s.last != 0 {
 		s.course.Reversals++

@@ -1,0 +1,154 @@
+package autoscale
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Whatever the metrics ask for, nothing is done that a guard forbids, and the decision says which one did.
+func TestGuards(t *testing.T) {
+	for name, test := range map[string]struct {
+		guard func(p *domain.AutoscalingPolicy, s *Seen)
+		count int
+		value float64
+		want  int
+		says  string
+	}{
+		"paused":                  {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 4, 100, 4, "8 wanted, but the policy is paused"},
+		"paused, out of bounds":   {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 12, 100, 12, "10 wanted, but the policy is paused"},
+		"not paused":              {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseNone }, 4, 100, 8, "cpu: "},
+		"out paused":              {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 4, 100, 4, "8 wanted, but scaling out is paused"},
+		"out paused, and in":      {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 4, 25, 2, "cpu: "},
+		"in paused":               {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseIn }, 4, 25, 4, "2 wanted, but scaling in is paused"},
+		"in paused, and out":      {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseIn }, 4, 100, 8, "cpu: "},
+		"held":                    {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "an apply is under way" }, 4, 100, 4, "8 wanted, but an apply is under way"},
+		"held, out of bounds":     {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "host a is down" }, 12, 100, 12, "10 wanted, but host a is down"},
+		"busy":                    {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "an application runs" }, 4, 25, 4, "2 wanted, but an application runs"},
+		"busy is no bar to out":   {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "an application runs" }, 4, 100, 8, "cpu: "},
+		"a guard without a cause": {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held, s.Busy = "an apply", "an application" }, 4, 50, 4, "cpu: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+			seen := Seen{Now: noon, Count: test.count, Ready: test.count, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: noon}}}
+			test.guard(&policy, &seen)
+			d := scalerOf(t, policy).Decide(&State{}, seen)
+			if d.To != test.want || !strings.Contains(d.Why(), test.says) {
+				t.Errorf("→ %d, %q, want %d, %q", d.To, d.Why(), test.want, test.says)
+			}
+		})
+	}
+}
+
+// The budget of a day is what the members have used since midnight, also of time in which nobody decided.
+func TestBudget(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.Guards.MemberHoursPerDay = 20
+	scaler, state, count := scalerOf(t, policy), State{}, 4
+	for _, step := range []struct {
+		at   time.Duration
+		want int
+		says string
+	}{
+		{0, 4, "cpu: "},
+		{4 * time.Hour, 4, "cpu: "}, // 16 hours
+		{5 * time.Hour, 1, "the 20 member-hours of the day are used up"},
+		{11 * time.Hour, 1, "the 20 member-hours of the day are used up"},
+		{12*time.Hour + time.Minute, 2, "cpu: "}, // the next day
+	} {
+		now := noon.Add(step.at)
+		value := 50.0
+		if step.at > 12*time.Hour {
+			value = 100
+		}
+		d := scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"cpu": {Value: value, At: now}}})
+		if d.To != step.want || !strings.Contains(d.Why(), step.says) {
+			t.Errorf("after %s: → %d, %q, want %d, %q", step.at, d.To, d.Why(), step.want, step.says)
+		}
+		count = d.To
+	}
+}
+
+// How long members take to start is learnt from the starts, and a forecast without a lead looks as far ahead.
+func TestStartupIsLearnt(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	scaler, state := scalerOf(t, policy), State{}
+	see := func(after time.Duration, count, ready int) {
+		now := noon.Add(after)
+		scaler.Decide(&state, Seen{Now: now, Count: count, Ready: ready, Metrics: map[string]Measurement{"cpu": {Value: 50, At: now}}})
+	}
+	see(0, 2, 2)
+	scaler.Changed(&state, noon, 2, 4)
+	see(20*time.Second, 4, 3)
+	if state.Startup != 0 {
+		t.Errorf("before all are ready, they took %s to start", state.Startup)
+	}
+	see(40*time.Second, 4, 4)
+	see(90*time.Second, 4, 4)
+	if state.Startup != 40*time.Second {
+		t.Errorf("they took %s to start", state.Startup)
+	}
+	scaler.Changed(&state, noon.Add(100*time.Second), 4, 5)
+	see(120*time.Second, 5, 5)
+	scaler.Changed(&state, noon.Add(130*time.Second), 5, 6)
+	scaler.Changed(&state, noon.Add(140*time.Second), 6, 4) // they never came to be
+	see(150*time.Second, 4, 4)
+	if state.Startup != 30*time.Second {
+		t.Errorf("after a faster start, it is %s", state.Startup)
+	}
+	for _, test := range []struct {
+		forecast *domain.Forecast
+		want     time.Duration
+		known    bool
+	}{
+		{nil, 0, false},
+		{&domain.Forecast{}, 30 * time.Second, true},
+		{&domain.Forecast{Lead: domain.Duration(time.Minute)}, time.Minute, true},
+	} {
+		if f, known := lead(test.forecast, state.Startup); time.Duration(f.Lead) != test.want || known != test.known {
+			t.Errorf("%+v looks %s ahead: %v", test.forecast, time.Duration(f.Lead), known)
+		}
+	}
+	if _, known := lead(&domain.Forecast{}, 0); known {
+		t.Error("a lead is known that was never learnt")
+	}
+}
+
+// A policy that goes on after a time of which it knows nothing scales nothing in at once.
+func TestResume(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.ScaleIn.Stabilisation = nil
+	scaler := scalerOf(t, policy)
+	state := State{Since: noon.Add(-time.Hour), Asked: []At[int]{{noon.Add(-10 * time.Minute), 2}}}
+	scaler.Resume(&state, noon, 8)
+	for at := time.Duration(0); ; at += 5 * time.Second {
+		now := noon.Add(at)
+		d := scaler.Decide(&state, Seen{Now: now, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": {Value: 10, At: now}}})
+		if d.To == 8 && at < time.Hour {
+			continue
+		}
+		if at != domain.DefaultStabilisationIn {
+			t.Errorf("it scaled in to %d after %s", d.To, at)
+		}
+		return
+	}
+}
+
+// A policy begins with its initial count, once it can, and never comes back to it.
+func TestInitial(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.Initial = new(6)
+	scaler, state := scalerOf(t, policy), State{}
+	for i, step := range []struct {
+		count, want int
+		held        string
+	}{{2, 2, "an apply is under way"}, {2, 6, ""}, {6, 6, ""}, {4, 4, ""}} {
+		now := noon.Add(time.Duration(i) * time.Minute)
+		d := scaler.Decide(&state, Seen{Now: now, Count: step.count, Ready: step.count, Held: step.held, Metrics: map[string]Measurement{"cpu": {Value: 50, At: now}}})
+		if d.To != step.want {
+			t.Errorf("step %d: %d → %d: %s", i, d.From, d.To, d.Why())
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package autoscale
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// small are sizes that some entries fill.
+var small = sizes{closed: 1500, late: 3000, most: 4000, all: 1 << 20}
+
+// store is where chunks are stored.
+type store map[string][]byte
+
+// take stores what an archive has to be stored, and removes what it wants removed, but for what fails.
+func (s store) take(a *Archive, now time.Time, fails func(name string) bool) error {
+	put, remove, err := a.Pack(now)
+	for _, c := range put {
+		if fails(c.Name) {
+			return err
+		}
+		s[c.Name] = c.Data
+		a.Stored(c.Name)
+	}
+	for _, name := range remove {
+		if fails(name) {
+			return err
+		}
+		delete(s, name)
+		a.Removed(name)
+	}
+	return err
+}
+
+func never(string) bool { return false }
+
+// opened returns the archive of what is stored, which has to be readable.
+func opened(t testing.TB, s store, now time.Time, with sizes) *Archive {
+	t.Helper()
+	a, err := openArchive(s, now, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Whatever is added, and however often it is stored, stored in vain and opened again meanwhile: what was stored is read as one history of it would have it, in chunks
+// within their sizes, of which each is written for the last time when it is closed.
+func TestArchiveProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stored, now := store{}, noon
+		var whole History
+		a, err := openArchive(stored, now, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		add := func() {
+			policy := fmt.Sprintf("job-%d/worker", rapid.IntRange(0, 5).Draw(t, "policy"))
+			e := entryOf(policy, now, count[policy], count[policy]+rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "change"))
+			e.Metrics[0].Value, e.Metrics[0].Why = new(rapid.Float64().Draw(t, "value")), rapid.StringN(0, 40, 600).Draw(t, "why")
+			e.Outcome = rapid.SampledFrom([]Outcome{e.Outcome, e.Outcome, OutcomeDryRun}).Draw(t, "outcome")
+			if e.Scaled() {
+				count[policy] = e.To
+			}
+			a.Add(e)
+			whole.Add(e)
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 5, 1000}).Draw(t, "seconds")) * time.Second)
+		}
+		take := func(fails func(string) bool) {
+			before := maps.Clone(stored)
+			if err := stored.take(a, now, fails); err != nil {
+				t.Fatal(err)
+			}
+			rewritten := 0
+			for name, data := range before {
+				if !bytes.Equal(stored[name], data) {
+					rewritten++
+				}
+			}
+			if rewritten > 1 {
+				t.Fatalf("%d chunks were written again", rewritten)
+			}
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 60).Draw(t, "entries") {
+				add()
+			}
+			switch rapid.IntRange(0, 3).Draw(t, "then") {
+			case 0:
+				left := rapid.IntRange(0, 3).Draw(t, "writes")
+				take(func(string) bool { left--; return left < 0 })
+			case 1:
+				take(never)
+				if a, err = openArchive(stored, now, small); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				take(never)
+			}
+		}
+		take(never)
+		if put, remove, err := a.Pack(now); len(put)+len(remove) > 0 || err != nil {
+			t.Fatalf("%d chunks are to be stored once more, %v to be removed (%v)", len(put), remove, err)
+		}
+		got, err := ReadHistory(stored, now, Selection{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(whole.Entries(now, Selection{}), got); diff != "" {
+			t.Fatalf("(-added +read):\n%s", diff)
+		}
+		group := Selection{Group: "job-1", OnlyChanges: true}
+		some, err := ReadHistory(stored, now, group)
+		if diff := cmp.Diff(whole.Entries(now, group), some); diff != "" || err != nil {
+			t.Fatalf("of one group (-added +read, %v):\n%s", err, diff)
+		}
+		for name, data := range stored {
+			if len(data) > small.most {
+				t.Fatalf("%s has %d bytes", name, len(data))
+			}
+		}
+	})
+}
+
+// What is too much for one chunk is in several at once, and what is too large for any is left out and told.
+func TestArchiveSplits(t *testing.T) {
+	stored := store{}
+	a := opened(t, stored, noon, small)
+	var whole History
+	for i := range 1000 {
+		e := entryOf(fmt.Sprintf("job-%d/worker", i), noon, i, i+1)
+		a.Add(e)
+		whole.Add(e)
+	}
+	huge := entryOf("huge/worker", noon, 1, 2)
+	for i := range 2000 {
+		huge.Metrics = append(huge.Metrics, EntryMetric{Name: fmt.Sprint(i * i * i), Why: fmt.Sprint(i * i * i * 7)})
+	}
+	a.Add(huge)
+	err := stored.take(a, noon, never)
+	if err == nil || !strings.Contains(err.Error(), "a decision of policy huge/worker takes ") {
+		t.Errorf("a decision that is too large is told as %v", err)
+	}
+	if len(stored) < 3 {
+		t.Errorf("all is in %d chunks", len(stored))
+	}
+	if err := stored.take(a, noon, never); err != nil {
+		t.Errorf("it is told again: %v", err)
+	}
+	got, err := ReadHistory(stored, noon, Selection{})
+	if diff := cmp.Diff(whole.Entries(noon, Selection{}), got); diff != "" || err != nil {
+		t.Errorf("(-added +read, %v):\n%s", err, diff)
+	}
+}
+
+// fill adds entries that change the count until so many chunks are stored, one a minute, and returns the time of the last.
+func fill(t testing.TB, s store, a *Archive, start time.Time, chunks int) (now time.Time) {
+	t.Helper()
+	for now = start; len(s) < chunks; now = now.Add(time.Minute) {
+		a.Add(entryOf("job/worker", now, now.Minute(), now.Minute()+1))
+		if err := s.take(a, now, never); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return now
+}
+
+func names(s store) string { return strings.Join(slices.Sorted(maps.Keys(s)), " ") }
+
+// The oldest chunks go: those that are too old, and those of what is too much.
+func TestArchiveForgets(t *testing.T) {
+	stored := store{}
+	a := opened(t, stored, noon, small)
+	now := fill(t, stored, a, noon, 3)
+	if err := stored.take(a, noon.Add(KeepHistory), never); err != nil || len(stored) != 3 {
+		t.Errorf("within the time, %s are left (%v)", names(stored), err)
+	}
+	later := now.Add(KeepHistory + time.Minute)
+	a.Add(entryOf("job/worker", later, 1, 2))
+	fails := true
+	if err := stored.take(a, later, func(name string) bool { return fails && name == "scaling-history-2" }); err != nil || names(stored) != "scaling-history-2 scaling-history-3" {
+		t.Errorf("where a removal fails, %s are left (%v)", names(stored), err)
+	}
+	if err := stored.take(a, later, never); err != nil || names(stored) != "scaling-history-3" {
+		t.Errorf("after the time, %s are left (%v)", names(stored), err)
+	}
+
+	tight := small
+	tight.all = 4 * small.closed
+	stored = store{}
+	a = opened(t, stored, noon, tight)
+	for range 1500 {
+		now = now.Add(time.Minute)
+		a.Add(entryOf("job/worker", now, now.Minute(), now.Minute()+1))
+		if err := stored.take(a, now, never); err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, data := range stored {
+			size += len(data)
+		}
+		if size > tight.all {
+			t.Fatalf("%d bytes are stored in %s", size, names(stored))
+		}
+	}
+	if len(stored) < 3 || stored["scaling-history-1"] != nil {
+		t.Errorf("%s are left", names(stored))
+	}
+	kept, err := ReadHistory(stored, now, Selection{Limit: 1})
+	if err != nil || len(kept) != 1 || !kept[0].At.Equal(now) {
+		t.Errorf("the newest that is read is %+v (%v)", kept, err)
+	}
+}
+
+// What can't be read is named, and left alone; the history goes on in another chunk, and the rest of it is read.
+func TestCorruptChunks(t *testing.T) {
+	line := func(e Entry) []byte {
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(text, '\n')
+	}
+	chunk := func(lines ...[]byte) []byte { return packer().EncodeAll(bytes.Join(lines, nil), nil) }
+	head, whole := []byte("{\"version\":1}\n"), line(entryOf("job/worker", noon, 1, 2))
+	nobody, backwards, undecided := entryOf("job", noon, 1, 2), entryOf("job/worker", noon, 1, 2), entryOf("job/worker", noon, 1, 2)
+	backwards.Until = noon.Add(-1)
+	undecided.Decisions = 0
+	good := chunk(head, whole)
+	for name, test := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"nothing":            {nil, "it is empty"},
+		"no chunk":           {[]byte("hello"), "magic"},
+		"a part":             {good[:len(good)-5], "EOF"},
+		"another byte":       {append(slices.Clone(good[:len(good)-1]), good[len(good)-1]^1), "CRC"},
+		"too much":           {packer().EncodeAll(make([]byte, maxUnpacked+1), nil), "exceed"},
+		"no head":            {chunk(whole), "it has version 0, and this build reads version 1"},
+		"a newer one":        {chunk([]byte("{\"version\":2}\n"), whole), "it has version 2, and this build reads version 1"},
+		"text":               {chunk([]byte("hello\n")), "it does not say what it is"},
+		"half a line":        {chunk(head, whole[:len(whole)/2]), "line 2"},
+		"no policy":          {chunk(head, whole, line(nobody)), "its line 3 is no decision"},
+		"no decision":        {chunk(head, line(undecided)), "its line 2 is no decision"},
+		"an end before all":  {chunk(head, line(backwards)), "its line 2 is no decision"},
+		"a list of them all": {chunk(head, []byte("[1]\n")), "line 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := store{"scaling-history-7": good, "scaling-history-9": test.data}
+			check := func(err error) {
+				t.Helper()
+				var fault *ChunkError
+				if !errors.As(err, &fault) || fault.Name != "scaling-history-9" || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "history-7") {
+					t.Errorf("the error is %v, which does not say %q", err, test.says)
+				}
+			}
+			a, err := openArchive(stored, noon.Add(30*time.Minute), small)
+			check(err)
+			a.Add(entryOf("job/worker", noon.Add(time.Hour), 2, 3))
+			if err := stored.take(a, noon.Add(time.Hour), never); err != nil {
+				t.Fatal(err)
+			}
+			if got := names(stored); got != "scaling-history-10 scaling-history-7 scaling-history-9" || !bytes.Equal(stored["scaling-history-9"], test.data) {
+				t.Errorf("%s are stored", got)
+			}
+			kept, err := ReadHistory(stored, noon.Add(time.Hour), Selection{})
+			check(err)
+			if len(kept) != 2 || kept[1].To != 3 {
+				t.Errorf("what is read is %+v", kept)
+			}
+			// It goes when it is old enough for sure.
+			for _, step := range []struct {
+				at   time.Duration
+				left string
+			}{{KeepHistory + time.Minute, "scaling-history-10 scaling-history-9"}, {KeepHistory + 31*time.Minute, "scaling-history-10"}} {
+				if err := stored.take(a, noon.Add(step.at), never); err != nil || names(stored) != step.left {
+					t.Errorf("after %s, %s are left (%v)", step.at, names(stored), err)
+				}
+			}
+		})
+	}
+}
+
+// What has another name is none of the history's.
+func TestForeignChunks(t *testing.T) {
+	for _, name := range []string{"scaling-history-", "scaling-history-x", "scaling-history-0", "scaling-history-01", "scaling-history--1", "scaling-history-9999999999999999", "scaling-state"} {
+		stored := store{name: []byte("x")}
+		a, err := openArchive(stored, noon, small)
+		if err == nil || !strings.Contains(err.Error(), "the record "+name+" is no part of a history") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+		a.Add(entryOf("job/worker", noon, 1, 2))
+		if err := stored.take(a, noon.Add(2*KeepHistory), never); err != nil || len(stored) != 2 || stored["scaling-history-1"] == nil || string(stored[name]) != "x" {
+			t.Errorf("%s are stored (%v)", names(stored), err)
+		}
+	}
+}
+
+// Whatever is stored is read or refused, and what is read of it is the same once it was stored again.
+func FuzzUnpack(f *testing.F) {
+	for _, lines := range []string{
+		"", "{\"version\":1}\n", "{\"version\":1}\n{\"policy\":\"a/b\",\"decisions\":1}\n",
+		"{\"version\":1}\n{\"policy\":\"a/b\",\"at\":\"2026-11-22T12:00:00Z\",\"until\":\"2026-11-22T12:00:05.5+01:00\",\"decisions\":1,\"metrics\":[{\"name\":\"\\ud800\",\"value\":1e308}]}\n",
+	} {
+		f.Add([]byte(lines), true)
+		f.Add([]byte(lines), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, compressed bool) {
+		if compressed {
+			data = packer().EncodeAll(data, nil)
+		}
+		entries, err := unpack(data, Selection{})
+		if err != nil {
+			if len(entries) > 0 {
+				t.Errorf("%d entries, and %v", len(entries), err)
+			}
+			return
+		}
+		var h, again History
+		h.addAll(entries)
+		packed, err := pack(h.entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries, err = unpack(packed, Selection{}); err != nil {
+			t.Fatal(err)
+		}
+		again.addAll(entries)
+		if diff := cmp.Diff(h.entries, again.entries); diff != "" {
+			t.Errorf("(-read +read again):\n%s", diff)
+		}
+	})
+}

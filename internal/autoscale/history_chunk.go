@@ -1,0 +1,153 @@
+package autoscale
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// A history is stored in chunks. A chunk is JSON, compressed with Zstandard (RFC 8878): a line that says what it is, and a line for each entry.
+
+// Chunk is a part of a history as it is stored.
+type Chunk struct {
+	Name string
+	Data []byte
+}
+
+// ChunkPrefix is what the names of chunks begin with; their numbers follow.
+const ChunkPrefix = "scaling-history-"
+
+// MaxChunk is how many bytes a chunk has at most.
+const MaxChunk = 400_000
+
+// lastChunk is a number that no history comes to, one chunk a second for 30 years.
+const lastChunk = 1_000_000_000
+
+// maxUnpacked bounds what a chunk may come to when it is read, which is a hundred times what was ever written to one.
+const maxUnpacked = 256 << 20
+
+func chunkName(number int) string { return ChunkPrefix + strconv.Itoa(number) }
+
+// chunkNumber returns the number in the name of a chunk.
+func chunkNumber(name string) (int, error) {
+	text, found := strings.CutPrefix(name, ChunkPrefix)
+	number, err := strconv.Atoi(text)
+	if !found || err != nil || number < 1 || number > lastChunk || chunkName(number) != name {
+		return 0, &ChunkError{name, errors.New("its name is not that of a part of the history")}
+	}
+	return number, nil
+}
+
+// ChunkError tells of what is stored among the chunks of a history and is none.
+type ChunkError struct {
+	// Name is that of the chunk.
+	Name string
+	Err  error
+}
+
+// Error names the chunk and the fault.
+func (e *ChunkError) Error() string {
+	return fmt.Sprintf("the record %s is no part of a history of scaling that can be read: %v", e.Name, e.Err)
+}
+
+// Unwrap returns the fault itself.
+func (e *ChunkError) Unwrap() error { return e.Err }
+
+// chunkHead is the first line of a chunk.
+type chunkHead struct {
+	Version int `json:"version"`
+}
+
+// The encoder and the decoder have neither state nor goroutines of their own where whole texts are coded. Their options are valid, so that there is no error.
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+		return e
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+		return d
+	})
+)
+
+// pack returns entries as a chunk has them.
+func pack(entries []Entry) ([]byte, error) {
+	var lines bytes.Buffer
+	to := json.NewEncoder(&lines)
+	to.SetEscapeHTML(false)
+	if err := to.Encode(chunkHead{domain.DocumentVersion}); err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		if err := to.Encode(&entries[i]); err != nil {
+			return nil, fmt.Errorf("a decision of policy %s can't be stored: %w", entries[i].Policy, err)
+		}
+	}
+	return packer().EncodeAll(lines.Bytes(), nil), nil
+}
+
+// unpack reads the entries of a chunk, those of the policies that are wanted.
+func unpack(data []byte, s Selection) ([]Entry, error) {
+	lines, err := unpacker().DecodeAll(data, nil)
+	if err != nil {
+		return nil, err
+	}
+	var head chunkHead
+	var entries []Entry
+	number, beginning := 0, s.beginning()
+	for line := range bytes.Lines(lines) {
+		if number++; number == 1 {
+			if err := json.Unmarshal(line, &head); err != nil {
+				return nil, fmt.Errorf("it does not say what it is: %w", err)
+			}
+			if head.Version != domain.DocumentVersion {
+				return nil, fmt.Errorf("it has version %d, and this build reads version %d", head.Version, domain.DocumentVersion)
+			}
+			continue
+		}
+		if !bytes.HasPrefix(line, beginning) {
+			continue
+		}
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("its line %d: %w", number, err)
+		}
+		if group, role := e.Key(); group == "" || role == "" || e.Decisions < 1 || e.Until.Before(e.At) {
+			return nil, fmt.Errorf("its line %d is no decision of a policy", number)
+		}
+		if s.covers(e.Policy) {
+			entries = append(entries, e)
+		}
+	}
+	if number == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return entries, nil
+}
+
+// beginning is what the lines of all entries begin with that may be wanted: to decode the others would take ten times as long.
+func (s Selection) beginning() []byte {
+	if s.Group == "" {
+		return nil
+	}
+	return []byte(`{"policy":"` + s.Group + "/" + s.Role)
+}
+
+// lastIn is when the last decision was made of some.
+func lastIn(entries []Entry) (last time.Time) {
+	for i := range entries {
+		if entries[i].Until.After(last) {
+			last = entries[i].Until
+		}
+	}
+	return last
+}
