@@ -15,6 +15,7 @@ import (
 // Engine runs the members of one cluster.
 type Engine interface {
 	Documents
+	Records
 	Members
 	Controller
 
@@ -73,6 +74,13 @@ type Documents interface {
 	PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error)
 	// DeleteGPUPool removes the document of a pool. Without one it does nothing.
 	DeleteGPUPool(ctx context.Context, pool string) error
+
+	// Policies returns the documents of all autoscaling policies of the cluster by [domain.AutoscalingPolicy.Key], as Groups does those of groups.
+	Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error)
+	// PutPolicy stores a policy's document as PutCluster does the cluster's.
+	PutPolicy(ctx context.Context, doc domain.AutoscalingPolicyDocument) (domain.AutoscalingPolicyDocument, error)
+	// DeletePolicy removes the document of a policy. Without one it does nothing.
+	DeletePolicy(ctx context.Context, key string) error
 }
 
 // Members are what runs.
@@ -121,6 +129,8 @@ type Traits struct {
 	// Schedules tells that the engine itself distributes the members of interchangeable roles over the hosts: their
 	// specifications have no Host, and one Hash.
 	Schedules bool
+	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of the user's.
+	Contained bool
 	// MaxDocument is how many bytes a stored document may have; 0 sets no bound.
 	MaxDocument int
 	// FilesDir returns the folder in which a member finds the files of its specification.
@@ -163,6 +173,8 @@ type Holder struct {
 	Since     time.Time `json:"since"`
 	// Controller is true for the cluster's own controller, whose locks are short.
 	Controller bool `json:"controller,omitempty"`
+	// Patience is how long it may take where the controller needs the lock for longer than usual, as members need to end; 0 where not.
+	Patience time.Duration `json:"patience,omitempty"`
 	// Version is that of the holder's program, and StartTime tells the process from a later one with the same id, where that matters.
 	Version   string `json:"version,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`

@@ -14,7 +14,7 @@ type Interceptor func(ctx context.Context, call string, do func() error) error
 
 // reads are the calls that change nothing.
 var reads = []string{
-	"Complete", "Survey", "Inventory", "Preflight", "Usage", "GPUs", "Cluster", "Group", "Groups", "GPUPools", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
+	"Complete", "Survey", "Inventory", "Preflight", "Usage", "GPUs", "Cluster", "Group", "Groups", "GPUPools", "Policies", "Records", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
 }
 
 // Changes tells whether the call of a name, as an [Interceptor] sees it, may change something.
@@ -81,6 +81,14 @@ func (i intercepted) Lock(ctx context.Context, name string, holder Holder) (func
 	return through(ctx, i, "Lock", func() (func() error, error) { return i.Engine.Lock(ctx, name, holder) })
 }
 
+func (i intercepted) Hold(ctx context.Context, name string, holder Holder) (held context.Context, release func() error, err error) {
+	err = i.intercept(ctx, "Hold", func() (err error) {
+		held, release, err = Hold(ctx, i.Engine, name, holder)
+		return err
+	})
+	return held, release, err
+}
+
 func (i intercepted) Usage(ctx context.Context, window time.Duration) (Usage, error) {
 	return through(ctx, i, "Usage", func() (Usage, error) { return i.Engine.Usage(ctx, window) })
 }
@@ -123,6 +131,30 @@ func (i intercepted) PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument)
 
 func (i intercepted) DeleteGPUPool(ctx context.Context, pool string) error {
 	return i.intercept(ctx, "DeleteGPUPool", func() error { return i.Engine.DeleteGPUPool(ctx, pool) })
+}
+
+func (i intercepted) Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	return through(ctx, i, "Policies", func() (map[string]domain.AutoscalingPolicyDocument, error) { return i.Engine.Policies(ctx) })
+}
+
+func (i intercepted) PutPolicy(ctx context.Context, doc domain.AutoscalingPolicyDocument) (domain.AutoscalingPolicyDocument, error) {
+	return through(ctx, i, "PutPolicy", func() (domain.AutoscalingPolicyDocument, error) { return i.Engine.PutPolicy(ctx, doc) })
+}
+
+func (i intercepted) DeletePolicy(ctx context.Context, key string) error {
+	return i.intercept(ctx, "DeletePolicy", func() error { return i.Engine.DeletePolicy(ctx, key) })
+}
+
+func (i intercepted) Records(ctx context.Context, prefix string) (map[string]Record, error) {
+	return through(ctx, i, "Records", func() (map[string]Record, error) { return i.Engine.Records(ctx, prefix) })
+}
+
+func (i intercepted) PutRecord(ctx context.Context, record Record) (Record, error) {
+	return through(ctx, i, "PutRecord", func() (Record, error) { return i.Engine.PutRecord(ctx, record) })
+}
+
+func (i intercepted) DeleteRecord(ctx context.Context, name string) error {
+	return i.intercept(ctx, "DeleteRecord", func() error { return i.Engine.DeleteRecord(ctx, name) })
 }
 
 func (i intercepted) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {

@@ -11,6 +11,7 @@ func TestReadsAreCalls(t *testing.T) {
 		Engine
 		Joiner
 		ImageStore
+		Leaser
 		Recogniser
 		Specifier
 	}]()
@@ -19,7 +20,7 @@ func TestReadsAreCalls(t *testing.T) {
 			t.Errorf("engines have no %s", call)
 		}
 	}
-	for _, write := range []string{"Form", "PutCluster", "DeleteCluster", "PutGroup", "DeleteGroup", "Stage", "Start", "Stop", "Remove", "StartController", "StopController", "ProvideImage", "RemoveImage"} {
+	for _, write := range []string{"Form", "PutCluster", "DeleteCluster", "PutGroup", "DeleteGroup", "PutPolicy", "PutRecord", "Lock", "Hold", "Stage", "Start", "Stop", "Remove", "StartController", "StopController", "ProvideImage", "RemoveImage"} {
 		if _, found := calls.MethodByName(write); !found || !Changes(write) {
 			t.Errorf("%s is a write of engines: %t, and is in the list of reads: %t", write, found, !Changes(write))
 		}

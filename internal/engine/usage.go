@@ -91,8 +91,8 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 		}
 	}
 	for group, document := range groups {
-		for role, count := range document.Counts {
-			for i := range count {
+		for role := range document.Counts {
+			for _, i := range document.Indexes(role) {
 				name := domain.MemberName(group, role, i)
 				if _, told := u.Members[name]; !told {
 					u.Members[name] = MemberUsage{Group: group, Role: role, Host: document.Assignments[name].Host, Reason: "the member is missing"}

@@ -20,8 +20,6 @@ func TestSumUsage(t *testing.T) {
 	}
 	hidden := uses(1, 1, 3)
 	hidden.GPUMemoryMiB, hidden.Reason = domain.Measure{}, "no driver"
-	brief := uses(1, 1, 3)
-	brief.Reason = "of a moment"
 	ended := MemberUsage{State: domain.StateCompleted, SampledAt: at(1), Reason: "no process"}
 	lost := MemberUsage{State: domain.StateRunning, SampledAt: at(5), Reason: "no agent"}
 	for name, test := range map[string]struct {
@@ -35,10 +33,6 @@ func TestSumUsage(t *testing.T) {
 		"one whose memory on GPUs is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": hidden},
 			want:    MemberUsage{CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), SampledAt: at(3), Reason: "member b: no driver"},
-		},
-		"one of which a moment is known": {
-			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": brief},
-			want:    MemberUsage{CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(3), Reason: "member b: of a moment"},
 		},
 		"one that is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": lost},
@@ -68,7 +62,11 @@ func TestExpected(t *testing.T) {
 			Devices: map[string][]domain.Device{"a": {device("GPU-1"), device("GPU-2"), device("GPU-3")}, "b": {device("GPU-4")}},
 			Trouble: map[string]string{"GPU-3": "no longer found"},
 		}},
-		map[string]domain.GroupDocument{"job": {Counts: map[string]int{"worker": 2}, Assignments: map[string]domain.Assignment{"job-worker-1": {Host: "b"}}}},
+		map[string]domain.GroupDocument{
+			"job": {Counts: map[string]int{"worker": 2}, Assignments: map[string]domain.Assignment{"job-worker-1": {Host: "b"}}},
+			// A policy has removed the first one.
+			"farm": {Counts: map[string]int{"worker": 1}, Absent: map[string][]int{"worker": {0}}},
+		},
 	)
 	want := Usage{
 		Hosts: told.Hosts,
@@ -78,6 +76,7 @@ func TestExpected(t *testing.T) {
 		},
 		Members: map[string]MemberUsage{
 			"job-worker-0": told.Members["job-worker-0"], "job-worker-1": {Group: "job", Role: "worker", Host: "b", Reason: "the member is missing"},
+			"farm-worker-1": {Group: "farm", Role: "worker", Reason: "the member is missing"},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -48,6 +48,8 @@ func Run(ctx context.Context, version string, args []string) error {
 		return supervisor.Run(ctx, statedir.Dir{Root: *stateDir, Cluster: *cluster}, version, log)
 	case "controller":
 		name := flags.String("engine", process.Name, "engine of the cluster")
+		var options controller.Options
+		flags.StringVar(&options.Metrics, "metrics", "", "address at which Prometheus finds what the controller does; empty for none")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
@@ -55,9 +57,9 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err != nil {
 			return err
 		}
-		return controller.Run(ctx, e, log)
+		return controller.Run(ctx, e, options, log)
 	case "agent":
 		return agent.Run(ctx, args, os.Stdout, log)
 	}
-	return fmt.Errorf("unknown command %q: supervise, controller and agent are run on hosts, and the provider as top, too", command)
+	return fmt.Errorf("unknown command %q: supervise, controller and agent are run on hosts, and the provider as top and autoscale, too", command)
 }

@@ -5,6 +5,7 @@
 // point and be replaced:
 //
 //	cluster.json, groups/<group>.json   the documents                      written by the engine
+//	records/<record>.json               what the controller remembers      engine
 //	staged/<member>.json                a specification not started yet    engine
 //	starts/<group>.<run>.json           the request to start what is staged; the supervisor removes it
 //	specs/<member>.json                 a specification in force           moved from staged by the supervisor
@@ -37,6 +38,8 @@ type Dir struct {
 const (
 	Groups   = "groups"
 	GPUPools = "gpu-pools"
+	Policies = "autoscaling-policies"
+	Records  = "records"
 	Staged   = "staged"
 	Starts   = "starts"
 	Specs    = "specs"
@@ -49,7 +52,7 @@ const (
 	locks    = "locks"
 )
 
-var folders = []string{Groups, GPUPools, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
+var folders = []string{Groups, GPUPools, Policies, Records, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
 
 const documentSuffix = ".json"
 
@@ -95,7 +98,7 @@ func (d Dir) Path(elements ...string) string {
 	return filepath.Join(append([]string{d.Root, d.Cluster}, elements...)...)
 }
 
-// Document returns the path of the document of a member, a group or a pool in a folder.
+// Document returns the path of the document of a name in a folder.
 func (d Dir) Document(folder, name string) string { return d.Path(folder, name+documentSuffix) }
 
 // ClusterDocument returns the path of the cluster's document.
@@ -122,6 +125,14 @@ func (d Dir) Create() error {
 		if err := os.MkdirAll(d.Path(folder), 0o700); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// MakeFolder makes a folder within a state directory, which may lack it where an earlier version made it.
+func MakeFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
+		return err
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ const (
 	PeerPort = 9464
 	// MetricsPort is where they answer Prometheus.
 	MetricsPort = 9465
+	// ControllerMetricsPort is where the controller of a cluster does, on the same network.
+	ControllerMetricsPort = 9466
 
 	// peersAtOnce bounds how many are asked at a time, and peerPatience how long one may take.
 	peersAtOnce  = 16

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -45,13 +46,33 @@ func testDocuments(t *testing.T, h Harness) {
 		t.Errorf("the groups are %+v", groups)
 	}
 
-	// Of several writers on top of one revision, one wins.
+	oneWins(t, func() error {
+		_, err := e.PutGroup(ctx, doc)
+		return err
+	})
+
+	testPools(t, h, e)
+
+	must(t, e.DeleteGroup(ctx, h.group))
+	must(t, e.DeleteGroup(ctx, h.group))
+	if _, err := e.Group(ctx, h.group); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a deleted group: %v, not ErrNotFound", err)
+	}
+	must(t, e.DeleteCluster(ctx))
+	if _, err := e.Cluster(ctx); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
+	}
+}
+
+// oneWins shows that of several writers on top of one revision one wins.
+func oneWins(t *testing.T, put func() error) {
+	t.Helper()
 	var wins, conflicts int
 	var mutex sync.Mutex
 	var writers sync.WaitGroup
 	for range 10 {
 		writers.Go(func() {
-			_, err := e.PutGroup(ctx, doc)
+			err := put()
 			mutex.Lock()
 			defer mutex.Unlock()
 			switch {
@@ -67,18 +88,6 @@ func testDocuments(t *testing.T, h Harness) {
 	writers.Wait()
 	if wins != 1 || conflicts != 9 {
 		t.Errorf("of 10 writers on top of one revision %d won and %d got a conflict", wins, conflicts)
-	}
-
-	testPools(t, h, e)
-
-	must(t, e.DeleteGroup(ctx, h.group))
-	must(t, e.DeleteGroup(ctx, h.group))
-	if _, err := e.Group(ctx, h.group); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a deleted group: %v, not ErrNotFound", err)
-	}
-	must(t, e.DeleteCluster(ctx))
-	if _, err := e.Cluster(ctx); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
 	}
 }
 
@@ -134,6 +143,18 @@ func testLocks(t *testing.T, h Harness) {
 	must(t, err)
 	must(t, other())
 	must(t, release())
+
+	// Somebody who holds a lock for long is told when he does no more.
+	held, release, err := engine.Hold(ctx, e, "group job", holder)
+	must(t, err)
+	_, err = e.Lock(ctx, "group job", engine.Holder{Who: "bob"})
+	if !errors.As(err, &locked) || held.Err() != nil {
+		t.Errorf("a lock that is held: %v; what its holder does: %v", err, context.Cause(held))
+	}
+	must(t, release())
+	if held.Err() == nil {
+		t.Error("what the holder of a lock does goes on after its release")
+	}
 	again, err := e.Lock(ctx, "group job", engine.Holder{Who: "bob"})
 	must(t, err)
 	must(t, again())

@@ -46,6 +46,8 @@ func Run(t *testing.T, h Harness) {
 	number := 1
 	for name, test := range map[string]func(*testing.T, Harness){
 		"documents":              testDocuments,
+		"policies":               testPolicies,
+		"records":                testRecords,
 		"locks":                  testLocks,
 		"create and observe":     testCreate,
 		"nothing before start":   testStaged,
@@ -72,6 +74,7 @@ func Run(t *testing.T, h Harness) {
 		"interchangeable members that end":    testInterchangeableEnd,
 		"interchangeable members after death": testInterchangeableAfterDeath,
 		"update in turns":                     testUpdateInTurns,
+		"scaling":                             testScaling,
 	} {
 		own := h
 		own.lab, own.group = "lab", "job"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
@@ -19,8 +21,7 @@ const (
 
 // Cluster returns the cluster's document.
 func (e *Engine) Cluster(context.Context) (domain.ClusterDocument, error) {
-	doc, err := statedir.Read[domain.ClusterDocument](e.dir.ClusterDocument())
-	return doc, checked(err, doc.Version, e.dir.ClusterDocument())
+	return read[domain.ClusterDocument](e.dir.ClusterDocument())
 }
 
 // PutCluster stores the cluster's document.
@@ -28,16 +29,7 @@ func (e *Engine) PutCluster(ctx context.Context, doc domain.ClusterDocument) (do
 	if err := e.dir.Create(); err != nil {
 		return doc, fmt.Errorf("the state directory can't be made: %w", err)
 	}
-	err := e.replace(ctx, func() error {
-		stored, err := e.Cluster(ctx)
-		if err := mayReplace(err, stored.Revision, doc.Revision); err != nil {
-			return err
-		}
-		doc.Version = domain.DocumentVersion
-		doc.Revision++
-		return statedir.Write(e.dir.ClusterDocument(), doc, statedir.Durable)
-	})
-	return doc, err
+	return put(ctx, e, e.dir.ClusterDocument(), doc)
 }
 
 // DeleteCluster ends whatever still runs, the supervisor last, and removes the state directory, but for working
@@ -62,87 +54,137 @@ func (e *Engine) DeleteCluster(ctx context.Context) error {
 
 // Group returns the document of one group.
 func (e *Engine) Group(_ context.Context, name string) (domain.GroupDocument, error) {
-	path := e.dir.Document(statedir.Groups, name)
-	doc, err := statedir.Read[domain.GroupDocument](path)
-	return doc, checked(err, doc.Version, path)
+	return read[domain.GroupDocument](e.file(statedir.Groups, name))
 }
 
 // Groups returns the documents of all groups.
-func (e *Engine) Groups(ctx context.Context) (map[string]domain.GroupDocument, error) {
-	return all(e, statedir.Groups, func(name string) (domain.GroupDocument, error) { return e.Group(ctx, name) })
+func (e *Engine) Groups(context.Context) (map[string]domain.GroupDocument, error) {
+	return all[domain.GroupDocument](e, statedir.Groups, "")
+}
+
+// PutGroup stores a group's document.
+func (e *Engine) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
+	return put(ctx, e, e.file(statedir.Groups, doc.Spec.Name), doc)
+}
+
+// DeleteGroup removes the document of a group.
+func (e *Engine) DeleteGroup(_ context.Context, group string) error {
+	return statedir.Delete(e.file(statedir.Groups, group))
 }
 
 // GPUPools returns the documents of all GPU pools.
 func (e *Engine) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) {
-	return all(e, statedir.GPUPools, e.gpuPool)
+	return all[domain.GPUPoolDocument](e, statedir.GPUPools, "")
 }
 
-func (e *Engine) gpuPool(name string) (domain.GPUPoolDocument, error) {
-	path := e.dir.Document(statedir.GPUPools, name)
-	doc, err := statedir.Read[domain.GPUPoolDocument](path)
-	return doc, checked(err, doc.Version, path)
+// PutGPUPool stores a pool's document.
+func (e *Engine) PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error) {
+	return put(ctx, e, e.file(statedir.GPUPools, doc.Spec.Name), doc)
 }
 
-// all returns the documents in a folder by name.
-func all[T any](e *Engine, folder string, read func(name string) (T, error)) (map[string]T, error) {
-	names, err := e.dir.List(folder)
+// DeleteGPUPool removes the document of a pool.
+func (e *Engine) DeleteGPUPool(_ context.Context, pool string) error {
+	return statedir.Delete(e.file(statedir.GPUPools, pool))
+}
+
+// Policies returns the documents of all autoscaling policies.
+func (e *Engine) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	listed, err := e.policies.List()
 	if err != nil {
 		return nil, err
 	}
-	documents := make(map[string]T, len(names))
-	for name := range names {
-		doc, err := read(name)
+	return documents(listed, "", func(name string, stamp statedir.Stamp) (domain.AutoscalingPolicyDocument, error) {
+		doc, err := e.policies.Read(name, stamp)
+		return known(e.dir.Document(statedir.Policies, name), doc, err)
+	})
+}
+
+// PutPolicy stores a policy's document.
+func (e *Engine) PutPolicy(ctx context.Context, doc domain.AutoscalingPolicyDocument) (domain.AutoscalingPolicyDocument, error) {
+	return put(ctx, e, e.file(statedir.Policies, doc.Spec.Key()), doc)
+}
+
+// DeletePolicy removes the document of a policy.
+func (e *Engine) DeletePolicy(_ context.Context, key string) error {
+	return statedir.Delete(e.file(statedir.Policies, key))
+}
+
+// The slash in a policy's key is a dot in the name of its file: no other name has either.
+const slash, dot = "/", "."
+
+// file is where the document of a key is stored.
+func (e *Engine) file(folder, key string) string {
+	return e.dir.Document(folder, strings.ReplaceAll(key, slash, dot))
+}
+
+// all returns the documents in a folder whose keys begin with a prefix, by key.
+func all[T any, P domain.Stored[T]](e *Engine, folder, prefix string) (map[string]T, error) {
+	listed, err := e.dir.List(folder)
+	if err != nil {
+		return nil, err
+	}
+	return documents(listed, prefix, func(name string, _ statedir.Stamp) (T, error) { return read[T, P](e.dir.Document(folder, name)) })
+}
+
+// documents returns those of the documents that were listed whose keys begin with a prefix, by key.
+func documents[T any](listed map[string]statedir.Stamp, prefix string, read func(name string, stamp statedir.Stamp) (T, error)) (map[string]T, error) {
+	found := make(map[string]T, len(listed))
+	for name, stamp := range listed {
+		key := strings.ReplaceAll(name, dot, slash)
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		doc, err := read(name, stamp)
 		if errors.Is(err, engine.ErrNotFound) {
 			continue // deleted since it was listed
 		}
 		if err != nil {
 			return nil, err
 		}
-		documents[name] = doc
+		found[key] = doc
 	}
-	return documents, nil
+	return found, nil
 }
 
-// PutGroup stores a group's document.
-func (e *Engine) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
+// read returns the document in a file, or an error about one of a version that this build does not know.
+func read[T any, P domain.Stored[T]](path string) (T, error) {
+	doc, err := statedir.Read[T](path)
+	return known[T, P](path, doc, err)
+}
+
+// known returns a document that was read from a file, or an error about one of a version that this build does not know.
+func known[T any, P domain.Stored[T]](path string, doc T, err error) (T, error) {
+	if err != nil {
+		return doc, err
+	}
+	if version, _ := P(&doc).Header(); *version != domain.DocumentVersion {
+		return doc, &engine.CorruptError{Where: path, Err: fmt.Errorf("it has version %d, and this build reads version %d", *version, domain.DocumentVersion)}
+	}
+	return doc, nil
+}
+
+// put stores a document in a file, on top of its revision.
+func put[T any, P domain.Stored[T]](ctx context.Context, e *Engine, path string, doc T) (T, error) {
+	next := domain.Next[T, P](doc)
 	err := e.replace(ctx, func() error {
-		stored, err := e.Group(ctx, doc.Spec.Name)
-		if err := mayReplace(err, stored.Revision, doc.Revision); err != nil {
+		stored, err := read[T, P](path)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return err
 		}
-		doc.Version = domain.DocumentVersion
-		doc.Revision++
-		return statedir.Write(e.dir.Document(statedir.Groups, doc.Spec.Name), doc, statedir.Durable)
+		_, found := P(&stored).Header()
+		_, expected := P(&doc).Header()
+		if *found != *expected {
+			return fmt.Errorf("%w: expected revision %d, found %d", engine.ErrConflict, *expected, *found)
+		}
+		if err := statedir.MakeFolder(filepath.Dir(path)); err != nil {
+			return err
+		}
+		return statedir.Write(path, next, statedir.Durable)
 	})
-	return doc, err
-}
-
-// DeleteGroup removes the document of a group.
-func (e *Engine) DeleteGroup(_ context.Context, group string) error {
-	return statedir.Delete(e.dir.Document(statedir.Groups, group))
-}
-
-// PutGPUPool stores a pool's document.
-func (e *Engine) PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error) {
-	err := e.replace(ctx, func() error {
-		// A directory that an earlier version made has no folder for pools.
-		if err := e.dir.Create(); err != nil {
-			return err
-		}
-		stored, err := e.gpuPool(doc.Spec.Name)
-		if err := mayReplace(err, stored.Revision, doc.Revision); err != nil {
-			return err
-		}
-		doc.Version = domain.DocumentVersion
-		doc.Revision++
-		return statedir.Write(e.dir.Document(statedir.GPUPools, doc.Spec.Name), doc, statedir.Durable)
-	})
-	return doc, err
-}
-
-// DeleteGPUPool removes the document of a pool.
-func (e *Engine) DeleteGPUPool(_ context.Context, pool string) error {
-	return statedir.Delete(e.dir.Document(statedir.GPUPools, pool))
+	if err != nil {
+		return doc, err
+	}
+	return next, nil
 }
 
 // replace runs a function while nobody else replaces a document of the cluster.
@@ -164,22 +206,4 @@ func (e *Engine) replace(ctx context.Context, write func() error) (err error) {
 		case <-time.After(documentsRetry):
 		}
 	}
-}
-
-func mayReplace(err error, stored, expected int) error {
-	switch {
-	case err != nil && !errors.Is(err, engine.ErrNotFound):
-		return err
-	case stored != expected:
-		return fmt.Errorf("%w: expected revision %d, found %d", engine.ErrConflict, expected, stored)
-	}
-	return nil
-}
-
-// checked returns a reading error, or one about a document of a version that this build does not know.
-func checked(err error, version int, path string) error {
-	if err == nil && version != domain.DocumentVersion {
-		return &engine.CorruptError{Where: path, Err: fmt.Errorf("it has version %d, and this build reads version %d", version, domain.DocumentVersion)}
-	}
-	return err
 }

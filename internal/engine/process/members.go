@@ -48,18 +48,20 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 	if err != nil {
 		return nil, false, err
 	}
-	all, err := e.dir.Names(statedir.States)
+	states, err := e.states.List()
 	if err != nil {
 		return nil, false, err
 	}
-	if len(specs)+len(all) > 0 {
+	if len(specs)+len(states) > 0 {
 		if err := e.supervise(ctx); err != nil {
 			return nil, false, err
 		}
 	}
-	maps.Copy(all, staged)
-	for name := range specs {
-		all[name] = true
+	all := maps.Clone(staged)
+	for _, listed := range []map[string]statedir.Stamp{specs, states} {
+		for name := range listed {
+			all[name] = true
+		}
 	}
 	delete(all, controllerMember)
 	delete(all, agentMember)
@@ -70,7 +72,7 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 		o, starting, err := e.observeStarting(starts, staged, name)
 		if err == nil && !starting {
 			stamp, inForce := specs[name]
-			o, err = e.observe(name, stamp, inForce)
+			o, err = e.observe(name, states[name], stamp, inForce)
 		}
 		if errors.Is(err, engine.ErrNotFound) {
 			return domain.Observed{}, nil
@@ -156,9 +158,9 @@ func pending(spec domain.MemberSpec) domain.Observed {
 	}
 }
 
-// observe returns a member from its state, its specification in force, or its staged one, whichever tells most.
-func (e *Engine) observe(name string, stamp statedir.Stamp, inForce bool) (domain.Observed, error) {
-	state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, name))
+// observe returns a member from its state, which was listed with a stamp, its specification in force, or its staged one, whichever tells most.
+func (e *Engine) observe(name string, listed, stamp statedir.Stamp, inForce bool) (domain.Observed, error) {
+	state, err := e.states.Read(name, listed)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return domain.Observed{}, err
 	}

@@ -33,6 +33,9 @@ type Engine struct {
 	program Program
 	// gpus reads the GPUs of this machine.
 	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	// states and policies are read again and again, of a thousand members and roles: only what has changed is.
+	states   *statedir.Remembered[statedir.State]
+	policies *statedir.Remembered[domain.AutoscalingPolicyDocument]
 }
 
 // Program is what the supervisors and controllers of clusters are run from.
@@ -61,7 +64,11 @@ func Open(cluster string, settings engine.Settings, program Program) (*Engine, e
 	if err := problems.Err(); err != nil {
 		return nil, err // the name becomes part of a path
 	}
-	e := &Engine{dir: statedir.Dir{Root: root, Cluster: cluster}, program: program}
+	dir := statedir.Dir{Root: root, Cluster: cluster}
+	e := &Engine{
+		dir: dir, program: program,
+		states: statedir.Remember[statedir.State](dir, statedir.States), policies: statedir.Remember[domain.AutoscalingPolicyDocument](dir, statedir.Policies),
+	}
 	e.gpus = e.readGPUs
 	return e, nil
 }
@@ -204,14 +211,22 @@ func (e *Engine) Lock(_ context.Context, name string, holder engine.Holder) (fun
 	return lock.Release, nil
 }
 
+// watched are the folders whose changes are reported.
+var watched = []string{statedir.Groups, statedir.GPUPools, statedir.Policies, statedir.Specs, statedir.Staged, statedir.States}
+
 // Watch reports changes in the folders that hold documents and states.
 func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("the state directory can't be watched: %w", err)
 	}
-	for _, folder := range []string{statedir.Groups, statedir.Specs, statedir.Staged, statedir.States} {
-		if err := watcher.Add(e.dir.Path(folder)); err != nil {
+	for _, folder := range watched {
+		path := e.dir.Path(folder)
+		err := statedir.MakeFolder(path)
+		if err == nil {
+			err = watcher.Add(path)
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("the state directory can't be watched: %w", err), watcher.Close())
 		}
 	}

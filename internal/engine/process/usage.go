@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -57,9 +56,13 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 
 // instances returns the marks of the members' present instances by the members' names.
 func (e *Engine) instances(observed []domain.Observed) (map[string]string, error) {
+	listed, err := e.states.List()
+	if err != nil {
+		return nil, err
+	}
 	marks := make(map[string]string, len(observed))
 	for _, o := range observed {
-		state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, o.Name))
+		state, err := e.states.Read(o.Name, listed[o.Name])
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return nil, err
 		}

@@ -30,34 +30,20 @@ const (
 	agentsPatience = 20 * time.Second
 )
 
-// meetingPoint is where the agents of a cluster meet: its network, and the secret by which they know each other.
-type meetingPoint struct {
-	network  string
-	identity *swarm.SecretReference
-}
-
-// meetingPoint returns where the cluster's agents meet, and makes their identity where there is none yet.
-func (e *Engine) meetingPoint(ctx context.Context, m manager) (meetingPoint, error) {
-	networks, err := liveReads(e.connection).networks(ctx)
-	if err != nil {
-		return meetingPoint{}, err
-	}
-	network, found := ownNetwork(networks, e.cluster.Name)
-	if !found {
-		return meetingPoint{}, fmt.Errorf("network %s is missing, on which the agents of cluster %q meet: apply the cluster again", networkName(e.cluster.Name), e.cluster.Name)
-	}
+// agentIdentity returns the secret by which the cluster's agents know each other, as they find it. It is made where there is none yet.
+func (e *Engine) agentIdentity(ctx context.Context, m manager) (*swarm.SecretReference, error) {
 	name := objectName(e.cluster.Name, kindAgent, "identity")
-	id, err := e.agentIdentity(ctx, m, name)
+	id, err := e.identitySecret(ctx, m, name)
 	if err != nil {
-		return meetingPoint{}, fmt.Errorf("secret %q, by which the agents of the cluster know each other, can't be provided: %w", name, err)
+		return nil, fmt.Errorf("secret %q, by which the agents of the cluster know each other, can't be provided: %w", name, err)
 	}
-	return meetingPoint{network.ID, &swarm.SecretReference{
+	return &swarm.SecretReference{
 		SecretID: id, SecretName: name, File: &swarm.SecretReferenceFileTarget{Name: identityFile, UID: "0", GID: "0", Mode: identityMode},
-	}}, nil
+	}, nil
 }
 
-// agentIdentity returns the ID of the secret of a name, which is made where there is none.
-func (e *Engine) agentIdentity(ctx context.Context, m manager, name string) (id string, err error) {
+// identitySecret returns the ID of the secret of a name, which is made where there is none.
+func (e *Engine) identitySecret(ctx context.Context, m manager, name string) (id string, err error) {
 	for {
 		secrets, err := m.SecretList(ctx, swarm.SecretListOptions{Filters: filters.NewArgs(filters.Arg("name", name))})
 		if err != nil {

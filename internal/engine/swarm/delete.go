@@ -151,10 +151,9 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	documents := []string{kindCluster, kindGroup, kindGPUPool, kindLock}
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c swarm.Config) bool {
 		own := slotOf(c)
-		return (own.cluster != e.cluster.Name || slices.Contains(documents, own.kind)) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")
+		return (own.cluster != e.cluster.Name || own.isDocument() || own.kind == kindLock) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")
 	})
 	err = inParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
 		return e.removeObject(ctx, "config "+config.Spec.Name, func(m manager) error { return m.ConfigRemove(ctx, config.ID) })

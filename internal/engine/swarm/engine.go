@@ -69,6 +69,7 @@ func (e *Engine) Traits() engine.Traits {
 		Name:          Name,
 		MemberAddress: func(member string) string { return member },
 		Schedules:     true,
+		Contained:     true,
 		MaxDocument:   maxDocument,
 		FilesDir:      func(string) string { return domain.FilesDir },
 	}

@@ -191,7 +191,7 @@ func (w *work) takeOne(ctx context.Context, s step) error {
 	case joinManager, joinWorker:
 		err = w.join(ctx, s)
 	case removeNetwork:
-		if err := w.engine.stop(ctx, kindAgent); err != nil { // they are on it, and started again with the controller
+		if err := w.engine.StopController(ctx); err != nil { // it and the agents are on it, and started again once the cluster is stored
 			return err
 		}
 		return w.engine.removeNetwork(ctx)

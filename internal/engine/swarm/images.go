@@ -39,12 +39,12 @@ type peer struct {
 }
 
 // peersOf returns the services of a group that run an image by its ID, as their hosts had it under the name, and are not about to be
-// changed.
+// changed. To the controller, which brings no other image, those tell as well that it is about to start again.
 func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changing map[string]bool) []peer {
 	var peers []peer
 	for name, service := range services {
 		id := identityOf(service)
-		if !ours(service, e.cluster.Name) || id.group != use.group || changing[name] {
+		if !ours(service, e.cluster.Name) || id.group != use.group || changing[name] && !e.connection.settings.Controller {
 			continue
 		}
 		r, _ := recordOf(service.Spec)
@@ -57,7 +57,8 @@ func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changi
 
 // resolve returns what the hosts are told to run for an image: its ID where all of them have it, which keeps a Swarm from asking a
 // registry for each task, else the name as it is, which has each host pull it. Hosts that can be reached and do not
-// have it pull it here, unless the policy forbids it; what others have is told by what runs there.
+// have it pull it here, unless the policy forbids it; what others have is told by what runs there. To the controller that tells of every host: the
+// name may stand for another image by now, which an apply is to bring.
 func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (string, error) {
 	if w.policy == domain.PullAlways {
 		return w.name, nil
@@ -65,9 +66,10 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 	var mu sync.Mutex
 	ids := map[string]found{} // by host
 	for host, node := range in.nodes {
-		_, reached := engines[node]
+		_, asked := engines[node]
+		asked = asked && !e.connection.settings.Controller
 		for _, p := range w.peers {
-			if p.node == node && (p.sameRun || !reached && w.hosts[node] != "") {
+			if p.node == node && (p.sameRun || !asked && w.hosts[node] != "") {
 				ids[host] = found{p.id, in.view.platform(node)}
 			}
 		}
@@ -76,11 +78,11 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 	err := inParallel(ctx, slices.Sorted(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
 		host := w.hosts[node]
 		reached, ok := engines[node]
-		if !ok {
-			mu.Lock()
-			defer mu.Unlock()
-			_, told := ids[host]
-			unreached = unreached || !told
+		mu.Lock()
+		_, told := ids[host]
+		unreached = unreached || !ok && !told
+		mu.Unlock()
+		if !ok || told && e.connection.settings.Controller {
 			return nil
 		}
 		id, err := e.present(ctx, reached, w)

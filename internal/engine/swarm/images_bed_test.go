@@ -114,6 +114,10 @@ func TestImagesOfMembers(t *testing.T) {
 	s.connection.settings.Controller = true
 	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), first), member(0, "node2", name, ""))
 	check("a host that can't be asked, and runs the image", references, err, first)
+	references, err = provide(in, running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), first), member(0, "node2", name, ""))
+	check("a host that can't be asked, and runs the image in the member that starts again", references, err, first)
+	references, err = provide(in, running(member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), second), member(0, "node1", name, ""))
+	check("a host that has another image by that name by now", references, err, second)
 	references, err = provide(in, nil, member(0, "node2", name, ""))
 	check("a host that can't be asked", references, err, name)
 }

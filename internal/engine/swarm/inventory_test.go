@@ -84,7 +84,7 @@ func TestInventory(t *testing.T) {
 			"opened": "host opened is drained",
 		},
 		Reserved:  map[string]domain.Resources{"ok": {CPUs: 2, MemoryMiB: 4}, "bare": {CPUs: 1, MemoryMiB: 2}},
-		Addresses: 4096 - 3 - 2*12,
+		Addresses: 4096 - 3 - 1 - 2*12,
 	}
 	maps.Copy(want.Hosts, cluster.Hosts)
 	want.Hosts["ok"] = domain.Host{ID: "id-ok", Capacity: declared, Labels: map[string]string{"gpu": "x", "zone": "1"}}
@@ -100,8 +100,8 @@ func TestRoom(t *testing.T) {
 		nodes   int
 		want    int
 	}{
-		"no network": {nil, 1, 0}, "not chosen": {&domain.Network{}, 1, 0}, "a /24": {&domain.Network{Subnet: "10.64.0.0/24"}, 3, 247},
-		"just full": {&domain.Network{Subnet: "10.64.0.0/28"}, 6, 1}, "full": {&domain.Network{Subnet: "10.64.0.0/29"}, 7, -9},
+		"no network": {nil, 1, 0}, "not chosen": {&domain.Network{}, 1, 0}, "a /24": {&domain.Network{Subnet: "10.64.0.0/24"}, 3, 246},
+		"nearly full": {&domain.Network{Subnet: "10.64.0.0/28"}, 5, 2}, "just full": {&domain.Network{Subnet: "10.64.0.0/28"}, 6, -1}, "full": {&domain.Network{Subnet: "10.64.0.0/29"}, 7, -10},
 	} {
 		if got := room(domain.Cluster{Network: test.network}, make([]swarm.Node, test.nodes)); got != test.want {
 			t.Errorf("%s: room for %d members, not %d", name, got, test.want)

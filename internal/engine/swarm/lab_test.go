@@ -28,6 +28,7 @@ func documentsOf(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
 		proxy.Reset()
 		must(t, e.deleteDocuments(context.WithoutCancel(t.Context())))
 		wantObjects(t, e)
+		wantRecordObjects(t, e)
 	})
 	return e, proxy
 }

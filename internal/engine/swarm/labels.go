@@ -3,7 +3,7 @@ package swarm
 // The labels of what Trainyard creates in a Swarm. What has no label of the cluster is never touched.
 const (
 	labelPrefix = "trainyard."
-	// labelCluster is on everything. A service's containers carry labelCluster, labelGroup, labelRole, labelIndex,
+	// labelCluster is on everything but records. A service's containers carry labelCluster, labelGroup, labelRole, labelIndex,
 	// labelMember, labelHash and labelRun as well, so that they can be told even where somebody removed the service's.
 	labelCluster = labelPrefix + "cluster"
 	labelGroup   = labelPrefix + "group"
@@ -12,6 +12,8 @@ const (
 	labelMember  = labelPrefix + "member"
 	// labelPool is the name of a GPU pool, on its document.
 	labelPool = labelPrefix + "pool"
+	// labelPolicy is the key of an autoscaling policy, on its document.
+	labelPolicy = labelPrefix + "policy"
 	// labelHash and labelRun are those of the member's specification.
 	labelHash = labelPrefix + "hash"
 	labelRun  = labelPrefix + "run"
@@ -29,6 +31,9 @@ const (
 	labelStaged = labelPrefix + "staged"
 	// labelKind tells what a config object of the cluster is.
 	labelKind = labelPrefix + "kind"
-	// labelRevision is that of a document.
+	// labelRecordOf is the cluster of a record, and labelRecord its name: the lists of what a cluster has don't carry records along.
+	labelRecordOf = labelPrefix + "record-of"
+	labelRecord   = labelPrefix + "record"
+	// labelRevision is that of a document or a record.
 	labelRevision = labelPrefix + "revision"
 )

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -29,6 +28,9 @@ const (
 
 // errLeaseLost is returned by the release of a lock that has not been its holder's all the time.
 var errLeaseLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
+
+// errNotRenewed is the cause of the end of what somebody does who holds a lock, and could not renew it for so long that it may be another's.
+var errNotRenewed = errors.New("no manager of the Swarm renewed it in time")
 
 // locks are what an engine knows about locks from one call to the next.
 type locks struct {
@@ -95,29 +97,40 @@ type lock struct {
 	name   string
 	object string
 	own    lease
+	// asked is when the last write was asked for: it can't have been carried out before.
+	asked time.Time
 }
 
 // Lock takes a lock. It needs the cluster to be there, and is [engine.ErrNotFound] otherwise. A lock whose holder has died is
 // taken over: at once where it was a process of this machine, else by a call that comes at least the duration of a
 // lease after another one, if the holder has not renewed it in between.
 func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
+	_, release, err = e.Hold(ctx, name, holder)
+	return release, err
+}
+
+// Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
+func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
 	l := &lock{
 		engine: e, name: name, object: lockName(e.cluster.Name, name),
 		own: lease{Token: rand.Text(), Holder: holder, Owner: e.locks.self},
 	}
 	if err := l.acquire(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Looked at with the lock in place, so that no lock outlives the cluster.
-	configs, err := e.findConfigs(ctx, filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindCluster))
+	configs, err := e.clusterObjects(ctx)
 	if err == nil && len(configs) == 0 {
 		err = fmt.Errorf("cluster %q: %w", e.cluster.Name, engine.ErrNotFound)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx)))
+		return nil, nil, errors.Join(err, l.remove(context.WithoutCancel(ctx)))
 	}
-	return l.keep(context.WithoutCancel(ctx)), nil
+	held, lose := context.WithCancelCause(ctx)
+	return held, l.keep(context.WithoutCancel(ctx), lose), nil
 }
+
+var _ engine.Leaser = &Engine{}
 
 // acquire makes the lease ours, or returns a [*engine.LockedError].
 func (l *lock) acquire(ctx context.Context) error {
@@ -166,6 +179,7 @@ func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, er
 
 // write makes the lease ours, or renews it, on top of the object as it was found.
 func (l *lock) write(ctx context.Context, found *swarm.Config) error {
+	l.asked = time.Now()
 	m, err := l.engine.manager(ctx)
 	if err != nil {
 		return err
@@ -242,12 +256,13 @@ func (l *lock) remove(ctx context.Context) error {
 	}
 }
 
-// keep renews the lease until the lock is released.
-func (l *lock) keep(ctx context.Context) (release func() error) {
+// keep renews the lease until the lock is released. It tells lose when the lock has to be taken for lost, and when it is released.
+func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
 	lost := make(chan error, 1)
-	go func() { lost <- l.renewUntil(renewing) }()
+	go func() { lost <- l.renewUntil(renewing, lose) }()
 	return sync.OnceValue(func() error {
+		lose(nil)
 		stop()
 		err := <-lost
 		if err == nil {
@@ -264,9 +279,12 @@ func (l *lock) keep(ctx context.Context) (release func() error) {
 }
 
 // renewUntil renews the lease until ctx is done, or until it is lost. A manager that does not answer may do so
-// the next time.
-func (l *lock) renewUntil(ctx context.Context) error {
+// the next time; but from some time before anybody else can have the lock, nobody is to rely on it any more.
+func (l *lock) renewUntil(ctx context.Context, lose context.CancelCauseFunc) error {
 	period := l.engine.locks.lease / renewals
+	reliable := func() time.Duration { return time.Until(l.asked.Add(l.engine.locks.lease - period/2)) }
+	unreliable := time.AfterFunc(reliable(), func() { lose(fmt.Errorf("lock %q was lost: %w", l.name, errNotRenewed)) })
+	defer unreliable.Stop()
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
@@ -275,8 +293,13 @@ func (l *lock) renewUntil(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := l.renewWithin(ctx, period); errors.Is(err, errLeaseLost) {
+		err := l.renewWithin(ctx, period)
+		switch {
+		case errors.Is(err, errLeaseLost):
+			lose(fmt.Errorf("lock %q was lost: %w", l.name, err))
 			return err
+		case err == nil:
+			unreliable.Reset(reliable())
 		}
 	}
 }

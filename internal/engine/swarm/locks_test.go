@@ -328,6 +328,81 @@ func TestLockTakenOver(t *testing.T) {
 	}
 }
 
+// TestHoldOfSilentManager: what the holder of a lock does has ended before anybody else has the lock, though no manager tells him of that.
+func TestHoldOfSilentManager(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "silent")
+	other, _ := documentsOf(t, "silent")
+	onAnotherMachine(other, 6*time.Second)
+	e.locks.lease = 6 * time.Second
+	held, release, err := engine.Hold(t.Context(), e, jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	eventually(t, "the end of the lease", func() bool {
+		ended := held.Err() != nil // looked at before
+		taken, err := other.Lock(t.Context(), jobLock, bob)
+		if err != nil {
+			wantLocked(t, err, ada)
+			return t.Failed()
+		}
+		if !ended {
+			t.Error("two hold the lock at once")
+		}
+		must(t, taken())
+		return true
+	})
+	proxy.Reset()
+	<-held.Done()
+	if cause := context.Cause(held); !errors.Is(cause, errNotRenewed) || !strings.Contains(cause.Error(), jobLock) {
+		t.Errorf("it ended for %v", cause)
+	}
+	if err := release(); !errors.Is(err, errLeaseLost) {
+		t.Errorf("the release of a lock that was lost: %v", err)
+	}
+}
+
+// TestHold: what the holder of a lock does ends when somebody else has the lock, with the reason; with its own context, though the lock is held
+// on; and with the release.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	e, _ := stored(t, "held")
+	other, _ := documentsOf(t, "held")
+	e.locks.lease = 6 * time.Second
+	held, release, err := engine.Hold(t.Context(), e, jobLock, ada)
+	must(t, err)
+	found, err := e.configNamed(t.Context(), lockName("held", jobLock))
+	must(t, err)
+	must(t, e.removeConfig(t.Context(), found.ID))
+	taken, err := other.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	<-held.Done()
+	if cause := context.Cause(held); !errors.Is(cause, errLeaseLost) {
+		t.Errorf("it ended for %v", cause)
+	}
+	if err := release(); !errors.Is(err, errLeaseLost) {
+		t.Errorf("the release of a lock that was lost: %v", err)
+	}
+	must(t, taken())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	held, release, err = engine.Hold(ctx, e, jobLock, ada)
+	must(t, err)
+	cancel()
+	<-held.Done()
+	first := version(t, other)
+	eventually(t, "a renewal", func() bool { return version(t, other) != first })
+	_, err = other.Lock(t.Context(), jobLock, bob)
+	wantLocked(t, err, ada)
+	must(t, release())
+
+	held, release, err = engine.Hold(t.Context(), e, jobLock, ada)
+	must(t, err)
+	must(t, release())
+	if held.Err() == nil {
+		t.Error("it goes on after the release")
+	}
+}
+
 // TestLockRenewed: a holder elsewhere that renews its lease keeps its lock for longer than that, though a renewal fails
 // and another meets with a change of the object.
 func TestLockRenewed(t *testing.T) {
@@ -336,9 +411,7 @@ func TestLockRenewed(t *testing.T) {
 	other, _ := documentsOf(t, "renewed")
 	onAnotherMachine(other, 6*time.Second)
 	e.locks.lease = 6 * time.Second
-	ctx, cancel := context.WithCancel(t.Context())
-	release, err := e.Lock(ctx, jobLock, ada)
-	cancel() // ends the call, not the lock
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	proxy.Reset()
 	proxy.On(testbed.Fault{Match: update, Nth: 1, Do: testbed.Fail("no quorum")})
@@ -356,6 +429,9 @@ func TestLockRenewed(t *testing.T) {
 		}
 		return renewed >= 4 || t.Failed()
 	})
+	if held.Err() != nil {
+		t.Errorf("what its holder does has ended: %v", context.Cause(held))
+	}
 	proxy.Reset()
 	proxy.On(testbed.Fault{Match: update, Nth: 1, Do: before(func() { touch(t, other) })})
 	must(t, release())

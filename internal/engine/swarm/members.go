@@ -87,7 +87,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 			}
 		}
 		return e.update(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			next := overlay(live.Spec, c.want)
+			next := overlay(live.Spec, keepEnvironment(live.Spec, c.want))
 			if c.pooled {
 				setReplicas(&next, max(replicas(c.want), replicas(live.Spec))) // it is for Remove to take some away
 			}

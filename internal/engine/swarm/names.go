@@ -12,10 +12,14 @@ const (
 	// maxObjectName is how long the name of a config object may be.
 	maxObjectName = 64
 	objectPrefix  = "trainyard."
-	// lockPrefix tells locks from all else by their names, which is all that the Engine's events have of a config object.
-	lockPrefix = "trainyard-lock."
+	// lockPrefix and recordPrefix tell locks and records from all else by their names, which is all that the Engine's events have of a config
+	// object, and all that keeps them out of a list of all others.
+	lockPrefix   = "trainyard-lock."
+	recordPrefix = "trainyard-record."
 	// digestBytes is how much of a digest stands for what does not fit into a name.
 	digestBytes = 8
+	// readableName is how much of a name is left as it is where it ends in a digest.
+	readableName = maxObjectName - len(".") - 2*digestBytes
 )
 
 var (
@@ -31,6 +35,18 @@ func objectName(parts ...string) string { return prefixedName(objectPrefix, part
 // lockName returns the name of the config object of a lock.
 func lockName(cluster, lock string) string { return prefixedName(lockPrefix, []string{cluster, lock}) }
 
+// recordName returns the name of the config object of a revision of a record.
+func recordName(cluster, record, revision string) string {
+	return prefixedName(recordPrefix, []string{cluster, record, revision})
+}
+
+// recordsBeginWith returns what the names of the objects of a cluster's records begin with whose names begin with a prefix: as much of it as
+// none of them lacks.
+func recordsBeginWith(cluster, prefix string) string {
+	name := recordPrefix + cluster + "." + prefix
+	return name[:min(len(name), readableName)]
+}
+
 func prefixedName(prefix string, parts []string) string {
 	name := prefix + strings.Join(parts, ".")
 	fits := len(name) <= maxObjectName
@@ -41,7 +57,6 @@ func prefixedName(prefix string, parts []string) string {
 		return name
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
-	digest := "." + hex.EncodeToString(sum[:digestBytes])
 	readable := unfit.ReplaceAllString(strings.ToLower(name), "-")
-	return readable[:min(len(readable), maxObjectName-len(digest))] + digest
+	return readable[:min(len(readable), readableName)] + "." + hex.EncodeToString(sum[:digestBytes])
 }

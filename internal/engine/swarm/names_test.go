@@ -61,3 +61,23 @@ func TestLockName(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordName: the objects of a cluster's records are found by what their names begin with, and by it alone kept out of the list of others.
+func TestRecordName(t *testing.T) {
+	for _, cluster := range []string{"lab", "record", strings.Repeat("a", 29), strings.Repeat("a", 30), strings.Repeat("a", 31), strings.Repeat("a", 63)} {
+		for _, record := range []string{"scaling-state", "scaling-history-", strings.Repeat("r", 32)} {
+			name := recordName(cluster, record, "12")
+			if strings.HasPrefix(name, objectPrefix) || len(name) > maxObjectName || name == recordName(cluster, record, "13") {
+				t.Errorf("the record is named %q", name)
+			}
+			for i := range len(record) + 1 {
+				if prefix := recordsBeginWith(cluster, record[:i]); !strings.HasPrefix(name, prefix) || !strings.HasPrefix(prefix, recordPrefix+cluster[:3]) {
+					t.Errorf("records that begin with %q are looked for as %q, and one is named %q", record[:i], prefix, name)
+				}
+			}
+		}
+	}
+	if prefix := recordsBeginWith("lab", "scaling-history-"); prefix != "trainyard-record.lab.scaling-history-" {
+		t.Errorf("the history is looked for as %q", prefix)
+	}
+}

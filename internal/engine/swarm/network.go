@@ -26,13 +26,14 @@ var (
 
 const subnetBits = 20
 
-// unusable are the addresses of a subnet that no member gets: the network's, the gateway's, and the last one.
+// unusable are the addresses of a subnet that nobody gets: the network's, the gateway's, and the last one.
 const unusable = 3
 
-// addressRoom returns for how many members a subnet has addresses. Each node takes an address itself, and one for its agent.
+// addressRoom returns for how many members a subnet has addresses. The controller takes one; each node takes one itself, and one for its
+// agent.
 func addressRoom(subnet netip.Prefix, nodes int) int {
-	const perNode = 2
-	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - perNode*nodes
+	const controller, perNode = 1, 2
+	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - controller - perNode*nodes
 }
 
 // reserved is a range of addresses that is in use, and what uses it.
@@ -174,7 +175,7 @@ func (p *plan) connect(f *facts) {
 	case !subnet.Addr().Is4():
 		p.problems.Add(path, "Invalid subnet", "%q is not a range of IPv4 addresses; members reach each other by IPv4", spec.Subnet)
 	case addressRoom(subnet, p.nodes(f)) < 1:
-		p.problems.Add(path, "Subnet too small", "%s has %d addresses, and no member would get one: %d are the network's own, and each of the %d nodes needs two; a /%d has room for %d members",
+		p.problems.Add(path, "Subnet too small", "%s has %d addresses, and no member would get one: %d are the network's own, one is the controller's, and each of the %d nodes needs two; a /%d has room for %d members",
 			spec.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits, addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
 	case !exists || is.Subnet != spec.Subnet:
 		checkOverlap(&p.problems, path, subnet, taken)
@@ -253,12 +254,12 @@ func enumerate(taken []reserved) string {
 	return domain.Enumerate(names)
 }
 
-// checkUnused adds a problem where services use a network that has to be made anew. The agents leave it by themselves.
+// checkUnused adds a problem where services use a network that has to be made anew. The controller and the agents leave it by themselves.
 func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
 	users := map[string]bool{}
 	for _, service := range services {
 		id := identityOf(service)
-		if !uses(service, live) || isAgent(service, p.cluster.Name) {
+		if !uses(service, live) || isResident(service, p.cluster.Name) {
 			continue
 		}
 		if id.cluster == p.cluster.Name && id.group != "" {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAddressRoom(t *testing.T) {
-	for subnet, want := range map[string]int{"10.64.0.0/20": 4087, "10.64.0.0/24": 247, "10.64.0.0/29": -1, "10.64.0.0/30": -5} {
+	for subnet, want := range map[string]int{"10.64.0.0/20": 4086, "10.64.0.0/24": 246, "10.64.0.0/29": -2, "10.64.0.0/30": -6} {
 		if got := addressRoom(netip.MustParsePrefix(subnet), 3); got != want {
 			t.Errorf("%s has room for %d members on 3 nodes, not %d", subnet, got, want)
 		}
@@ -86,7 +86,7 @@ func TestNetworkPlan(t *testing.T) {
 		"over a joining host's":        {facts: facts{networks: []network.Summary{labNetwork}, engines: map[string]answer{"w1": joins}}, hosts: map[string]domain.Host{"m1": {}, "w1": {Address: "ssh://w1"}}, network: &domain.Network{Subnet: "10.80.0.0/20"}, problem: "network.subnet: Subnet in use", detail: "network bridge of host w1 (10.80.0.0/16)"},
 		"over an advertised address":   {facts: facts{networks: []network.Summary{}}, hosts: map[string]domain.Host{"m1": {AdvertiseAddress: "10.99.0.7"}}, network: &domain.Network{Subnet: "10.99.0.0/24"}, problem: "network.subnet: Subnet in use", detail: "the address of host m1:"},
 		"IPv6":                         {network: &domain.Network{Subnet: "fd00::/64"}, problem: "network.subnet: Invalid subnet", detail: "IPv4"},
-		"too small":                    {network: &domain.Network{Subnet: "10.99.0.0/30"}, problem: "network.subnet: Subnet too small", detail: "has 4 addresses, and no member would get one: 3 are the network's own, and each of the 1 nodes needs two; a /20 has room for 4091 members"},
+		"too small":                    {network: &domain.Network{Subnet: "10.99.0.0/30"}, problem: "network.subnet: Subnet too small", detail: "has 4 addresses, and no member would get one: 3 are the network's own, one is the controller's, and each of the 1 nodes needs two; a /20 has room for 4090 members"},
 		"just large enough":            {network: &domain.Network{Subnet: "10.99.0.0/29"}, want: domain.Network{Subnet: "10.99.0.0/29"}, steps: []string{"create network"}},
 		"none is free":                 {facts: facts{networks: []network.Summary{{Name: "all", IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.0.0.0/8"}}}}}}, problem: "network.subnet: No free subnet", detail: "use 10.0.0.0/8"},
 		"left to the domain to refuse": {network: &domain.Network{Subnet: "10.99.0.1/24"}, want: domain.Network{Subnet: "10.99.0.1/24"}},
@@ -129,10 +129,12 @@ func TestNetworkInUse(t *testing.T) {
 		services []swarm.Service
 		want     string
 	}{
-		"by nobody":     {[]swarm.Service{service("mnist-ps-0", "other", group), {}}, ""},
-		"by the agents": {[]swarm.Service{service("trainyard-lab-agent", "n1", map[string]string{labelCluster: "lab", labelKind: kindAgent})}, ""},
-		"by a group":    {[]swarm.Service{service("mnist-ps-0", "n1", group), service("mnist-ps-1", "trainyard-lab", group)}, "is in use by group mnist: destroy"},
-		"by a stranger": {[]swarm.Service{service("web", "n1", nil)}, "network trainyard-lab (10.64.0.0/20) would have to be made anew (10.64.0.0/20, attachable), as Docker changes none, and is in use by service web"},
+		"by nobody":             {[]swarm.Service{service("mnist-ps-0", "other", group), {}}, ""},
+		"by the agents":         {[]swarm.Service{service("trainyard-lab-agent", "n1", map[string]string{labelCluster: "lab", labelKind: kindAgent})}, ""},
+		"by its own controller": {[]swarm.Service{service("trainyard-lab-controller", "n1", map[string]string{labelCluster: "lab", labelKind: kindController})}, ""},
+		"by another cluster's":  {[]swarm.Service{service("trainyard-other-controller", "n1", map[string]string{labelCluster: "other", labelKind: kindController})}, "service trainyard-other-controller"},
+		"by a group":            {[]swarm.Service{service("mnist-ps-0", "n1", group), service("mnist-ps-1", "trainyard-lab", group)}, "is in use by group mnist: destroy"},
+		"by a stranger":         {[]swarm.Service{service("web", "n1", nil)}, "network trainyard-lab (10.64.0.0/20) would have to be made anew (10.64.0.0/20, attachable), as Docker changes none, and is in use by service web"},
 	} {
 		p := f.plan(cluster)
 		p.checkUnused(labNetwork, test.services)

@@ -10,9 +10,14 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 )
 
-// objects returns the config objects of the cluster, as they are now.
+// objects returns the config objects of the cluster but for records, as they are now.
 func (e *Engine) objects(ctx context.Context) ([]swarm.Config, error) {
 	return e.findConfigs(ctx, filters.Arg("label", labelCluster+"="+e.cluster.Name))
+}
+
+// clusterObjects returns the config objects that are the cluster's document, as they are now.
+func (e *Engine) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
+	return e.findConfigs(ctx, filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindCluster))
 }
 
 // configNamed returns the config object of a name as it is now, whoever's it is, or nil.

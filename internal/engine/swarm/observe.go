@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -45,20 +46,24 @@ func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) 
 	}
 	view := view{
 		cluster: e.cluster.Name, services: services, seals: e.reads.seals(services), tasks: byService(tasks), nodes: newNodeView(nodes),
-		known: sync.OnceValues(func() (known, error) { return e.known(ctx) }),
+		known: sync.OnceValues(func() (known, error) { return e.known(ctx, services) }),
 	}
 	return view.observe(group)
 }
 
-// known returns what services refer to.
-func (e *Engine) known(ctx context.Context) (known, error) {
+// known returns what services of the cluster refer to.
+func (e *Engine) known(ctx context.Context, services []swarm.Service) (known, error) {
 	k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
 	configs, err := e.reads.configs(ctx)
 	if err != nil {
 		return k, err
 	}
-	for _, config := range configs {
-		k.configs[config.ID] = config
+	k.add(configs)
+	if foreign := k.foreign(e.cluster.Name, services); len(foreign) > 0 {
+		if configs, err = e.findConfigs(ctx, foreign...); err != nil {
+			return k, err
+		}
+		k.add(configs)
 	}
 	document, err := e.Cluster(ctx)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -68,6 +73,27 @@ func (e *Engine) known(ctx context.Context) (known, error) {
 		k.hosts[host.ID] = name
 	}
 	return k, nil
+}
+
+func (k known) add(configs []swarm.Config) {
+	for _, config := range configs {
+		k.configs[config.ID] = config
+	}
+}
+
+// foreign returns what finds the config objects that services of a cluster refer to and that are not known yet: somebody else's.
+func (k known) foreign(cluster string, services []swarm.Service) []filters.KeyValuePair {
+	var ids []filters.KeyValuePair
+	for _, service := range services {
+		if container := service.Spec.TaskTemplate.ContainerSpec; container != nil && ours(service, cluster) {
+			for _, ref := range container.Configs {
+				if _, found := k.configs[ref.ConfigID]; !found {
+					ids = append(ids, filters.Arg("id", ref.ConfigID))
+				}
+			}
+		}
+	}
+	return ids
 }
 
 // byService returns tasks by the IDs of their services, each service's oldest first.

@@ -110,6 +110,23 @@ func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 	after.put(next)
 }
 
+// keepEnvironment returns what was rendered with the live environment, where the member needs no restart and nobody else changed it: what it was told of
+// others may be out of date by now, and is no reason for one.
+func keepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
+	before, found := recordOf(live)
+	after, rendered := recordOf(want)
+	if !found || !rendered || live.Labels[labelStaged] != "" || identityIn(identifying(live)) != identityIn(identifying(want)) || before.Seal != sealWith(live, before, true) {
+		return want
+	}
+	container := *want.TaskTemplate.ContainerSpec
+	container.Env = live.TaskTemplate.ContainerSpec.Env
+	want.TaskTemplate.ContainerSpec = &container
+	want.Labels = maps.Clone(want.Labels)
+	after.Seal = sealWith(want, after, true)
+	after.put(&want)
+	return want
+}
+
 // keep returns what is wanted, each element as it is live where it means the same, and in the live order where all of them do.
 func keep[T any](live, want []T, same func(a, b T) bool) []T {
 	var kept []T

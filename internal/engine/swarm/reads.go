@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
 
@@ -16,7 +17,8 @@ type list[T any] = func(ctx context.Context) ([]T, error)
 
 // reads are the lists from which the engine tells everything. A plan takes each of them at most once, see [Engine.Snapshot].
 type reads struct {
-	nodes    list[swarm.Node]
+	nodes list[swarm.Node]
+	// configs are those of all clusters, but for locks and records, which may be large.
 	configs  list[swarm.Config]
 	services list[swarm.Service]
 	tasks    list[swarm.Task]
@@ -32,7 +34,7 @@ func liveReads(c *connection) reads {
 			return m.NodeList(ctx, swarm.NodeListOptions{})
 		}),
 		configs: ask(c, func(ctx context.Context, m manager) ([]swarm.Config, error) {
-			return m.ConfigList(ctx, swarm.ConfigListOptions{})
+			return m.ConfigList(ctx, swarm.ConfigListOptions{Filters: filters.NewArgs(filters.Arg("name", objectPrefix))})
 		}),
 		services: ask(c, func(ctx context.Context, m manager) ([]swarm.Service, error) {
 			return m.ServiceList(ctx, swarm.ServiceListOptions{})

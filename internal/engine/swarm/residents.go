@@ -40,8 +40,8 @@ const (
 	programImage = "trainyard/trainyard"
 )
 
-// StartController runs this program as two services: the controller on one of the managers, and an agent on every host that has its
-// image, on the cluster's network. Those that are there already are left alone.
+// StartController runs this program as two services on the cluster's network: the controller on one of the managers, and an agent on every
+// host that has its image. Those that are there already are left alone.
 func (e *Engine) StartController(ctx context.Context) error {
 	m, err := e.manager(ctx)
 	if err != nil {
@@ -55,11 +55,15 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
-	wanted := []residentService{{controllerService(e.cluster.Name, from), from.auth}}
+	network, err := e.residentNetwork(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := []residentService{{controllerService(e.cluster.Name, from, network), from.auth}}
 	if spec := document.Spec.Agent; spec.Disabled {
 		err = e.stop(ctx, kindAgent)
 	} else {
-		wanted, err = e.withAgents(ctx, m, wanted, from, spec.Image)
+		wanted, err = e.withAgents(ctx, m, wanted, from, network, spec.Image)
 	}
 	if err != nil {
 		return err
@@ -148,9 +152,24 @@ func (e *Engine) pulledImage(ctx context.Context, m manager, name, attribute str
 	return residentImage{reference: name, auth: auth}, nil
 }
 
-// controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it.
-func controllerService(cluster string, from residentImage) swarm.ServiceSpec {
-	controller := resident(cluster, from, kindController, "controller", "--engine", Name, "--cluster", cluster)
+// residentNetwork returns the ID of the network that the residents are on, the cluster's.
+func (e *Engine) residentNetwork(ctx context.Context) (string, error) {
+	networks, err := liveReads(e.connection).networks(ctx)
+	if err != nil {
+		return "", err
+	}
+	network, found := ownNetwork(networks, e.cluster.Name)
+	if !found {
+		return "", fmt.Errorf("network %s is missing, on which the controller and the agents of cluster %q are: apply the cluster again", networkName(e.cluster.Name), e.cluster.Name)
+	}
+	return network.ID, nil
+}
+
+// controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it. On the network it reaches
+// what runs in groups by name.
+func controllerService(cluster string, from residentImage, network string) swarm.ServiceSpec {
+	controller := resident(cluster, from, network, kindController, "controller", "--engine", Name, "--cluster", cluster,
+		"--metrics", fmt.Sprintf(":%d", telemetry.ControllerMetricsPort))
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socketPath, Target: socketPath}}
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
 	setReplicas(&controller, 1)
@@ -158,7 +177,7 @@ func controllerService(cluster string, from residentImage) swarm.ServiceSpec {
 }
 
 // withAgents adds the service of the agents, which run from an image of their own where one is given.
-func (e *Engine) withAgents(ctx context.Context, m manager, services []residentService, from residentImage, image string) ([]residentService, error) {
+func (e *Engine) withAgents(ctx context.Context, m manager, services []residentService, from residentImage, network, image string) ([]residentService, error) {
 	if image != "" {
 		given, err := e.pulledImage(ctx, m, image, "agent.image")
 		if err != nil {
@@ -166,21 +185,19 @@ func (e *Engine) withAgents(ctx context.Context, m manager, services []residentS
 		}
 		from = given
 	}
-	meeting, err := e.meetingPoint(ctx, m)
+	identity, err := e.agentIdentity(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	return append(services, residentService{agentService(e.cluster.Name, from, meeting), from.auth}), nil
+	return append(services, residentService{agentService(e.cluster.Name, from, network, identity), from.auth}), nil
 }
 
-// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it.
-func agentService(cluster string, from residentImage, meeting meetingPoint) swarm.ServiceSpec {
-	measuring := resident(cluster, from, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath,
-		"--metrics", fmt.Sprintf(":%d", telemetry.MetricsPort)) // which only the cluster's network leads to
+// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They know each other by a secret.
+func agentService(cluster string, from residentImage, network string, identity *swarm.SecretReference) swarm.ServiceSpec {
+	measuring := resident(cluster, from, network, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath,
+		"--metrics", fmt.Sprintf(":%d", telemetry.MetricsPort))
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
-	measuring.EndpointSpec = &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR} // its name stands for all
-	measuring.TaskTemplate.Networks = []swarm.NetworkAttachmentConfig{{Target: meeting.network}}
-	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{meeting.identity}
+	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{identity}
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
@@ -190,7 +207,8 @@ func agentService(cluster string, from residentImage, meeting meetingPoint) swar
 	return measuring
 }
 
-func resident(cluster string, from residentImage, kind string, args ...string) swarm.ServiceSpec {
+// resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all of its tasks.
+func resident(cluster string, from residentImage, network, kind string, args ...string) swarm.ServiceSpec {
 	labels := map[string]string{labelCluster: cluster, labelKind: kind}
 	return swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: residentName(cluster, kind), Labels: labels},
@@ -198,8 +216,15 @@ func resident(cluster string, from residentImage, kind string, args ...string) s
 			ContainerSpec: &swarm.ContainerSpec{Image: from.reference, Args: args, Labels: labels},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny},
 			Placement:     keptOff(nil, from.without),
+			Networks:      []swarm.NetworkAttachmentConfig{{Target: network}},
 		},
+		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR},
 	}
+}
+
+// isResident tells whether a service is that of a cluster's controller or agents.
+func isResident(service swarm.Service, cluster string) bool {
+	return isAgent(service, cluster) || service.Spec.Name == residentName(cluster, kindController) && ours(service, cluster)
 }
 
 // isAgent tells whether a service is that of a cluster's agents.

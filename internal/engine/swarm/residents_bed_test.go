@@ -8,6 +8,7 @@ import (
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/filters"
 	dockerimage "github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
@@ -156,4 +157,65 @@ func TestResidentsFromARegistry(t *testing.T) {
 	if why := usage.Hosts["node1"].Reason; !strings.Contains(why, "agent.enabled is false") {
 		t.Errorf("without agents: %s", why)
 	}
+}
+
+// controllerOn tells whether the controller runs on the cluster's network, and only there.
+func (s *standing) controllerOn(network string) bool {
+	s.Helper()
+	tasks, err := s.bed.Nodes[0].Client().TaskList(s.Context(), swarm.TaskListOptions{
+		Filters: filters.NewArgs(filters.Arg("service", residentName(s.name, kindController)), filters.Arg("desired-state", "running")),
+	})
+	must(s.T, err)
+	return len(tasks) == 1 && tasks[0].Status.State == swarm.TaskStateRunning && len(tasks[0].NetworksAttachments) == 1 &&
+		tasks[0].NetworksAttachments[0].Network.ID == network && len(tasks[0].NetworksAttachments[0].Addresses) == 1
+}
+
+// TestControllerOnTheNetwork: the controller is on the cluster's network whether or not there are agents, comes there where an earlier version
+// left it off, and leaves a network that is made anew.
+func TestControllerOnTheNetwork(t *testing.T) {
+	t.Parallel()
+	s := newStanding(t, "attached", "10.94.0.0/20")
+	e := s.open(s.bed.Nodes[0].Host())
+	network, err := e.residentNetwork(t.Context())
+	must(t, err)
+	acctest.Eventually(t, "the controller to run on the network", func() bool { return s.controllerOn(network) })
+	before := s.residents()[kindController]
+	if mode := before.Spec.EndpointSpec.Mode; mode != swarm.ResolutionModeDNSRR {
+		t.Errorf("the name of the controller stands for a %q", mode)
+	}
+
+	// As an earlier version had made it.
+	earlier := before.Spec
+	earlier.TaskTemplate.Networks, earlier.EndpointSpec = nil, nil
+	former := *earlier.TaskTemplate.ContainerSpec
+	former.Args = former.Args[:5]
+	earlier.TaskTemplate.ContainerSpec = &former
+	docker := s.bed.Nodes[0].Client()
+	_, err = docker.ServiceUpdate(t.Context(), before.ID, before.Version, earlier, swarm.ServiceUpdateOptions{})
+	must(t, err)
+	document, err := e.Cluster(t.Context())
+	must(t, err)
+	document.Spec.Agent.Disabled = true
+	document, err = e.PutCluster(t.Context(), document)
+	must(t, err)
+	must(t, e.StartController(acctest.Bounded(t)))
+	after := s.residents()
+	if diff := cmp.Diff(before.Spec, after[kindController].Spec); diff != "" || after[kindController].ID != before.ID || after[kindAgent].ID != "" {
+		t.Errorf("the controller, and agents %+v, after another start (-before +after):\n%s", after[kindAgent], diff)
+	}
+	acctest.Eventually(t, "the controller to run on the network again", func() bool { return s.controllerOn(network) })
+
+	anew := document.Spec
+	anew.Network = &domain.Network{Subnet: "10.94.0.0/20", Attachable: true}
+	document.Spec, err = e.Form(acctest.Bounded(t), anew)
+	must(t, err)
+	_, err = e.PutCluster(t.Context(), document)
+	must(t, err)
+	must(t, e.StartController(acctest.Bounded(t)))
+	next, err := e.residentNetwork(t.Context())
+	must(t, err)
+	if next == network {
+		t.Error("the network is the former one")
+	}
+	acctest.Eventually(t, "the controller to run on the new network", func() bool { return s.controllerOn(next) })
 }

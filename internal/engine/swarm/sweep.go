@@ -16,11 +16,12 @@ type object struct {
 	secret bool
 }
 
-// sweep removes the files and secrets of a group that no service uses any more. One that somebody has come to use stays.
+// sweep removes the files and secrets of a group that no service uses any more, but for the secrets of these names. One that somebody has come to
+// use stays.
 //
 // It is not called before an apply has come to its end: until then the group may have to go back, and a secret's former value is nowhere
 // else.
-func (e *Engine) sweep(ctx context.Context, group string) error {
+func (e *Engine) sweep(ctx context.Context, group string, kept map[string]bool) error {
 	// What uses them is read last: it may have come to do so meanwhile.
 	configs, err := liveReads(e.connection).configs(ctx)
 	if err != nil {
@@ -34,7 +35,7 @@ func (e *Engine) sweep(ctx context.Context, group string) error {
 	if err != nil {
 		return err
 	}
-	unused := e.unused(group, configs, secrets, append(specsOf(services), e.staged.specs()...))
+	unused := e.unused(group, kept, configs, secrets, append(specsOf(services), e.staged.specs()...))
 	return inParallel(ctx, unused, func(ctx context.Context, o object) error {
 		err := e.connection.ask(ctx, func(m manager) error {
 			if o.secret {
@@ -49,8 +50,8 @@ func (e *Engine) sweep(ctx context.Context, group string) error {
 	})
 }
 
-// unused returns the files and secrets of a group that none of the services refers to.
-func (e *Engine) unused(group string, configs []swarm.Config, secrets []swarm.Secret, services []swarm.ServiceSpec) []object {
+// unused returns the files and secrets of a group that none of the services refers to, and that are not to be kept.
+func (e *Engine) unused(group string, kept map[string]bool, configs []swarm.Config, secrets []swarm.Secret, services []swarm.ServiceSpec) []object {
 	used := map[string]bool{}
 	for _, service := range services {
 		if container := service.TaskTemplate.ContainerSpec; container != nil {
@@ -69,7 +70,7 @@ func (e *Engine) unused(group string, configs []swarm.Config, secrets []swarm.Se
 		}
 	}
 	for _, secret := range secrets {
-		if !used[secret.ID] && isAttachment(secret.Spec.Annotations, e.cluster.Name, kindSecret, group) {
+		if !used[secret.ID] && !kept[secret.Spec.Name] && isAttachment(secret.Spec.Annotations, e.cluster.Name, kindSecret, group) {
 			found = append(found, object{id: secret.ID, secret: true})
 		}
 	}
@@ -101,9 +102,25 @@ func specsOf(services []swarm.Service) []swarm.ServiceSpec {
 	return specs
 }
 
-// sweepAfter sweeps once a group's document says that an apply has come to its end. What could not be removed is left to the next one.
+// sweepAfter sweeps once a group's document says that an apply has come to its end. What could not be removed is left to the next one. The secrets that
+// the group declares stay, also those of a role that has no members: a policy may give it some, and nobody else has their values.
 func (e *Engine) sweepAfter(ctx context.Context, doc domain.GroupDocument) {
 	if !doc.Applying && doc.Revision > 1 {
-		_ = e.sweep(ctx, doc.Spec.Name)
+		_ = e.sweep(ctx, doc.Spec.Name, declaredSecrets(doc.Spec))
 	}
+}
+
+// declaredSecrets returns the names of the objects of the secrets that a group declares.
+func declaredSecrets(g domain.Group) map[string]bool {
+	names := map[string]bool{}
+	for _, role := range g.RoleNames() {
+		container := g.EffectiveTemplate(role).Container
+		if container == nil {
+			continue
+		}
+		for name, file := range container.Secrets {
+			names[secretObject(domain.MemberSpec{Cluster: g.Cluster, Group: g.Name, Role: role}, name, file.Version).Name] = true
+		}
+	}
+	return names
 }

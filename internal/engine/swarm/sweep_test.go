@@ -57,8 +57,27 @@ func TestUnused(t *testing.T) {
 	service := swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{
 		Configs: []*swarm.ConfigReference{{ConfigID: "used"}}, Secrets: []*swarm.SecretReference{{SecretID: "needed"}},
 	}}}
-	got := e.unused("mnist", []swarm.Config{config("used", "mnist"), config("old", "mnist"), config("other", "other")}, []swarm.Secret{secret("needed"), secret("former")}, []swarm.ServiceSpec{service, {}})
+	got := e.unused("mnist", nil, []swarm.Config{config("used", "mnist"), config("old", "mnist"), config("other", "other")}, []swarm.Secret{secret("needed"), secret("former")}, []swarm.ServiceSpec{service, {}})
 	if diff := cmp.Diff([]object{{id: "old"}, {id: "former", secret: true}}, got, cmp.AllowUnexported(object{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestDeclaredSecretsStay: a role that has no members may come to have some, which need its secrets.
+func TestDeclaredSecretsStay(t *testing.T) {
+	e := &Engine{cluster: domain.ClusterRef{Name: "lab"}, staged: newStaged()}
+	group := domain.Group{Cluster: "lab", Name: "mnist", Template: domain.Template{Container: &domain.Container{
+		Secrets: map[string]domain.SecretFile{"token": {Version: "2"}},
+	}}, Roles: map[string]domain.Role{"ps": {}, "worker": {Template: domain.Template{Container: &domain.Container{}}}}}
+	var secrets []swarm.Secret
+	for _, role := range []string{"ps", "worker"} {
+		for _, version := range []string{"1", "2"} {
+			spec := secretObject(domain.MemberSpec{Cluster: "lab", Group: "mnist", Role: role}, "token", version)
+			secrets = append(secrets, swarm.Secret{ID: role + version, Spec: spec})
+		}
+	}
+	got := e.unused("mnist", declaredSecrets(group), nil, secrets, nil)
+	if diff := cmp.Diff([]object{{id: "ps1", secret: true}, {id: "worker1", secret: true}, {id: "worker2", secret: true}}, got, cmp.AllowUnexported(object{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -35,6 +35,12 @@ var watched = filters.NewArgs(
 	filters.Arg("type", string(events.ConfigEventType)),
 )
 
+// reported tells whether an event is of what is watched: locks are taken, renewed and released, and records written, all the time.
+func reported(message events.Message) bool {
+	name := message.Actor.Attributes["name"]
+	return !strings.HasPrefix(name, lockPrefix) && !strings.HasPrefix(name, recordPrefix)
+}
+
 // watcher looks at the Swarm once for all who watch it.
 type watcher struct {
 	mu      sync.Mutex
@@ -139,8 +145,8 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 		case <-failures: //nolint:errcheck // whoever waits watches anew, and finds out what it was
 			return
 		case message := <-messages:
-			if strings.HasPrefix(message.Actor.Attributes["name"], lockPrefix) {
-				continue // taken, renewed and released all the time
+			if !reported(message) {
+				continue
 			}
 			changed = true
 			if quiet >= idleAfter {

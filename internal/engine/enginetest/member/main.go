@@ -7,6 +7,7 @@
 //	ignore             ignores the stop signal from here on
 //	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
 //	until:<file>       waits until the file is there
+//	burn:<file>        until it is told to stop, keeps the share of a processor busy that the file says, such as 0.2: none where there is no file
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits
 package main
@@ -74,6 +75,9 @@ func main() {
 					os.Exit(exitInterrupted)
 				}
 			}
+		case "burn":
+			burn(operand, stop)
+			os.Exit(0)
 		case "wait":
 			<-stop
 			fmt.Fprintln(os.Stdout, "told to stop")
@@ -87,6 +91,23 @@ func main() {
 		default:
 			fmt.Fprintf(os.Stderr, "unknown step %q\n", step)
 			os.Exit(2)
+		}
+	}
+}
+
+// burn works for a share of each turn, until it is told to stop.
+func burn(file string, stop <-chan os.Signal) {
+	const turn = 50 * time.Millisecond
+	for {
+		text, _ := os.ReadFile(file) // without it there is nothing to do
+		share, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		work := time.Duration(min(max(share, 0), 1) * float64(turn))
+		for start := time.Now(); time.Since(start) < work; {
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(turn - work):
 		}
 	}
 }

@@ -1,0 +1,281 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// testScaling changes the numbers of members of groups that share a cluster, as policies do.
+func testScaling(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	number := 0
+	try := func(name string, test func(t *testing.T, h Harness, e engine.Engine)) {
+		number++
+		own := h
+		own.group = fmt.Sprint(h.group, "-", number)
+		t.Run(name, func(t *testing.T) {
+			if h.Shared {
+				t.Parallel()
+			}
+			test(t, own, e)
+			must(t, reconcile.Reconciler{Engine: e}.Destroy(acctest.Bounded(t), own.group))
+			own.checkGone(t, NewMortal(e, 0))
+		})
+	}
+	try("members that know each other", scales)
+	try("in peace", scalesInPeace)
+	try("interchangeable members", scalesInterchangeable)
+	try("beside others", scalesBesideOthers)
+	try("as far as there is room", scalesShort)
+	interleavings := 40
+	if h.Shared {
+		interleavings = 10
+	}
+	for seed := range interleavings {
+		random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is not negative, and no secret
+		try(fmt.Sprint("interleaving ", seed), func(t *testing.T, h Harness, e engine.Engine) { interleaves(t, h, e, random) })
+	}
+}
+
+// scale changes the number of a group's workers as a policy does, and returns the group once its members run.
+func (h Harness) scale(t *testing.T, e engine.Engine, from, to int, remove ...string) reconcile.Group {
+	t.Helper()
+	done, short, err := reconcile.Reconciler{Engine: e, Controller: true}.Scale(acctest.Bounded(t), reconcile.Scaling{
+		Group: h.group, Role: "worker", From: from, To: to, Remove: remove, At: time.Now(), Why: "of the test",
+	})
+	must(t, err)
+	if done.From != from || done.To != to || short != "" {
+		t.Fatalf("%d workers were to be %d: done is %+v, short %q", from, to, done, short)
+	}
+	return h.scaled(t, e, to)
+}
+
+// scaled returns the group once it has so many workers, which run, and nothing is left to be done.
+func (h Harness) scaled(t *testing.T, e engine.Engine, workers int) (group reconcile.Group) {
+	t.Helper()
+	h.await(t, e, fmt.Sprint(workers, " workers"), func([]domain.Observed) bool {
+		var err error
+		group, err = reconcile.Reconciler{Engine: e}.Read(t.Context(), h.group)
+		must(t, err)
+		return !group.Document.Scaling && !group.Amiss() && group.Progress.Phase == domain.PhaseRunning
+	})
+	found := slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
+	if group.Document.Counts["worker"] != workers || len(found) != workers || len(group.Observed) != len(group.Members) {
+		t.Fatalf("%d workers were to run, and there are %v of %+v", workers, group.Observed, group.Document)
+	}
+	h.awaitAlive(t, e, len(group.Members))
+	return group
+}
+
+// started returns when the members started, by their names.
+func started(group reconcile.Group) map[string]time.Time {
+	at := map[string]time.Time{}
+	for _, o := range group.Observed {
+		at[o.Name] = *o.StartedAt
+	}
+	return at
+}
+
+// follow has the number of a group's workers be a policy's, and starts the group with one.
+func (h Harness) follow(t *testing.T, e engine.Engine, spec domain.Group) reconcile.Group {
+	t.Helper()
+	must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
+	return h.scaled(t, e, 1)
+}
+
+// scales changes the number of members that know each other: all of them start again.
+func scales(t *testing.T, h Harness, e engine.Engine) {
+	one := started(h.follow(t, e, h.job(0, "wait")))
+	three := started(h.scale(t, e, 1, 3))
+	two := started(h.scale(t, e, 3, 2))
+	for member, at := range two {
+		if at.Equal(three[member]) || at.Equal(one[member]) || three[member].Equal(one[member]) {
+			t.Errorf("%s started at %s, %s and %s", member, one[member], three[member], at)
+		}
+	}
+}
+
+// scalesInPeace changes the number of members that go on with what they know of each other: that they know less than those that started later is no
+// change of theirs, and nothing for an apply to mend.
+func scalesInPeace(t *testing.T, h Harness, e engine.Engine) {
+	spec := workers(h.job(0, "wait"), func(r *domain.Role) { r.OnScale = domain.OnScaleNone })
+	one := started(h.follow(t, e, spec))
+	three := h.scale(t, e, 1, 3)
+	two := h.scale(t, e, 3, 2)
+	for _, o := range two.Observed {
+		if o.Live != nil || o.Replicas != nil {
+			t.Errorf("%s is said to be changed by somebody else: %+v", o.Name, o)
+		}
+	}
+	must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
+	after := started(h.scaled(t, e, 2))
+	if first, second := h.memberName(0), h.memberName(1); !after[first].Equal(one[first]) || !after[second].Equal(started(three)[second]) {
+		t.Errorf("the members started at %v, then at %v, and at last at %v", one, started(three), after)
+	}
+}
+
+// scalesInterchangeable changes the number of members that are all the same, whichever go: nobody else starts again.
+func scalesInterchangeable(t *testing.T, h Harness, e engine.Engine) {
+	running := func(group reconcile.Group) []domain.Observed {
+		return slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
+	}
+	one := running(h.follow(t, e, h.farm(0, "wait")))
+	four := running(h.scale(t, e, 1, 4))
+	h.kept(t, "that grew", one, four, 1)
+	two := running(h.scale(t, e, 4, 2, h.memberName(0), h.memberName(2)))
+	h.kept(t, "that shrank", four, two, 2)
+	three := running(h.scale(t, e, 2, 3))
+	h.kept(t, "that grew again", two, three, 2)
+	none := h.scale(t, e, 3, 0)
+	if len(none.Observed) != 1 {
+		t.Errorf("without workers there are %v", none.Observed)
+	}
+	h.scale(t, e, 0, 2)
+}
+
+// scalesBesideOthers changes the number of interchangeable members after that of others whose addresses they do not depend on: those that are there
+// go on with what they know.
+func scalesBesideOthers(t *testing.T, h Harness, e engine.Engine) {
+	spec := h.farm(0, "wait")
+	spec.Roles["submit"] = domain.Role{OnScale: domain.OnScaleNone, Template: h.Template("wait")}
+	before := h.follow(t, e, spec)
+	_, _, err := reconcile.Reconciler{Engine: e, Controller: true}.Scale(acctest.Bounded(t), reconcile.Scaling{
+		Group: h.group, Role: "submit", From: 1, To: 2, At: time.Now(), Why: "of the test",
+	})
+	must(t, err)
+	h.scaled(t, e, 1)
+	after := h.scale(t, e, 1, 3)
+	for _, o := range before.Observed {
+		if !started(after)[o.Name].Equal(*o.StartedAt) {
+			t.Errorf("%s started at %s and %s", o.Name, o.StartedAt, started(after)[o.Name])
+		}
+	}
+}
+
+// scalesShort asks for more members than there is room for.
+func scalesShort(t *testing.T, h Harness, e engine.Engine) {
+	cluster, err := e.Cluster(t.Context())
+	must(t, err)
+	hosts := len(cluster.Spec.Hosts)
+	h.follow(t, e, workers(h.farm(0, "wait"), func(r *domain.Role) {
+		r.Placement.Strategy = domain.OnePerHost
+		r.Resources.MemoryMiB = 16
+	}))
+	done, short, err := reconcile.Reconciler{Engine: e, Controller: true}.Scale(acctest.Bounded(t), reconcile.Scaling{
+		Group: h.group, Role: "worker", From: 1, To: hosts + 2, At: time.Now(), Why: "of the test",
+	})
+	must(t, err)
+	if want := fmt.Sprintf("%d members, at most one a host", hosts+2); done.To != hosts || !strings.Contains(short, want) {
+		t.Errorf("on %d hosts done is %+v, and %q does not say %q", hosts, done, short, want)
+	}
+	h.scaled(t, e, hosts)
+}
+
+// interleaves has an apply and the scalings of two controllers come in between each other's calls, and any of them die. The cluster's own controller
+// finishes what is left of a scaling, and another apply what is left of one. In the end there are as many members as the last change of their number
+// says.
+func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
+	spec := workers([]domain.Group{h.job(0, "wait"), h.farm(0, "wait")}[random.IntN(2)], func(r *domain.Role) {
+		r.OnScale = domain.OnScales[random.IntN(len(domain.OnScales))]
+	})
+	h.follow(t, e, spec)
+	changed := workers(spec, func(r *domain.Role) { r.Replicas, r.Template.Env = nil, map[string]string{"CHANGED": "yes"} })
+
+	counts := &ledger{}
+	var callers sync.WaitGroup
+	act := func(step func(e engine.Engine) error) {
+		lives := 1000
+		if random.IntN(2) == 0 {
+			lives = random.IntN(35)
+		}
+		mortal := NewMortal(noted{e, counts}, lives)
+		callers.Go(func() {
+			if err := step(mortal); !peaceful(err) {
+				t.Errorf("after %v: %v", mortal.Calls(), err)
+			}
+		})
+	}
+	if random.IntN(3) > 0 {
+		act(func(e engine.Engine) error {
+			return reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), changed)
+		})
+	}
+	for range 2 {
+		var asked []int
+		for range 2 + random.IntN(2) {
+			asked = append(asked, random.IntN(4))
+		}
+		act(func(e engine.Engine) error {
+			var err error
+			for _, to := range asked {
+				var doc domain.GroupDocument
+				if doc, err = e.Group(t.Context(), h.group); err != nil {
+					return err
+				}
+				_, _, err = reconcile.Reconciler{Engine: e, Controller: true}.Scale(acctest.Bounded(t), reconcile.Scaling{
+					Group: h.group, Role: "worker", From: doc.Counts["worker"], To: to, At: time.Now(), Why: "of the test",
+				})
+				if !peaceful(err) {
+					return err
+				}
+			}
+			return err
+		})
+	}
+	callers.Wait()
+
+	doc, err := e.Group(t.Context(), h.group)
+	must(t, err)
+	if doc.Applying {
+		must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), changed))
+	}
+	want := 1
+	if n := len(counts.changes); n > 0 {
+		want = counts.changes[n-1]
+	}
+	h.scaled(t, e, want)
+}
+
+// peaceful tells whether an error is that of somebody who died, or leaves the group to others.
+func peaceful(err error) bool {
+	_, locked := errors.AsType[*engine.LockedError](err)
+	_, held := errors.AsType[*reconcile.HeldError](err)
+	_, counted := errors.AsType[*reconcile.CountError](err)
+	return err == nil || locked || held || counted || errors.Is(err, ErrDead)
+}
+
+// ledger has the numbers of workers as they were changed, in their order.
+type ledger struct {
+	mutex   sync.Mutex
+	last    domain.Scaled
+	changes []int
+}
+
+// noted is an engine whose changes of the number of workers are noted.
+type noted struct {
+	engine.Engine
+	ledger *ledger
+}
+
+func (n noted) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
+	n.ledger.mutex.Lock()
+	defer n.ledger.mutex.Unlock()
+	after, err := n.Engine.PutGroup(ctx, doc)
+	if scaled := doc.Scaled["worker"]; err == nil && scaled != n.ledger.last {
+		n.ledger.last = scaled
+		n.ledger.changes = append(n.ledger.changes, doc.Counts["worker"])
+	}
+	return after, err
+}
