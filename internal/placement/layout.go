@@ -25,8 +25,8 @@ type spot struct {
 	site   int
 	// gpus are its devices.
 	gpus []int
-	// entered tells that it has to fit in beside what others have reserved.
-	entered bool
+	// entered tells that it has to fit in beside what others have reserved, and pinned that nobody asked whether it fits.
+	entered, pinned bool
 }
 
 // held is what the member has of its devices.
@@ -57,6 +57,15 @@ func (l *layout) keep(d *demand, current map[string]domain.Assignment) {
 	}
 }
 
+// pin leaves the role's members where they are.
+func (l *layout) pin(d *demand, current map[string]domain.Assignment) {
+	for _, m := range d.members {
+		if at, found := l.byName[current[m.Name].Host]; found {
+			l.put(m, spot{demand: d, site: at, gpus: l.fleet.numbered(current[m.Name].GPUs.UUIDs()), pinned: true})
+		}
+	}
+}
+
 // stay returns the spot of a member where it is now, with those of its devices that it can keep; false where it can't stay there.
 func (l *layout) stay(d *demand, member string, current domain.Assignment) (s spot, found bool) {
 	at, found := l.byName[current.Host]
@@ -66,7 +75,7 @@ func (l *layout) stay(d *demand, member string, current domain.Assignment) (s sp
 	if (d.grown || !l.sites[at].keeps(d.spec.Resources)) && !l.sites[at].fits(d.spec.Resources) {
 		return spot{}, false
 	}
-	return spot{d, at, l.fleet.keepable(d.gpus, at, member, current.GPUs), d.grown}, true
+	return spot{demand: d, site: at, gpus: l.fleet.keepable(d.gpus, at, member, current.GPUs), entered: d.grown}, true
 }
 
 // complete gives those of the role's members that stay the devices that they lack, and lets go those whose hosts do not have them.
@@ -108,7 +117,7 @@ func (l *layout) fill(d *demand) bool {
 			return false
 		}
 		gpus, _ := l.fleet.choose(d.gpus, at, nil)
-		l.put(m, spot{d, at, gpus, true})
+		l.put(m, spot{demand: d, site: at, gpus: gpus, entered: true})
 	}
 	return true
 }

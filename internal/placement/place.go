@@ -47,6 +47,8 @@ type Input struct {
 	Pools map[string]domain.GPUPoolDocument
 	// Devices is what there is to say of the devices of pools, by UUID; those about which there is nothing are left out.
 	Devices map[string]DeviceState
+	// Pinned has all members stay that have a place, whatever is to be said of it: only the others are placed.
+	Pinned bool
 	// Staying are the members that keep devices that are lost, as no others can be had for them, or nobody asked that they leave them.
 	Staying map[string]bool
 	// Groups are the documents of the cluster's groups by name. What the members of other groups request and the ports
@@ -80,6 +82,9 @@ func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	assignments := make(map[string]domain.Assignment, len(in.Members))
 	for member, s := range l.spots {
 		assignments[member] = domain.Assignment{Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus)}
+		if s.pinned {
+			assignments[member] = in.Current[member]
+		}
 	}
 	return assignments, warn(in, demands, l)
 }
@@ -108,6 +113,9 @@ func checkInput(in Input, others []neighbour) domain.Problems {
 
 // arrange gives every member a host.
 func arrange(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, domain.Problems) {
+	if in.Pinned {
+		return extend(in, sites, gpus, demands)
+	}
 	l := newLayout(sites, gpus)
 	// The easiest roles are kept first: the member that grew is mostly the largest, and it is the one to move.
 	for _, d := range slices.Backward(demands) {
@@ -132,6 +140,21 @@ func arrange(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, d
 	if len(ps) > 0 {
 		if found := search(in, sites, gpus, demands); found != nil {
 			return found, nil
+		}
+	}
+	return l, ps
+}
+
+// extend gives every member a host that has none.
+func extend(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, domain.Problems) {
+	l := newLayout(sites, gpus)
+	for _, d := range demands {
+		l.pin(d, in.Current)
+	}
+	var ps domain.Problems
+	for _, d := range demands {
+		if !l.fill(d) {
+			ps = append(ps, explain(in.Group.Cluster, d, l)...)
 		}
 	}
 	return l, ps

@@ -18,9 +18,8 @@ const (
 
 // assignPorts gives every member of a complete layout its port, by the member's name.
 //
-// A role with a port P: the members at one address get P, P+1, … by index. Counts that change at the end
-// thus move no port. A role without: its members keep the ports they have, and new ones get the lowest that
-// are free at their address.
+// A role with a port P: the members at one address get P, P+1, … by index, and keep theirs as long as they are there and P is
+// the same. A role without: its members keep the ports they have, and new ones get the lowest that are free at their address.
 func assignPorts(in Input, others []neighbour, demands []*demand, l *layout) (map[string]int, domain.Problems) {
 	a := portAssigner{
 		in:     in,
@@ -122,13 +121,22 @@ func (a *portAssigner) private(d *demand) {
 	}
 }
 
-// fixed counts up from the role's port at each address, and notes the clashes.
+// fixed counts up from the role's port at each address, past those that members keep, and notes the clashes.
 func (a *portAssigner) fixed(d *demand, first int) {
-	byAddress := map[string]int{}
+	kept, given := a.unmoved(d, first)
+	next, byAddress, highest := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, m := range d.members {
 		address := a.address(m)
-		port := first + byAddress[address]
+		port, found := kept[m.Name]
+		if !found {
+			for given[endpoint{address, first + next[address]}] {
+				next[address]++
+			}
+			port = first + next[address]
+			next[address]++
+		}
 		byAddress[address]++
+		highest[address] = max(highest[address], port)
 		if port > highestPort {
 			continue
 		}
@@ -147,11 +155,35 @@ func (a *portAssigner) fixed(d *demand, first int) {
 		}
 	}
 	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
-		if n := byAddress[address]; first+n-1 > highestPort {
-			a.outOfRange(d, first, n, address)
+		if highest[address] > highestPort {
+			a.outOfRange(d, first, byAddress[address], address)
 			return
 		}
 	}
+}
+
+// endpoint is a port at an address.
+type endpoint struct {
+	address string
+	port    int
+}
+
+// unmoved returns the ports of members that are at the same address as before, of a role that counts from the same port as before, and where those are.
+// Members that are gone may have left gaps between them.
+func (a *portAssigner) unmoved(d *demand, first int) (ports map[string]int, given map[endpoint]bool) {
+	before := a.in.Groups[a.in.Group.Name].Spec.Roles[d.role].Port
+	if before == nil || *before != first {
+		return nil, nil
+	}
+	ports, given = map[string]int{}, map[endpoint]bool{}
+	for _, m := range d.members {
+		current, address := a.in.Current[m.Name], a.address(m)
+		at := endpoint{address, current.Port}
+		if host, found := a.in.Hosts[current.Host]; found && host.Address == address && current.Port >= first && !given[at] {
+			ports[m.Name], given[at] = current.Port, true
+		}
+	}
+	return ports, given
 }
 
 func (a *portAssigner) outOfRange(d *demand, first, n int, address string) {

@@ -86,6 +86,20 @@ func TestPlacePorts(t *testing.T) {
 			want:    map[string]int{"m-ps-0": 9000, "m-w-0": 8000, "m-w-1": 8001},
 		},
 		{
+			name:    "members of a role that counts from the same port keep theirs, and new ones get those in between",
+			roles:   map[string]role{"w": {portOf(9000), 4}},
+			current: map[string]domain.Assignment{"m-w-0": at(9000), "m-w-2": at(9003)},
+			others:  map[string]domain.GroupDocument{"m": counting(9000)},
+			want:    map[string]int{"m-w-0": 9000, "m-w-1": 9001, "m-w-2": 9003, "m-w-3": 9002},
+		},
+		{
+			name:    "members of a role that counts from another port get others",
+			roles:   map[string]role{"w": {portOf(9000), 2}},
+			current: map[string]domain.Assignment{"m-w-0": at(9001), "m-w-1": at(9003)},
+			others:  map[string]domain.GroupDocument{"m": counting(9001)},
+			want:    map[string]int{"m-w-0": 9000, "m-w-1": 9001},
+		},
+		{
 			name:  "the highest port",
 			roles: map[string]role{"w": {portOf(65534), 2}},
 			want:  map[string]int{"m-w-0": 65534, "m-w-1": 65535},
@@ -111,6 +125,11 @@ func TestPlacePorts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// counting is the stored document of the group, whose role counts from this port.
+func counting(port int) domain.GroupDocument {
+	return domain.GroupDocument{Spec: domain.Group{Name: "m", Roles: map[string]domain.Role{"w": portOf(port)}}}
 }
 
 func TestPortsMoveOnlyWithTheEnd(t *testing.T) {

@@ -106,7 +106,7 @@ func (s *searcher) options(t turn) []spot {
 	slices.SortStableFunc(worrying, prefer)
 	for _, at := range slices.Concat(calm, worrying) {
 		for _, gpus := range s.fleet.options(d.gpus, at) {
-			options = append(options, spot{d, at, gpus, true})
+			options = append(options, spot{demand: d, site: at, gpus: gpus, entered: true})
 		}
 	}
 	return options

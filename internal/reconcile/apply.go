@@ -227,7 +227,7 @@ func (r Reconciler) remove(ctx context.Context, group string, names []string) er
 	})
 }
 
-// Destroy ends a group's members, role by role, and forgets the group. It does nothing where there is none.
+// Destroy ends a group's members, role by role, and forgets the group with the policies for its roles. It does nothing where there is none.
 func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	release, err := r.lock(ctx, GroupLock(name), "destroy of group "+name)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -253,6 +253,10 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 		if err := r.remove(ctx, name, names); err != nil {
 			return err
 		}
+	}
+	// While the group is known: whoever finds it gone has nothing to destroy any more.
+	if err := r.deletePolicies(ctx, name); err != nil {
+		return err
 	}
 	return r.Engine.DeleteGroup(ctx, name)
 }

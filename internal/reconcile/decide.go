@@ -28,6 +28,8 @@ type View struct {
 	// trouble, and all else where devices have to be chosen.
 	Pools   map[string]domain.GPUPoolDocument
 	Devices map[string]placement.DeviceState
+	// Pinned has all members of the group stay that have a place: only others are placed.
+	Pinned bool
 	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see [Group.Leaving].
 	Leave []string
 }
@@ -58,7 +60,8 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	}
 	previous := view.Groups[spec.Name]
 	counts := topology.Counts(spec, previous.Counts)
-	members := topology.Expand(spec, counts)
+	absent := absentIn(view.Traits, spec, counts, previous.Absent)
+	members := topology.Expand(spec, counts, absent)
 	checkNames(&problems, view.Groups, spec.Name, members)
 	checkTaken(&problems, view, spec, members)
 	assignments, unplaced := place(placement.Input{
@@ -74,6 +77,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Pools:         view.Pools,
 		Devices:       view.Devices,
 		Groups:        view.Groups,
+		Pinned:        view.Pinned,
 	}, view.Leave)
 	problems = append(problems, unplaced...)
 	if problems.Err() != nil {
@@ -84,6 +88,8 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Revision:      previous.Revision,
 		Spec:          spec,
 		Counts:        counts,
+		Absent:        absent,
+		Scaled:        scaledIn(spec, previous.Scaled),
 		MinRun:        max(previous.MinRun, 1),
 		GroupRestarts: previous.GroupRestarts,
 		StartedAt:     previous.StartedAt,
@@ -108,6 +114,27 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		}
 	}
 	return decision, problems
+}
+
+// absentIn returns the indexes that members of roles don't have, given those that are stored. Members that the engine distributes have those that
+// it gives them.
+func absentIn(traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
+	stored = maps.Clone(stored)
+	maps.DeleteFunc(stored, func(role string, _ []int) bool { return traits.Schedules && topology.Interchangeable(spec, role) })
+	return topology.Absent(spec, counts, stored)
+}
+
+// scaledIn returns the last changes of counts by policies, of the roles whose counts are theirs.
+func scaledIn(spec domain.Group, stored map[string]domain.Scaled) map[string]domain.Scaled {
+	scaled := maps.Clone(stored)
+	maps.DeleteFunc(scaled, func(name string, _ domain.Scaled) bool {
+		role, found := spec.Roles[name]
+		return !found || role.Replicas != nil
+	})
+	if len(scaled) == 0 {
+		return nil
+	}
+	return scaled
 }
 
 // fallback returns the document to which a group that is to be as specified goes back should that fail, or nil: the last one under
@@ -190,7 +217,7 @@ func Current(traits engine.Traits, hosts map[string]domain.Host, doc domain.Grou
 }
 
 func decisionOf(view View, doc domain.GroupDocument) Decision {
-	members := topology.Expand(doc.Spec, doc.Counts)
+	members := topology.Expand(doc.Spec, doc.Counts, doc.Absent)
 	for i := range members {
 		assigned := doc.Assignments[members[i].Name]
 		shared := view.Traits.Schedules && topology.Interchangeable(doc.Spec, members[i].Role)

@@ -49,7 +49,7 @@ func TestDestroy(t *testing.T) {
 
 	e, calls = recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
-	if diff := cmp.Diff([]string{"Lock", "Group", "Observe", "DeleteGroup"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{"Lock", "Group", "Observe", "Policies", "DeleteGroup"}, calls.made()); diff != "" {
 		t.Errorf("calls of a destroy of nothing (-want +got):\n%s", diff)
 	}
 }
@@ -189,7 +189,7 @@ func TestEngineFaults(t *testing.T) {
 		"destroy": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Destroy(ctx, "mnist") },
-			[]string{"DeleteGroup", "Group", "Lock", "Observe", "Remove", "Watch"},
+			[]string{"DeleteGroup", "Group", "Lock", "Observe", "Policies", "Remove", "Watch"},
 		},
 		"read": {
 			nil,

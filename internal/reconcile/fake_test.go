@@ -36,6 +36,9 @@ type fake struct {
 	// pools are the GPU pools, and gpus what is found on the hosts at the first, second, … look; the last is found again and again.
 	pools map[string]domain.GPUPoolDocument
 	gpus  []map[string]domain.HostGPUs
+	// policies and records are those that are stored.
+	policies map[string]domain.AutoscalingPolicyDocument
+	records  map[string]engine.Record
 	// absent is a command that is not found on the hosts.
 	absent string
 }
@@ -79,7 +82,7 @@ func newFake() *fake {
 			Name: "lab", Engine: "fake", Hosts: map[string]domain.Host{"a": host, "b": host},
 		}},
 		groups: map[string][]byte{}, staged: map[string]domain.MemberSpec{}, members: map[string]*actor{},
-		pools: map[string]domain.GPUPoolDocument{},
+		pools: map[string]domain.GPUPoolDocument{}, policies: map[string]domain.AutoscalingPolicyDocument{}, records: map[string]engine.Record{},
 		locks: map[string]engine.Holder{}, watchers: map[chan struct{}]bool{}, logs: map[string][]string{}, plays: map[string][]play{},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
 // Reconciler carries out changes of a cluster on its engine.
@@ -48,6 +49,29 @@ func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
 	}
 	group.see(observed)
 	return group, nil
+}
+
+// settledLooks bounds how often a group is read anew because a count was changed meanwhile.
+const settledLooks = 10
+
+// ReadSettled returns a group as Read does, whose members are those of its document where nobody but a policy has changed any: while a count is
+// changed, the document may be older than what is seen of the members.
+func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, err error) {
+	for range settledLooks {
+		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
+			return group, err
+		}
+		doc, err := r.Engine.Group(ctx, name)
+		if err != nil || doc.Revision == group.Document.Revision {
+			return group, err
+		}
+	}
+	return group, nil
+}
+
+// Amiss tells whether an apply would have something to do about the group as it was read. What a change of a count has yet to do is none of that.
+func (g Group) Amiss() bool {
+	return g.Document.Applying || !g.Document.Scaling && len(Diff(g.atRest(), g.Observed)) > 0
 }
 
 // see notes what was observed of the members, with what is wrong with their devices.
@@ -138,7 +162,7 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 }
 
 const (
-	// lockPatience is how long an apply waits for a lock whose holder needs it only briefly.
+	// lockPatience is how long an apply waits for a lock whose holder needs it only briefly, unless that one says how long it may take.
 	lockPatience = 45 * time.Second
 	lockRetry    = 20 * time.Millisecond
 	// lockDoubt is how soon to ask again about a holder that may be dead.
@@ -152,19 +176,33 @@ func GroupLock(group string) string { return "group " + group }
 
 // lock takes a lock. It waits for holders that keep it only briefly: the controller, and whoever allocates.
 func (r Reconciler) lock(ctx context.Context, name, operation string) (func() error, error) {
-	holder := engine.Holder{Who: who(), Process: os.Getpid(), Operation: operation, Since: time.Now(), Controller: r.Controller}
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
-	defer cancel()
+	return r.lockAs(ctx, name, r.holder(operation))
+}
+
+// holder says who holds a lock.
+func (r Reconciler) holder(operation string) engine.Holder {
+	return engine.Holder{Who: who(), Process: os.Getpid(), Operation: operation, Since: time.Now(), Controller: r.Controller}
+}
+
+// lockAs is [Reconciler.lock] for a holder that may say more of itself.
+func (r Reconciler) lockAs(ctx context.Context, name string, holder engine.Holder) (func() error, error) {
+	begun, patience := time.Now(), lockPatience
 	for {
-		release, err := r.Engine.Lock(ctx, name, holder)
+		bounded, cancel := context.WithDeadline(ctx, begun.Add(patience))
+		release, err := r.Engine.Lock(bounded, name, holder)
+		cancel()
 		var locked *engine.LockedError
 		// A holder that is not known is about to note down who it is, or to release the lock.
 		if !errors.As(err, &locked) || name != allocationLock && !locked.Holder.Controller && locked.Holder.Process != 0 && !locked.Unsure {
 			return release, err
 		}
+		patience = max(patience, locked.Holder.Patience)
 		retry := lockRetry
 		if locked.Unsure {
 			retry = lockDoubt
+		}
+		if time.Since(begun)+retry > patience {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():

@@ -17,8 +17,8 @@ type Upkeep struct {
 	// Stop are members to be stopped, for Reason.
 	Stop   []string
 	Reason domain.StopReason
-	// Restart is true where the whole group has to be restarted, and Resume where that was decided, but not carried
-	// out by whoever decided it.
+	// Restart is true where the whole group has to be restarted, and Resume where that, or another count of a role, was decided, but not
+	// carried out by whoever decided it.
 	Restart, Resume bool
 	// Move are members whose hosts are lost, to be placed anew.
 	Move []string
@@ -29,6 +29,9 @@ type Upkeep struct {
 // Keep returns what a group needs at a moment: the rest stopped once it is completed or failed, all stopped
 // at its deadline, members moved away from hosts that are lost, or a restart as a whole.
 func Keep(d Decision, observed []domain.Observed, lost map[string]string, now time.Time) Upkeep {
+	if d.Document.Scaling {
+		return Upkeep{Resume: true} // whatever has become of the group: then there are the members that there should be
+	}
 	rule := d.Rule()
 	switch progress := Progress(d, observed); progress.Phase {
 	case domain.PhaseCompleted:
@@ -126,23 +129,10 @@ type Due struct {
 // Pending returns the groups of the cluster that need something now or later. It takes a constant number of engine calls.
 // Groups that can't be observed are left out, and reported in the error.
 func (r Reconciler) Pending(ctx context.Context, now time.Time) ([]Due, error) {
-	groups, err := r.Engine.Groups(ctx)
-	if err != nil || len(groups) == 0 {
-		return nil, err
-	}
-	cluster, err := r.Engine.Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	members, unread := r.observeAll(ctx, groups)
-	lost, err := r.lostHosts(ctx, cluster.Spec, slices.Concat(slices.Collect(maps.Values(members))...))
-	unread = errors.Join(unread, err)
+	scene, unread := r.Scene(ctx)
 	var pending []Due
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		if _, observed := members[name]; !observed {
-			continue
-		}
-		keep := Keep(Current(r.Engine.Traits(), cluster.Spec.Hosts, groups[name]), members[name], lost, now)
+	for _, name := range slices.Sorted(maps.Keys(scene.Members)) {
+		keep := Keep(Current(scene.traits, scene.hosts, scene.Groups[name]), scene.Members[name], scene.lost, now)
 		switch {
 		case keep.Restart || keep.Resume || len(keep.Stop) > 0 || len(keep.Move) > 0:
 			pending = append(pending, Due{name, now})
@@ -179,14 +169,14 @@ func (r Reconciler) observeAll(ctx context.Context, groups map[string]domain.Gro
 	return members, unread
 }
 
-// lockedRetry is when to look again at a group that an apply holds.
+// lockedRetry is when to look again at a group that an apply holds, or a change of a count.
 const lockedRetry = 500 * time.Millisecond
 
-// Keep does for a group what it needs now, and returns when to look again without any event. Where an apply
-// holds the group's lock nothing is done until it has ended. Members that have lost their hosts and can't be placed
+// Keep does for a group what it needs now, and returns when to look again without any event. Where somebody else
+// holds the group's lock nothing is done until it is free. Members that have lost their hosts and can't be placed
 // elsewhere are an [*UnplacedError].
 func (r Reconciler) Keep(ctx context.Context, name string) (next time.Time, err error) {
-	release, err := r.lock(ctx, GroupLock(name), "upkeep of group "+name)
+	release, err := r.Engine.Lock(ctx, GroupLock(name), r.holder("upkeep of group "+name))
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
 		return time.Now().Add(lockedRetry), nil
 	}
@@ -213,6 +203,8 @@ func (r Reconciler) Keep(ctx context.Context, name string) (next time.Time, err 
 func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string) (next time.Time, err error) {
 	keep := Keep(group.Decision, group.Observed, lost, time.Now())
 	switch {
+	case group.Document.Scaling:
+		return r.resumeScaling(ctx, group)
 	case len(keep.Stop) > 0:
 		return keep.Next, r.Engine.Stop(ctx, keep.Stop, keep.Reason)
 	case keep.Restart:

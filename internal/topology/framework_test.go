@@ -118,7 +118,7 @@ func TestUserEnvironmentWinsOverTheFrameworks(t *testing.T) {
 
 func TestHostfiles(t *testing.T) {
 	g := group("mpi", map[string]int{"launcher": 1, "worker": 3})
-	members := Expand(g, Counts(g, nil))
+	members := Expand(g, Counts(g, nil), nil)
 	for i, host := range []string{"gpu1", "gpu2", "gpu1", "gpu1"} { // the launcher, then the workers
 		members[i].Host, members[i].Address = host, host+":22"
 	}

@@ -18,7 +18,7 @@ func gpuGroup(request *domain.GPURequest) domain.Group {
 
 // laidOut returns the layout of a group whose workers have these devices.
 func laidOut(g domain.Group, gpus domain.DeviceSet) *Layout {
-	members := Expand(g, Counts(g, nil))
+	members := Expand(g, Counts(g, nil), nil)
 	for i := range members {
 		at := domain.Assignment{Host: "gpu1", Port: 9000 + i}
 		if members[i].Role == "worker" {

@@ -3,6 +3,7 @@ package topology
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -18,7 +19,8 @@ func sealOf(value any) seal {
 // Hash identifies what the specification of member i is rendered from: what it runs, the rules of its role that
 // it can only take up by a restart, who and where it is, and the addresses it may depend on. Equal input gives
 // an equal hash, in any process. When a group completes, how long it may take, what it waits for, its triggers
-// and the constraints of its placement do not enter: changing them restarts nobody.
+// and the constraints of its placement do not enter: changing them restarts nobody. Nor do the addresses of roles
+// of which others come and go without a restart (domain.OnScaleNone).
 //
 // Members without a host are the engine's to distribute, and all the same to it: those of one role have one hash.
 //
@@ -45,7 +47,9 @@ func (l *Layout) hashMembers() []seal {
 
 // sealRoles returns the digest of what the members of each role share.
 func (l *Layout) sealRoles() map[string]seal {
-	peers := sealOf(l.peers)
+	known := maps.Clone(l.peers)
+	maps.DeleteFunc(known, func(role string, _ []string) bool { return l.group.Roles[role].OnScale == domain.OnScaleNone })
+	peers := sealOf(known)
 	seals := make(map[string]seal, len(l.group.Roles))
 	for name, r := range l.group.Roles {
 		seals[name] = sealOf(struct {

@@ -163,6 +163,48 @@ func TestHashGrowsInterchangeableRolesInPeace(t *testing.T) {
 	}
 }
 
+// TestHashIsAsItWas: members that run under an earlier build's hash are not restarted by this one.
+func TestHashIsAsItWas(t *testing.T) {
+	for member, want := range map[string]string{"mnist-ps-0": "63a79977901ffde7528a853ba2973726", "mnist-worker-2": "b147bebb9124828181e407845b62fd6d"} {
+		if got := hashes(hashed(), nil)[member]; got != want {
+			t.Errorf("the hash of %s is %s, and was %s", member, got, want)
+		}
+	}
+}
+
+// TestHashAndOnScale: members come and go in a role whose scaling restarts nobody; what else there is to know of others still counts.
+func TestHashAndOnScale(t *testing.T) {
+	const nobody, everybody = "", "mnist-"
+	inPeace := hashed()
+	edit("worker", func(r *domain.Role) { r.OnScale = domain.OnScaleNone })(&inPeace)
+	for name, test := range map[string]struct {
+		change  func(g *domain.Group)
+		changed string
+	}{
+		"one more worker":           {edit("worker", func(r *domain.Role) { r.Replicas = new(4) }), nobody},
+		"one worker less":           {edit("worker", func(r *domain.Role) { r.Replicas = new(2) }), nobody},
+		"one more parameter server": {edit("ps", func(r *domain.Role) { r.Replicas = new(3) }), everybody},
+		"the default for others":    {edit("ps", func(r *domain.Role) { r.OnScale = domain.OnScaleRestart }), nobody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := inPeace
+			g.Roles = map[string]domain.Role{"ps": inPeace.Roles["ps"], "worker": inPeace.Roles["worker"]}
+			test.change(&g)
+			before, after := hashes(inPeace, nil), hashes(g, nil)
+			for member, hash := range before {
+				now, there := after[member]
+				if changed := now != hash; there && changed != (test.changed == everybody) {
+					t.Errorf("hash of %s changed: %v", member, changed)
+				}
+			}
+		})
+	}
+	// Who starts learns of all.
+	if got := specOf(t, place(inPeace), "worker", 2).Env["TRAINYARD_CLUSTER_SPEC"]; !strings.Contains(got, "worker2:2222") || !strings.Contains(got, "ps1:2222") {
+		t.Errorf("a member that starts is told of %s", got)
+	}
+}
+
 // TestHashWithoutHosts: the members of a role that are nowhere yet are all the same, those of other roles are not.
 func TestHashWithoutHosts(t *testing.T) {
 	after := hashes(group("spark", map[string]int{"master": 1, "worker": 3}), func(m *domain.Member) {

@@ -1,6 +1,10 @@
 package topology
 
-import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+import (
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
 
 // Counts returns the number of members by role: the role's replicas or, where it leaves them out, what current
 // says, or else 1.
@@ -20,23 +24,59 @@ func Counts(g domain.Group, current map[string]int) map[string]int {
 	return counts
 }
 
-// Expand returns the group's members, in the order of the names of their roles and then of their indexes. They
-// have no host and no address yet.
-func Expand(g domain.Group, counts map[string]int) []domain.Member {
+// Scalable tells whether the number of members of a role may change without an apply: the role leaves it out, and the framework takes more than one.
+func Scalable(g domain.Group, role string) bool {
+	f, _ := lookup(g.Framework)
+	r, found := g.Roles[role]
+	return found && r.Replicas == nil && f.role(role).most != 1
+}
+
+// AnyScalable tells whether a group has a role whose number of members may change without an apply.
+func AnyScalable(g domain.Group) bool {
+	return slices.ContainsFunc(g.RoleNames(), func(role string) bool { return Scalable(g, role) })
+}
+
+// Absent returns the indexes that members of roles do not have though higher ones do, given those that are stored: none of a role that
+// declares its replicas, nor of one whose members have an identity.
+func Absent(g domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
+	var absent map[string][]int
+	for name, indexes := range stored {
+		if r, found := g.Roles[name]; !found || r.Replicas != nil || HasIdentity(g, name) {
+			continue
+		}
+		if gaps := domain.Gaps(domain.Indexes(counts[name], indexes)); len(gaps) > 0 {
+			if absent == nil {
+				absent = map[string][]int{}
+			}
+			absent[name] = gaps
+		}
+	}
+	return absent
+}
+
+// Expand returns the group's members, without those that are absent, in the order of the names of their roles and then of their indexes.
+// They have no host and no address yet.
+func Expand(g domain.Group, counts map[string]int, absent map[string][]int) []domain.Member {
 	var members []domain.Member
 	for _, name := range g.RoleNames() {
-		for i := range max(counts[name], 0) {
+		for _, i := range domain.Indexes(counts[name], absent[name]) {
 			members = append(members, domain.Member{Name: domain.MemberName(g.Name, name, i), Role: name, Index: i})
 		}
 	}
 	return members
 }
 
+// HasIdentity tells whether others may depend on which member of a role is where. Those of other roles are all the same but for devices
+// that they may have.
+func HasIdentity(g domain.Group, role string) bool {
+	f, _ := lookup(g.Framework)
+	return !f.role(role).interchangeable
+}
+
 // Interchangeable tells whether the members of a role have no identity: nobody depends on where one of them is, and none has
 // devices of its own.
 func Interchangeable(g domain.Group, role string) bool {
-	f, _ := lookup(g.Framework)
-	return f.role(role).interchangeable && g.Roles[role].GPUs == nil
+	return !HasIdentity(g, role) && g.Roles[role].GPUs == nil
 }
 
 // StopOrder returns the names of the group's roles in waves: first those that complete by themselves, then those

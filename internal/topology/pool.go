@@ -6,7 +6,7 @@ import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 // members by itself: they share one specification there.
 func ValidatePools(g domain.Group) domain.Problems {
 	var ps domain.Problems
-	members := Expand(g, Counts(g, nil))
+	members := Expand(g, Counts(g, nil), nil)
 	for i := range members {
 		members[i].Address, members[i].Port = "host:1", 1
 		if !Interchangeable(g, members[i].Role) {

@@ -63,7 +63,7 @@ func TestUpdateIsNoPartOfTheHash(t *testing.T) {
 		changed.Roles[name] = role
 	}
 	placed := func(g domain.Group, host string) *Layout {
-		members := Expand(g, Counts(g, nil))
+		members := Expand(g, Counts(g, nil), nil)
 		members[0].Host, members[1].Host = "a", host
 		return NewLayout(g, members, nil)
 	}

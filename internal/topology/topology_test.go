@@ -27,7 +27,7 @@ func group(framework string, counts map[string]int) domain.Group {
 
 // place lays a group out with each member on a host of its own, <role><index>, at port 2222.
 func place(g domain.Group) *Layout {
-	members := Expand(g, Counts(g, nil))
+	members := Expand(g, Counts(g, nil), nil)
 	for i, m := range members {
 		host := m.Role + strconv.Itoa(m.Index)
 		members[i].Host, members[i].Address, members[i].Port = host, host+":2222", 2222
@@ -64,7 +64,7 @@ func TestCounts(t *testing.T) {
 
 func TestExpand(t *testing.T) {
 	g := group("tensorflow", map[string]int{"worker": 2, "ps": 1, "chief": 0})
-	got := Expand(g, Counts(g, nil))
+	got := Expand(g, Counts(g, nil), nil)
 	want := []domain.Member{
 		{Name: "mnist-ps-0", Role: "ps", Index: 0},
 		{Name: "mnist-worker-0", Role: "worker", Index: 0},
@@ -167,7 +167,7 @@ func TestRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := group(test.framework, test.counts)
 			g.Completion = test.completion
-			if diff := cmp.Diff(test.want, Rule(g, Expand(g, Counts(g, nil)))); diff != "" {
+			if diff := cmp.Diff(test.want, Rule(g, Expand(g, Counts(g, nil), nil))); diff != "" {
 				t.Errorf("rule (-want +got):\n%s", diff)
 			}
 		})

@@ -32,9 +32,21 @@ func Validate(g domain.Group) domain.Problems {
 		return ps
 	}
 	// With members of their own and a framework that knows them, roles can be laid out.
-	members := Expand(g, Counts(g, nil))
+	members := Expand(g, Counts(g, nil), nil)
 	validateCompletion(&ps, g, f, members)
 	validateTemplates(&ps, g, members)
+	return ps
+}
+
+// ValidateCounts returns what keeps a valid group from having these numbers of members, though it declares no others: a framework that needs
+// more or takes fewer of them, and templates that can't be rendered for all of them.
+func ValidateCounts(g domain.Group, counts map[string]int, absent map[string][]int) domain.Problems {
+	var ps domain.Problems
+	f, _ := lookup(g.Framework)
+	if validateCounts(&ps, g, f, counts) {
+		validateNeeds(&ps, f, counts)
+		validateTemplates(&ps, g, Expand(g, counts, absent))
+	}
 	return ps
 }
 
@@ -49,30 +61,45 @@ func unknownFramework(name string) domain.Problem {
 // validateRoles checks the roles as a set, and tells whether members can be made of them.
 func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 	counts, total := Counts(g, nil), 0
+	if !validateCounts(ps, g, f, counts) {
+		return false
+	}
 	for _, name := range g.RoleNames() {
-		at := domain.Path{"roles", domain.Key(name)}
-		if counts[name] < 0 || counts[name] > domain.MaxReplicas {
-			ps.Add(at.At("replicas"), "Invalid number of members", "role %q has %d replicas; 0 to %d are allowed", name, counts[name], domain.MaxReplicas)
-			return false
-		}
 		total += counts[name]
 		if len(f.roles) > 0 && !slices.Contains(f.roleNames(), name) {
-			ps.Add(at, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, quoted(f.roleNames()))
-		}
-		if most := f.role(name).most; most > 0 && counts[name] > most {
-			ps.Add(at.At("replicas"), "Too many members", "role %q has %d replicas; framework %q takes at most %d", name, counts[name], f.name, most)
+			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, quoted(f.roleNames()))
 		}
 	}
 	if total == 0 {
 		ps.Add(domain.Path{"roles"}, "No members", "a group needs at least one role with at least one replica")
 		return false
 	}
+	validateNeeds(ps, f, counts)
+	return true
+}
+
+// validateCounts checks the numbers of members, each for itself, and tells whether members can be made of them.
+func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) bool {
+	for _, name := range g.RoleNames() {
+		at := domain.Path{"roles", domain.Key(name), "replicas"}
+		if counts[name] < 0 || counts[name] > domain.MaxReplicas {
+			ps.Add(at, "Invalid number of members", "role %q has %d replicas; 0 to %d are allowed", name, counts[name], domain.MaxReplicas)
+			return false
+		}
+		if most := f.role(name).most; most > 0 && counts[name] > most {
+			ps.Add(at, "Too many members", "role %q has %d replicas; framework %q takes at most %d", name, counts[name], f.name, most)
+		}
+	}
+	return true
+}
+
+// validateNeeds checks that there are members of the roles that the framework needs.
+func validateNeeds(ps *domain.Problems, f framework, counts map[string]int) {
 	for _, set := range f.needs {
 		if !slices.ContainsFunc(set, func(name string) bool { return counts[name] > 0 }) {
 			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name, alternatives(set))
 		}
 	}
-	return true
 }
 
 // minCPUs is the smallest share of a processor that a control group can be limited to.
@@ -96,6 +123,7 @@ func validateRole(ps *domain.Problems, g domain.Group, name string) {
 	notNegative(ps, at.At("restart", "delay"), r.Restart.Delay)
 	notNegative(ps, at.At("grace_period"), r.GracePeriod)
 	validateUpdate(ps, at.At("update"), r.Update)
+	oneOf(ps, at.At("on_scale"), "effect of another number of members", r.OnScale, domain.OnScales)
 	if r.ExitCodes != nil {
 		for i, entry := range *r.ExitCodes {
 			if _, _, err := domain.ParseExitCodes(entry); err != nil {

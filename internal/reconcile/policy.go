@@ -1,0 +1,185 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// PolicyExistsError is returned where a policy that should be created is for a role that has another one.
+type PolicyExistsError struct{ Cluster, Group, Role string }
+
+// Error says what to do about it.
+func (e *PolicyExistsError) Error() string {
+	return fmt.Sprintf("role %q of group %q in cluster %q already has an autoscaling policy, with another specification, and a role has one at most; change that one, or import it: terraform import <address> %s",
+		e.Role, e.Group, e.Cluster, domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
+}
+
+// Policy returns the document of the policy for a role, or [engine.ErrNotFound].
+func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.AutoscalingPolicyDocument, error) {
+	policies, err := r.Engine.Policies(ctx)
+	if err != nil {
+		return domain.AutoscalingPolicyDocument{}, err
+	}
+	doc, found := policies[domain.PolicyKey(group, role)]
+	if !found {
+		return doc, fmt.Errorf("autoscaling policy %q: %w", domain.PolicyKey(group, role), engine.ErrNotFound)
+	}
+	return doc, nil
+}
+
+// PutPolicy makes the policy of a role be as specified, and sees to it that the cluster's controller is there to keep to it. A new one must not be there
+// yet, but as specified (adopted is true then), or on its end, else it is a [*PolicyExistsError].
+func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool) (adopted bool, err error) {
+	if _, err := r.Engine.Cluster(ctx); err != nil {
+		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+	}
+	groups, err := r.Engine.Groups(ctx)
+	if err != nil {
+		return false, err
+	}
+	group, found := groups[spec.Group]
+	if !found {
+		return false, UnknownGroup(spec, slices.Sorted(maps.Keys(groups)))
+	}
+	if err := CheckPolicy(r.Engine.Traits(), group.Spec, spec).Err(); err != nil {
+		return false, err
+	}
+	if err := r.Engine.StartController(ctx); err != nil {
+		return false, err
+	}
+	adopted, err = r.storePolicy(ctx, spec, created, group.Counts[spec.Role])
+	if created && errors.Is(err, engine.ErrConflict) {
+		// Somebody else has just created one: it is that, or another.
+		return r.storePolicy(ctx, spec, created, group.Counts[spec.Role])
+	}
+	return adopted, err
+}
+
+// storePolicy stores the document of a policy for a role that has this count. One that is stored as specified is left alone.
+func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool, count int) (adopted bool, err error) {
+	stored, err := r.Policy(ctx, spec.Group, spec.Role)
+	found := err == nil
+	switch {
+	case err != nil && !errors.Is(err, engine.ErrNotFound):
+		return false, err
+	case found && !stored.Ending && stored.Spec.Equal(spec):
+		return created, nil
+	case found && !stored.Ending && created:
+		return false, &PolicyExistsError{spec.Cluster, spec.Group, spec.Role}
+	case !found:
+		stored.Before = count
+	}
+	stored.Spec, stored.Ending = spec, false
+	_, err = r.Engine.PutPolicy(ctx, stored)
+	return false, err
+}
+
+// EndPolicy ends the policy of a role: it decides no more, the count is brought to what the policy says of its end, and its document is removed.
+// Where that count can't be had the policy ends all the same, and left says why; where somebody else is at work on the group it is an
+// [*engine.LockedError], and the end is to be repeated. Without a policy it does nothing.
+func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left string, err error) {
+	doc, err := r.markEnding(ctx, group, role)
+	if errors.Is(err, engine.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if left, err = r.settleCount(ctx, doc); err != nil {
+		return "", err
+	}
+	return left, r.Engine.DeletePolicy(ctx, doc.Spec.Key())
+}
+
+// markEnding has a policy decide no more.
+func (r Reconciler) markEnding(ctx context.Context, group, role string) (domain.AutoscalingPolicyDocument, error) {
+	for {
+		doc, err := r.Policy(ctx, group, role)
+		if err != nil || doc.Ending {
+			return doc, err
+		}
+		doc.Ending = true
+		if doc, err = r.Engine.PutPolicy(ctx, doc); !errors.Is(err, engine.ErrConflict) {
+			return doc, err
+		}
+	}
+}
+
+// settleCount brings the count of a role to what its policy, which decides no more, says of its end. Left says why that can't be had.
+func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolicyDocument) (left string, err error) {
+	for {
+		group, err := r.Engine.Group(ctx, doc.Spec.Group)
+		if errors.Is(err, engine.ErrNotFound) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		from := group.Counts[doc.Spec.Role]
+		to := countAtEnd(doc, group)
+		if from == to {
+			return "", nil
+		}
+		_, short, err := r.Scale(ctx, Scaling{
+			Group: doc.Spec.Group, Role: doc.Spec.Role, From: from, To: to, At: time.Now(), Why: fmt.Sprintf("the policy ends, with on_destroy = %q", doc.Spec.EndRule()),
+		})
+		var (
+			locked   *engine.LockedError
+			count    *CountError
+			held     *HeldError
+			problems domain.Problems
+		)
+		switch {
+		case err == nil:
+			return short, nil
+		case errors.As(err, &held), errors.As(err, &problems):
+			return err.Error(), nil
+		case errors.As(err, &locked) && locked.Holder.Controller:
+			// It carries out what the policy decided last.
+			select {
+			case <-ctx.Done():
+				return "", err
+			case <-time.After(lockedRetry):
+			}
+		case !errors.As(err, &count):
+			return "", err
+		}
+	}
+}
+
+// countAtEnd is the count that a role has once its policy has ended: the present one where the policy is not to change it, or can't.
+func countAtEnd(doc domain.AutoscalingPolicyDocument, group domain.GroupDocument) int {
+	role, found := group.Spec.Roles[doc.Spec.Role]
+	switch rule := doc.Spec.EndRule(); {
+	case !found, role.Replicas != nil, doc.Spec.DryRun:
+	case rule == domain.OnDestroyRestore:
+		return doc.Before
+	case rule == domain.OnDestroyMin:
+		return doc.Spec.Min
+	}
+	return group.Counts[doc.Spec.Role]
+}
+
+// deletePolicies removes the policies for roles of a group: without it they have nothing to decide about, whoever declared them.
+func (r Reconciler) deletePolicies(ctx context.Context, group string) error {
+	policies, err := r.Engine.Policies(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(policies)) {
+		if policies[key].Spec.Group != group {
+			continue
+		}
+		if err := r.Engine.DeletePolicy(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

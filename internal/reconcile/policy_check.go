@@ -1,0 +1,172 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// UnknownGroup is the problem of a policy for a group that is not there, given the names of those that are.
+func UnknownGroup(p domain.AutoscalingPolicy, groups []string) domain.Problem {
+	there := "none"
+	if len(groups) > 0 {
+		there = strings.Join(quote(groups), ", ")
+	}
+	return domain.Problem{Path: domain.Path{"group"}, Summary: "Unknown group", Detail: fmt.Sprintf(
+		"cluster %q has no group %q; it has %s. Where the group is declared beside the policy, refer to it (group = trainyard_group.<name>.name), so that it comes first", p.Cluster, p.Group, there)}
+}
+
+func quote(names []string) []string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return quoted
+}
+
+// CountedTwice is the problem of a role that has both replicas and a policy.
+func CountedTwice(at domain.Path, group, role string, replicas int, p domain.AutoscalingPolicy) domain.Problem {
+	return domain.Problem{Path: at, Summary: "Count managed twice", Detail: fmt.Sprintf(
+		"role %[1]q of group %[2]q has roles[%[1]q].replicas = %[3]d, and an autoscaling policy with min = %[4]d and max = %[5]d; a count follows one of the two: leave replicas out, or the policy",
+		role, group, replicas, p.Min, p.Max)}
+}
+
+// CheckPolicy returns what keeps a policy that is valid by itself from being carried out for its role of a group.
+func CheckPolicy(traits engine.Traits, group domain.Group, p domain.AutoscalingPolicy) domain.Problems {
+	role, found := group.Roles[p.Role]
+	if !found {
+		return domain.Problems{{Path: domain.Path{"role"}, Summary: "Unknown role", Detail: fmt.Sprintf("group %q has no role %q; it has %s", group.Name, p.Role, strings.Join(quote(group.RoleNames()), ", "))}}
+	}
+	c := policyCheck{traits: traits, group: group, role: role, policy: p}
+	if role.Replicas != nil {
+		c.problems = append(c.problems, CountedTwice(domain.Path{"role"}, group.Name, p.Role, *role.Replicas, p))
+	}
+	if group.WaitFor == domain.WaitCompleted {
+		c.problems.Warn(domain.Path{"group"}, "Policy after the end", "group %q has wait_for = %q: its apply ends with the training, and a policy that is created after it finds nothing to scale; set wait_for = %q",
+			group.Name, domain.WaitCompleted, domain.WaitRunning)
+	}
+	c.bounds()
+	c.metrics()
+	c.guards()
+	return c.problems
+}
+
+// policyCheck checks a policy for its role of a group.
+type policyCheck struct {
+	traits   engine.Traits
+	group    domain.Group
+	role     domain.Role
+	policy   domain.AutoscalingPolicy
+	problems domain.Problems
+}
+
+func (c *policyCheck) bounds() {
+	least, most := topology.Bounds(c.group, c.policy.Role)
+	if c.policy.Min < least {
+		c.problems.Add(domain.Path{"min"}, "Too few members", "min is %d, and framework %q needs %d member of role %q at least", c.policy.Min, c.group.Framework, least, c.policy.Role)
+	}
+	if most > 0 && c.policy.Max > most {
+		c.problems.Add(domain.Path{"max"}, "Too many members", "max is %d, and framework %q takes %d member of role %q at most", c.policy.Max, c.group.Framework, most, c.policy.Role)
+	}
+}
+
+func (c *policyCheck) metrics() {
+	for _, name := range slices.Sorted(maps.Keys(c.policy.Metrics)) {
+		m, at := c.policy.Metrics[name], domain.Path{"metrics", domain.Key(name)}
+		if a := m.Algorithm.Ratio; a != nil {
+			c.knownRole(at.At("algorithm", "ratio", "role"), a.Role)
+		}
+		if a := m.Algorithm.External; a != nil {
+			c.program(at.At("algorithm", "external", "command"), a.Command, "url")
+		}
+		if s := m.Source.Agent; s != nil {
+			c.measurable(at.At("source", "agent", "measure"), s.Measure)
+		}
+		if s := m.Source.Queue; s != nil {
+			c.program(at.At("source", "queue", "command"), s.Command, "http or redis")
+		}
+		if s := m.Source.Progress; s != nil && s.Role != "" {
+			c.knownRole(at.At("source", "progress", "role"), s.Role)
+		}
+	}
+}
+
+func (c *policyCheck) guards() {
+	g, at := c.policy.Guards, domain.Path{"guards"}
+	if g.Remove != "" && g.Remove != domain.RemoveHighestIndex {
+		at := at.At("remove")
+		switch {
+		case !topology.Interchangeable(c.group, c.policy.Role):
+			c.problems.Add(at, "Order not possible", "members of role %q have an identity by their index, and %q would leave gaps; %q is allowed", c.policy.Role, g.Remove, domain.RemoveHighestIndex)
+		case c.traits.Schedules:
+			c.problems.Add(at, "Order not possible", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that %q can't be had; leave it out", c.traits.Name, c.policy.Role, g.Remove)
+		}
+	}
+	if g.Drain != nil {
+		c.program(at.At("drain", "command"), g.Drain.Command, "url")
+	}
+	if b := g.Busy; b != nil {
+		if b.CPUPercent != nil {
+			c.requested(at.At("busy", "cpu_percent"), "cpu_percent", "resources.cpus", c.role.Resources.CPUs > 0)
+		}
+		if b.GPUPercent != nil {
+			c.requested(at.At("busy", "gpu_percent"), "gpu_percent", "gpus", c.role.GPUs != nil)
+		}
+	}
+}
+
+// knownRole adds a problem where the group does not have a role that is named.
+func (c *policyCheck) knownRole(at domain.Path, role string) {
+	if _, found := c.group.Roles[role]; !found {
+		c.problems.Add(at, "Unknown role", "group %q has no role %q; it has %s", c.group.Name, role, strings.Join(quote(c.group.RoleNames()), ", "))
+	}
+}
+
+// program adds a problem where the controller would have to run something that it does not have.
+func (c *policyCheck) program(at domain.Path, command []string, instead string) {
+	if len(command) > 0 && c.traits.Contained {
+		c.problems.Add(at, "No programs", "the controller of a cluster of engine %q runs in a container without any programs, and can't run %q; use %s instead", c.traits.Name, command, instead)
+	}
+}
+
+// measurable adds a problem where what agents measure means nothing for the role.
+func (c *policyCheck) measurable(at domain.Path, measure domain.AgentMeasure) {
+	switch measure {
+	case domain.AgentCPUPercent:
+		c.requested(at, string(measure), "resources.cpus", c.role.Resources.CPUs > 0)
+	case domain.AgentMemoryPercent:
+		c.requested(at, string(measure), "resources.memory_mib", c.role.Resources.MemoryMiB > 0)
+	case domain.AgentGPUPercent, domain.AgentGPUMemoryMiB, domain.AgentGPUMemoryPercent:
+		c.requested(at, string(measure), "gpus", c.role.GPUs != nil)
+	}
+}
+
+// requested adds a problem where the role does not request what something is measured by.
+func (c *policyCheck) requested(at domain.Path, what, attribute string, given bool) {
+	if !given {
+		c.problems.Add(at, "Nothing to measure", "%s is measured by what members request, and roles[%q].%s of group %q is not given; set it, or follow something else", what, c.policy.Role, attribute, c.group.Name)
+	}
+}
+
+// CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster.
+func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) domain.Problems {
+	view = View{Traits: view.Traits, Inventory: engine.Inventory{Hosts: view.Inventory.Hosts, Addresses: view.Inventory.Addresses}, Pools: view.Pools}
+	role := group.Roles[p.Role]
+	role.Replicas = &p.Max
+	group.Roles = maps.Clone(group.Roles)
+	group.Roles[p.Role] = role
+	_, found := Decide(view, group)
+	for _, problem := range found {
+		if !problem.Warning {
+			var problems domain.Problems
+			problems.Warn(domain.Path{"max"}, "No place for so many", "max is %d, and there is no place for that many members even if nothing else is in the cluster: %s. The policy never asks for more than there is place for", p.Max, problem.Detail)
+			return problems
+		}
+	}
+	return nil
+}

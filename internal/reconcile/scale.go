@@ -1,0 +1,265 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// Scaling is a change of a role's count that a policy asks for.
+type Scaling struct {
+	Group, Role string
+	// From is the count by which it was decided, and To the one that is asked for.
+	From, To int
+	// Remove are members in the order in which they are to go where some are removed; those with the highest indexes go first where it is
+	// empty, or has too few. Members with an identity, and those that the engine distributes, always go by their indexes.
+	Remove []string
+	At     time.Time
+	Why    string
+}
+
+// CountError is returned where a role has another number of members than the one by which a change was decided.
+type CountError struct {
+	Group, Role     string
+	Expected, Found int
+}
+
+// Error names the role and both counts.
+func (e *CountError) Error() string {
+	return fmt.Sprintf("role %q of group %q has a count of %d by now, and not %d", e.Role, e.Group, e.Found, e.Expected)
+}
+
+// HeldError is returned where a group must not be scaled at present.
+type HeldError struct{ Why string }
+
+// Error says why.
+func (e *HeldError) Error() string { return e.Why }
+
+func held(format string, args ...any) error { return &HeldError{fmt.Sprintf(format, args...)} }
+
+// Scale changes the count of a role whose replicas are not declared, and returns what was done when members were started or are gone; it does
+// not wait for them to run. It comes as near to the count that is asked for as is possible without moving a member; short says what is in the
+// way of more, or of fewer, and is "" where nothing is.
+//
+// Nothing is changed where an apply holds the group ([*engine.LockedError]), where it has another count ([*CountError]), and where it is not to
+// be scaled at present ([*HeldError]). Any other error may come with what is stored already: the controller carries that out, see [Keep].
+func (r Reconciler) Scale(ctx context.Context, s Scaling) (done domain.Scaled, short string, err error) {
+	doc, err := r.Engine.Group(ctx, s.Group)
+	if err != nil {
+		return done, "", fmt.Errorf("group %q: %w", s.Group, err)
+	}
+	holder := r.holder("scaling of group " + s.Group)
+	holder.Patience = lockPatience + longestGrace(doc.Spec)
+	release, err := r.lockAs(ctx, GroupLock(s.Group), holder)
+	if err != nil {
+		return done, "", err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	group, cluster, err := r.scalable(ctx, s)
+	if err != nil {
+		return done, "", err
+	}
+	s.At = s.At.UTC().Round(0) // as it is read back
+	done = domain.Scaled{At: s.At, From: s.From, To: s.From, Why: s.Why}
+	if s.To == s.From {
+		return done, "", nil
+	}
+	decision, short, err := r.recount(ctx, s, group, cluster)
+	if err != nil || !decision.Document.Scaling {
+		return done, short, err
+	}
+	done = decision.Document.Scaled[s.Role]
+	return done, short, r.settle(ctx, decision, group.Observed)
+}
+
+// longestGrace is how long a member of a group may take to end.
+func longestGrace(g domain.Group) time.Duration {
+	var longest domain.Duration
+	for _, role := range g.Roles {
+		longest = max(longest, role.Grace())
+	}
+	return time.Duration(longest)
+}
+
+// scalable returns the group, which is locked, with its cluster, or why it must not be scaled. A change of a count that was not carried out to its
+// end comes first.
+func (r Reconciler) scalable(ctx context.Context, s Scaling) (group Group, cluster domain.Cluster, err error) {
+	if group, err = r.Read(ctx, s.Group); err == nil && group.Document.Scaling {
+		if err = r.settle(ctx, group.Decision, group.Observed); err == nil {
+			group, err = r.Read(ctx, s.Group)
+		}
+	}
+	if err != nil {
+		return group, cluster, err
+	}
+	lost, err := r.lostHostsOf(ctx, group)
+	if err != nil {
+		return group, cluster, err
+	}
+	document, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return group, cluster, withoutCluster(group.Document.Spec, err)
+	}
+	if err := cmp.Or(roleHeldBack(group.Document, s.Role), group.heldBack(document.Spec.Hosts, lost)); err != nil {
+		return group, cluster, err
+	}
+	if found := group.Document.Counts[s.Role]; found != s.From {
+		return group, cluster, &CountError{s.Group, s.Role, s.From, found}
+	}
+	return group, document.Spec, nil
+}
+
+// roleHeldBack returns why a role of a group is not to be scaled at all.
+func roleHeldBack(doc domain.GroupDocument, name string) error {
+	role, found := doc.Spec.Roles[name]
+	switch {
+	case !found:
+		return held("group %q has no role %q", doc.Spec.Name, name)
+	case role.Replicas != nil:
+		return held("role %q of group %q has replicas of its own, %d: its count is Terraform's", name, doc.Spec.Name, *role.Replicas)
+	case !topology.Scalable(doc.Spec, name):
+		return held("framework %q takes at most 1 member of role %q, so that there is nothing to scale", doc.Spec.Framework, name)
+	}
+	return nil
+}
+
+// heldBack returns why no role of the group must be scaled at present.
+func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) error {
+	doc := g.Document
+	switch {
+	case doc.Applying:
+		return held("an apply of group %q has not come to its end; the next one has to take over first", doc.Spec.Name)
+	case g.Progress.Phase.Ended():
+		return held("group %q has %s", doc.Spec.Name, g.Progress.Phase)
+	}
+	troubled := map[string][]string{}
+	for _, o := range g.Observed {
+		if why, gone := lost[o.Host]; gone && onTroubledHost(o) {
+			troubled[why] = append(troubled[why], o.Name)
+		}
+	}
+	for _, m := range g.Members {
+		if _, known := hosts[m.Host]; m.Host != "" && !known {
+			why := fmt.Sprintf("host %s is no longer one of the cluster's, and an apply has to move its members", m.Host)
+			troubled[why] = append(troubled[why], m.Name)
+		}
+	}
+	var said []string
+	for _, why := range slices.Sorted(maps.Keys(troubled)) {
+		said = append(said, why+": "+domain.Enumerate(troubled[why]))
+	}
+	if len(said) > 0 {
+		return &HeldError{strings.Join(said, "; ")}
+	}
+	return nil
+}
+
+// recount decides about the group with another count, and stores that as what is to be carried out; where nothing is possible that comes nearer to
+// what is asked for, nothing is stored.
+func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster domain.Cluster) (d Decision, short string, err error) {
+	view := View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}
+	if s.To > s.From {
+		var release func() error
+		if release, err = r.viewForMore(ctx, s, group.Document.Spec, cluster, &view); err != nil {
+			return d, "", err
+		}
+		defer func() { err = errors.Join(err, release()) }()
+	}
+	d, count, refusal := nearest(s.From, s.To, func(count int) (Decision, error) { return s.decide(view, group.Document, count) })
+	if refusal != nil {
+		short = reasonOf(refusal)
+	}
+	if count == s.From {
+		return group.Decision, short, nil
+	}
+	before := map[string]bool{}
+	for _, m := range group.Members {
+		before[m.Name] = true
+	}
+	problems, err := r.Preflight(ctx, d, before)
+	if err != nil {
+		return d, "", err
+	}
+	if err := problems.Err(); err != nil {
+		return d, "", held("further members of role %q can't run: %s", s.Role, reasonOf(err))
+	}
+
+	next := d.Document
+	if started := startOf(next, group.Observed); next.StartedAt == nil && !started.IsZero() && d.restarts(group.Decision) {
+		next.StartedAt = &started
+	}
+	next.Scaled = maps.Clone(next.Scaled)
+	if next.Scaled == nil {
+		next.Scaled = map[string]domain.Scaled{}
+	}
+	next.Scaled[s.Role] = domain.Scaled{At: s.At, From: s.From, To: count, Why: s.Why}
+	next.Scaling = true
+	d.Document, err = r.Engine.PutGroup(ctx, next)
+	return d, short, err
+}
+
+// viewForMore completes a view by what the choice of places for further members of a role needs to know, and holds the allocation until it is
+// released. Agents are asked for their GPUs before, which may take them a while.
+func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, view *View) (release func() error, err error) {
+	var found map[string]domain.HostGPUs
+	asksForGPUs := spec.Roles[s.Role].GPUs != nil
+	if asksForGPUs {
+		if found, err = r.Engine.GPUs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if release, err = r.lock(ctx, allocationLock, "allocation for group "+spec.Name); err != nil {
+		return nil, err
+	}
+	if *view, err = r.View(ctx, cluster, spec); err != nil {
+		return nil, errors.Join(err, release())
+	}
+	view.Pinned = true
+	if view.Devices = lostDevices(troubleIn(view.Pools)); asksForGPUs {
+		view.Devices = DeviceStates(view.Pools, found, view.Groups, view.Stored)
+	}
+	return release, nil
+}
+
+// settle carries out a stored change of a count, and stores that it is. What somebody else changed of members is left to the next apply.
+func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Observed) error {
+	changes := slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return c.Action == ActionMend })
+	if err := r.carryOut(ctx, d, changes); err != nil {
+		return err
+	}
+	next := d.Document
+	next.Scaling, next.Assignments = false, make(map[string]domain.Assignment, len(d.Members))
+	for _, m := range d.Members {
+		next.Assignments[m.Name] = d.Document.Assignments[m.Name]
+	}
+	_, err := r.Engine.PutGroup(ctx, next)
+	return err
+}
+
+// leavingRetry is when to look again at members that were asked to go.
+const leavingRetry = 500 * time.Millisecond
+
+// resumeScaling goes on with a change of a count whose controller died. Members that are to go are asked to, and not waited for: other groups may
+// need something meanwhile.
+func (r Reconciler) resumeScaling(ctx context.Context, group Group) (next time.Time, err error) {
+	var leaving []string
+	for _, change := range Diff(group.Decision, group.Observed) {
+		if change.Action == ActionRemove {
+			leaving = append(leaving, change.Member)
+		}
+	}
+	if len(leaving) > 0 {
+		return time.Now().Add(leavingRetry), r.Engine.Remove(ctx, leaving)
+	}
+	return time.Time{}, r.settle(ctx, group.Decision, group.Observed)
+}

@@ -1,0 +1,100 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Scene is what is known of a cluster's groups at one moment.
+type Scene struct {
+	Groups map[string]domain.GroupDocument
+	// Members are those that were observed, by group. A group that could not be observed is not among them.
+	Members map[string][]domain.Observed
+
+	traits engine.Traits
+	hosts  map[string]domain.Host
+	lost   map[string]string
+	// stances are how the groups stand, made once they are asked for.
+	stances map[string]func() stance
+}
+
+// Scene returns what is known of the groups, in a constant number of engine calls. What could not be read of single groups is left out, and reported
+// in the error.
+func (r Reconciler) Scene(ctx context.Context) (Scene, error) {
+	scene := Scene{traits: r.Engine.Traits()}
+	var err error
+	if scene.Groups, err = r.Engine.Groups(ctx); err != nil || len(scene.Groups) == 0 {
+		return scene, err
+	}
+	cluster, err := r.Engine.Cluster(ctx)
+	if err != nil {
+		return Scene{}, err
+	}
+	scene.hosts = cluster.Spec.Hosts
+	var unread error
+	scene.Members, unread = r.observeAll(ctx, scene.Groups)
+	scene.lost, err = r.lostHosts(ctx, cluster.Spec, slices.Concat(slices.Collect(maps.Values(scene.Members))...))
+	scene.stances = make(map[string]func() stance, len(scene.Members))
+	for name := range scene.Members {
+		scene.stances[name] = sync.OnceValue(func() stance { return scene.stance(name) })
+	}
+	return scene, errors.Join(unread, err)
+}
+
+// stance is what the roles of a group have in common, however many policies follow them.
+type stance struct {
+	// ready is the number of members that run, by role, and held is why no count can be changed; nil where one can.
+	ready map[string]int
+	held  error
+}
+
+// stance returns how an observed group stands.
+func (s Scene) stance(name string) stance {
+	doc, observed := s.Groups[name], s.Members[name]
+	ready := make(map[string]int, len(doc.Counts))
+	for i := range observed {
+		if o := &observed[i]; o.State == domain.StateRunning && o.Run >= doc.MinRun {
+			ready[o.Role]++
+		}
+	}
+	group := Group{Decision: Current(s.traits, s.hosts, doc), Observed: observed}
+	// Whether a member runs the present specification makes no difference here, and would take the hashes of all.
+	group.Progress = group.Rule().Progress(group.names(), doc.MinRun, observed)
+	return stance{ready, group.heldBack(s.hosts, s.lost)}
+}
+
+// Standing is how a role stands that a policy follows.
+type Standing struct {
+	// Count is the number of members that it is to have, and Ready how many of them run.
+	Count, Ready int
+	// Held says why its count can't be changed at the moment; "" where it can.
+	Held string
+}
+
+// Standing returns how a role of a group stands.
+func (s Scene) Standing(name, role string) Standing {
+	doc, found := s.Groups[name]
+	stands, seen := s.stances[name]
+	switch {
+	case !found:
+		return Standing{Held: fmt.Sprintf("there is no group %q", name)}
+	case !seen:
+		return Standing{Count: doc.Counts[role], Held: fmt.Sprintf("the members of group %q can't be observed", name)}
+	}
+	group := stands()
+	standing := Standing{Count: doc.Counts[role], Ready: min(group.ready[role], doc.Counts[role])}
+	if doc.Scaling {
+		standing.Held = "the last change of a count is still being carried out"
+	} else if err := cmp.Or(roleHeldBack(doc, role), group.held); err != nil {
+		standing.Held = err.Error()
+	}
+	return standing
+}
