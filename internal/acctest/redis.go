@@ -1,0 +1,49 @@
+package acctest
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os/exec"
+	"testing"
+)
+
+// StartRedis runs a real Redis until the end of the test, and returns its address once it answers. It keeps nothing.
+func StartRedis(t testing.TB) string {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal("there is no Redis on this machine: install Debian's package redis-server")
+	}
+	address := freeAddress(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	ended := runUntilTheEnd(t, &log, program, "--bind", host, "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no", "--daemonize", "no")
+	Eventually(t, "Redis to answer", func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("Redis has ended (%v):\n%s", err, log.String())
+		default:
+		}
+		return pings(address)
+	})
+	return address
+}
+
+// pings tells whether a Redis answers at an address.
+func pings(address string) bool {
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		return false
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, "PING\r\n"); err != nil {
+		return false
+	}
+	answer := make([]byte, len("+PONG"))
+	_, err = io.ReadFull(connection, answer)
+	return err == nil && string(answer) == "+PONG"
+}

@@ -1,0 +1,210 @@
+package meter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// askAgents notes that the agents have to be asked of a window.
+func (r *reading) askAgents(q Question, s domain.AgentSource) func() autoscale.Measurement {
+	over := q.Window.Or(domain.DefaultAgentWindow)
+	type key time.Duration
+	told := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
+	return func() autoscale.Measurement {
+		used, err := told.wait()
+		if err != nil {
+			return missing(fmt.Sprintf("the hosts' agents can't be asked: %v", err))
+		}
+		p := r.part(q.Group, q.Role)
+		m := measured{part: p, used: used, measure: s.Measure, aggregation: q.Aggregation, window: over}
+		switch {
+		case p.unknown != "":
+			return missing(p.unknown)
+		case len(p.running) == 0:
+			return missing(fmt.Sprintf("no member of role %s runs", q.Role))
+		case s.Of == domain.AgentTotal:
+			return m.total()
+		}
+		return m.members()
+	}
+}
+
+// measured is what agents measured of a role.
+type measured struct {
+	*part
+	used        engine.Usage
+	measure     domain.AgentMeasure
+	aggregation domain.Aggregation
+	window      time.Duration
+}
+
+// total is the sum of all members that run. Where it is not known of one, it is not known of all.
+func (m measured) total() autoscale.Measurement {
+	var sum autoscale.Measurement
+	var absent absentees
+	for _, o := range m.running {
+		v, why := m.of(o)
+		if why != "" {
+			absent.add(o.Name, why)
+			continue
+		}
+		sum.Value += v.value
+		sum.At = earliest(sum.At, v.at)
+	}
+	if why := absent.why(len(m.running)); why != "" {
+		return missing(why)
+	}
+	return sum
+}
+
+// members is what each has by itself, and the mean of those that are ready.
+//
+// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has not run for a whole window yet is not ready by what it
+// takes of the processors: that is what starting takes. Unlike there, the mean is that of such members where there are no others, for algorithms other
+// than target.
+func (m measured) members() autoscale.Measurement {
+	all := autoscale.Measurement{Members: make(map[string]float64, len(m.running)), Unready: slices.Clip(m.unready)}
+	var ready, starting mean
+	var absent absentees
+	for _, o := range m.running {
+		v, why := m.of(o)
+		if why != "" {
+			all.Missing = append(all.Missing, o.Name)
+			absent.add(o.Name, why)
+			continue
+		}
+		all.Members[o.Name] = v.value
+		if m.starts(o, v.at) {
+			all.Unready = append(all.Unready, o.Name)
+			starting.add(v)
+			continue
+		}
+		ready.add(v)
+	}
+	if ready.count == 0 {
+		ready = starting
+	}
+	if ready.count == 0 {
+		return missing(absent.why(len(m.running)))
+	}
+	all.Value, all.At = ready.sum/float64(ready.count), ready.at
+	return all
+}
+
+// starts tells whether a member's value is of a time in which it was starting.
+func (m measured) starts(o *domain.Observed, at time.Time) bool {
+	return (m.measure == domain.AgentCPUs || m.measure == domain.AgentCPUPercent) && o.StartedAt != nil && at.Before(o.StartedAt.Add(m.window))
+}
+
+// of returns the value of a member, or why there is none.
+func (m measured) of(o *domain.Observed) (v value, why string) {
+	member := m.used.Members[o.Name]
+	asked := m.document.Spec.Roles[m.role].Resources
+	switch m.measure {
+	case domain.AgentCPUs:
+		return m.plain(member.CPUs, member)
+	case domain.AgentCPUPercent:
+		return m.share(member.CPUs, member, asked.CPUs, "cpus")
+	case domain.AgentMemoryMiB:
+		return m.plain(member.MemoryMiB, member)
+	case domain.AgentMemoryPercent:
+		return m.share(member.MemoryMiB, member, float64(asked.MemoryMiB), "memory_mib")
+	case domain.AgentGPUMemoryMiB:
+		return m.plain(member.GPUMemoryMiB, member)
+	case domain.AgentGPUPercent, domain.AgentGPUMemoryPercent:
+		return m.devices(m.document.Assignments[o.Name].GPUs.UUIDs())
+	}
+	return value{}, fmt.Sprintf("%q is nothing that agents measure", m.measure)
+}
+
+// plain is a measure as it is. One whose newest value is not known is not known any more.
+func (m measured) plain(measure domain.Measure, member engine.MemberUsage) (value, string) {
+	picked := pick(measure, m.aggregation)
+	if picked == nil || measure.Last == nil {
+		return value{}, cmp.Or(member.Reason, "its agent does not tell")
+	}
+	return value{*picked, member.SampledAt}, ""
+}
+
+// share is a measure in percent of what the role requests.
+func (m measured) share(measure domain.Measure, member engine.MemberUsage, requested float64, name string) (value, string) {
+	if requested <= 0 {
+		return value{}, fmt.Sprintf("role %s requests no %s, of which it would be a share: set resources.%s", m.role, name, name)
+	}
+	v, why := m.plain(measure, member)
+	v.value = 100 * v.value / requested
+	return v, why
+}
+
+// devices is what is used of a member's GPUs, in percent: of their time the mean of them, and of their memory all of it.
+func (m measured) devices(uuids []string) (v value, why string) {
+	if len(uuids) == 0 {
+		return value{}, fmt.Sprintf("role %s has no GPUs of a pool", m.role)
+	}
+	var used, there float64
+	for _, uuid := range uuids {
+		gpu := m.used.GPUs[uuid]
+		measure, whole := gpu.Utilisation, 100.0
+		if m.measure == domain.AgentGPUMemoryPercent {
+			measure, whole = gpu.MemoryMiB, float64(gpu.TotalMemoryMiB)
+		}
+		picked := pick(measure, m.aggregation)
+		if picked == nil || measure.Last == nil || whole <= 0 {
+			return value{}, fmt.Sprintf("%s: %s", uuid, cmp.Or(gpu.Reason, "no agent tells of it"))
+		}
+		used += *picked
+		there += whole
+		v.at = earliest(v.at, gpu.SampledAt)
+	}
+	v.value = 100 * used / there
+	return v, ""
+}
+
+// mean adds up values.
+type mean struct {
+	sum   float64
+	count int
+	at    time.Time
+}
+
+func (m *mean) add(v value) {
+	m.sum += v.value
+	m.count++
+	m.at = earliest(m.at, v.at)
+}
+
+// earliest returns the earlier of two times, of which the first may be the zero time for none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// absentees are members of which something is not known.
+type absentees struct {
+	count       int
+	name, first string
+}
+
+func (a *absentees) add(name, why string) {
+	a.count++
+	if a.count == 1 {
+		a.name, a.first = name, why
+	}
+}
+
+// why says of how many members of all it is not known, and why; "" where there are none.
+func (a *absentees) why(all int) string {
+	if a.count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it is not known of %d of %d members, such as %s: %s", a.count, all, a.name, a.first)
+}

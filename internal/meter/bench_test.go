@@ -1,0 +1,44 @@
+package meter
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// BenchmarkRead reads a metric of agents for each of 1,000 policies, of 10 roles in each of 100 groups, with 10 members each.
+func BenchmarkRead(b *testing.B) {
+	scene := Scene{Groups: map[string]domain.GroupDocument{}, Members: map[string][]domain.Observed{}}
+	usage := engine.Usage{Members: map[string]engine.MemberUsage{}}
+	var questions []Question
+	started := noon.Add(-time.Hour)
+	for g := range 100 {
+		group := fmt.Sprintf("group-%d", g)
+		document := domain.GroupDocument{Counts: map[string]int{}, Spec: domain.Group{Roles: map[string]domain.Role{}}}
+		for r := range 10 {
+			role := fmt.Sprintf("role-%d", r)
+			document.Counts[role], document.Spec.Roles[role] = 10, domain.Role{Resources: domain.Resources{CPUs: 4}}
+			questions = append(questions, Question{
+				Policy: group + "/" + role, Group: group, Role: role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
+			})
+			for i := range 10 {
+				name := domain.MemberName(group, role, i)
+				scene.Members[group] = append(scene.Members[group], domain.Observed{Name: name, Group: group, Role: role, Index: i, State: domain.StateRunning, StartedAt: &started})
+				usage.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(float64(i))), SampledAt: noon}
+			}
+		}
+		scene.Groups[group] = document
+	}
+	m := New(tells(usage))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		for _, got := range m.Read(b.Context(), noon.Add(time.Duration(i)*5*time.Second), scene, questions) {
+			if got.Value != 112.5 {
+				b.Fatalf("%+v", got)
+			}
+		}
+	}
+}

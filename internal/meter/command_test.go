@@ -1,0 +1,93 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestCommandQueue(t *testing.T) {
+	for name, test := range map[string]struct {
+		command []string
+		want    float64
+		why     string
+	}{
+		"a number":         {[]string{"sh", "-c", "echo $(( 6 * 7 ))"}, 42, ""},
+		"no number":        {[]string{"echo", "many"}, 0, `echo: it prints "many", and a whole number`},
+		"a failure":        {[]string{"sh", "-c", "echo 3; echo one >&2; printf 'two\n\n' >&2; exit 4"}, 0, "sh: it fails with exit status 4: two"},
+		"a silent failure": {[]string{"false"}, 0, "false: it fails with exit status 1"},
+		"a signal":         {[]string{"sh", "-c", "kill -9 $$"}, 0, "sh: it fails with signal: killed"},
+		"too much":         {[]string{"cat", "/dev/zero"}, 0, "cat: it prints more than 1048576 bytes"},
+		"no program":       {[]string{"no-such-program"}, 0, "no-such-program: it can't be run: exec:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := New(&fake{})
+			m.Limit = time.Minute
+			got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: test.command}}})
+			if test.why != "" {
+				missed(t, got, test.why)
+			} else if got.Value != test.want || got.Why != "" || !got.At.Equal(noon) {
+				t.Errorf("the queue is %+v", got)
+			}
+		})
+	}
+}
+
+// A command that is given up is ended with all that it has started. What one that has ended well has left running is left alone.
+func TestCommandsEnd(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	m := New(&fake{})
+	m.Limit = time.Minute
+	ctx, giveUp := context.WithCancel(t.Context())
+	given := make(chan autoscale.Measurement)
+	go func() {
+		command := []string{"sh", "-c", `sleep 1000 & echo $! > "$0.new"; mv "$0.new" "$0"; wait`, file}
+		given <- m.Read(ctx, noon, Scene{}, []Question{{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: command}}}})[0]
+	}()
+	acctest.Eventually(t, "the command to start", func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	giveUp()
+	missed(t, <-given, "sh: context canceled")
+	pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	acctest.Eventually(t, "what the command has started to end", func() bool { return syscall.Kill(pid, 0) != nil || isZombie(t, pid) })
+
+	got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"sh", "-c", `sleep 1000 & echo $! > "$0"; echo 5`, file}}}})
+	if pid, err = strconv.Atoi(strings.TrimSpace(readFile(t, file))); err != nil {
+		t.Fatal(err)
+	}
+	if got.Value != 5 || got.Why != "" || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		t.Errorf("with process %d in the background: %+v", pid, got)
+	}
+}
+
+// isZombie tells whether a process has ended, and nobody has taken note of that yet.
+func isZombie(t *testing.T, pid int) bool {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(text), ") ")
+	return err != nil || strings.HasPrefix(after, "Z")
+}

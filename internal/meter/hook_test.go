@@ -1,0 +1,73 @@
+package meter
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestCall(t *testing.T) {
+	question := map[string]any{"count": 3, "members": []string{"a", "b"}}
+	const asked = `{"count":3,"members":["a","b"]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || string(body) != asked {
+			t.Errorf("the request is %s with %q, %v", r.Method, body, err)
+		}
+		switch r.URL.Path {
+		case "/hang":
+			<-r.Context().Done()
+		case "/redirect":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/nothing":
+			w.WriteHeader(http.StatusNoContent)
+		case "/broken":
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			_, _ = io.WriteString(w, "5")
+		}
+	}))
+	defer server.Close()
+	short := new(domain.Duration(200 * time.Millisecond))
+	for name, test := range map[string]struct {
+		hook      domain.ScalingHook
+		want, why string
+	}{
+		"an address":           {domain.ScalingHook{URL: server.URL}, "5", ""},
+		"nothing to say":       {domain.ScalingHook{URL: server.URL + "/nothing"}, "", ""},
+		"a broken one":         {domain.ScalingHook{URL: server.URL + "/broken?token=hunter2"}, "", "/broken: it answers 500"},
+		"a redirect":           {domain.ScalingHook{URL: server.URL + "/redirect"}, "", "it answers 302 Found, to /, which is not followed"},
+		"one that hangs":       {domain.ScalingHook{URL: server.URL + "/hang", Timeout: short}, "", "there was no answer within 200ms"},
+		"no address":           {domain.ScalingHook{URL: "http://ops:hunter2@%"}, "", "the address is no address"},
+		"a command":            {domain.ScalingHook{Command: []string{"cat"}}, asked, ""},
+		"one without ears":     {domain.ScalingHook{Command: []string{"echo", "up"}}, "up\n", ""},
+		"a command that fails": {domain.ScalingHook{Command: []string{"sh", "-c", "echo no model >&2; exit 1"}}, "", "sh: it fails with exit status 1: no model"},
+		"a command that hangs": {domain.ScalingHook{Command: []string{"sleep", "1000"}, Timeout: short}, "", "sleep: there was no answer within 200ms"},
+		"nobody":               {domain.ScalingHook{}, "", "nobody to ask"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Call(acctest.Bounded(t), test.hook, question)
+			switch {
+			case test.why == "" && (err != nil || string(got) != test.want):
+				t.Errorf("the answer is %q, %v; want %q", got, err, test.want)
+			case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) || strings.Contains(err.Error(), "hunter2") || got != nil):
+				t.Errorf("the answer is %q, %v; want the error %q", got, err, test.why)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := Call(ctx, domain.ScalingHook{URL: server.URL}, question); err == nil {
+		t.Errorf("a question that is taken back is answered with %q", got)
+	}
+	if got, err := Call(t.Context(), domain.ScalingHook{URL: server.URL}, func() {}); err == nil {
+		t.Errorf("what is no JSON is answered with %q", got)
+	}
+}

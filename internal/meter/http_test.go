@@ -1,0 +1,69 @@
+package meter
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestHTTPQueue(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   float64
+		why    string
+	}{
+		"a number":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"length": 3}`) }, 3, ""},
+		"no number": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }, 0, `/queue: there is nothing at "length"`},
+		"an error":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"length": 3}`, http.StatusNotFound) }, 0, "it answers 404 Not Found"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://other/login?as=ops", http.StatusFound)
+		}, 0, "it answers 302 Found, to http://other/login, which is not followed"},
+		"too much": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat(" ", maxAnswer)+"3")
+		}, 0, "its answer has more than 1048576 bytes"},
+		"half of it": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, `{"length": 3}`)
+		}, 0, "unexpected EOF"},
+		"no end": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"length":`)
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // so it is
+			<-over
+		}, 0, "there was no answer within 300ms"},
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "it can't be asked: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet || r.Header.Get("Accept") != "application/json" || r.URL.String() != "/queue?key=hunter2" {
+					t.Errorf("the request is %s %s with %v", r.Method, r.URL, r.Header)
+				}
+				test.answer(w, r)
+			}))
+			server.Start()
+			t.Cleanup(server.CloseClientConnections)
+			m := New(&fake{})
+			m.Limit = time.Minute
+			if name == "no end" {
+				m.Limit = 300 * time.Millisecond
+			}
+			got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL + "/queue?key=hunter2", Path: "length"}}}})
+			if test.why != "" {
+				missed(t, got, test.why)
+			} else if got.Why != "" || got.Value != test.want || !got.At.Equal(noon) {
+				t.Errorf("the queue is %+v", got)
+			}
+			if strings.Contains(got.Why, "hunter2") {
+				t.Errorf("%q shows what is in the address", got.Why)
+			}
+		})
+	}
+	missed(t, read(t, New(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: it can't be asked: dial tcp")
+	missed(t, read(t, New(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "it is no address")
+}

@@ -1,0 +1,244 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// noon is when everything is read.
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// fake is an engine that only tells what members use and write.
+type fake struct {
+	engine.Engine
+	usage func(ctx context.Context, window time.Duration) (engine.Usage, error)
+	logs  func(ctx context.Context, member string, options engine.LogOptions) ([]string, error)
+
+	mu sync.Mutex
+	// asked are the calls so far.
+	asked []string
+}
+
+func (f *fake) note(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+}
+
+func (f *fake) calls() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(slices.Values(f.asked))
+}
+
+func (f *fake) Snapshot() engine.Engine { return f }
+
+func (f *fake) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
+	f.note("usage of %s", window)
+	return f.usage(ctx, window)
+}
+
+func (f *fake) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
+	f.note("log of %s since %s", member, options.Since.UTC().Format(time.TimeOnly))
+	return f.logs(ctx, member, options)
+}
+
+// tells has an engine's agents tell always the same.
+func tells(usage engine.Usage) *fake {
+	return &fake{usage: func(context.Context, time.Duration) (engine.Usage, error) { return usage, nil }}
+}
+
+// writes has the members of an engine write lines.
+func writes(lines map[string][]string) *fake {
+	return &fake{logs: func(_ context.Context, member string, _ engine.LogOptions) ([]string, error) {
+		written, found := lines[member]
+		if !found {
+			return nil, fmt.Errorf("member %q: %w", member, engine.ErrNotFound)
+		}
+		return written, nil
+	}}
+}
+
+// running is a member that has run for ten minutes.
+func running(role string, index int) domain.Observed {
+	return domain.Observed{
+		Name: domain.MemberName("job", role, index), Group: "job", Role: role, Index: index, Host: "gpu1", Run: 2, State: domain.StateRunning, StartedAt: new(noon.Add(-10 * time.Minute)),
+	}
+}
+
+// jobOf is a scene with the group "job", whose members are these.
+func jobOf(members ...domain.Observed) Scene {
+	document := domain.GroupDocument{
+		Spec:   domain.Group{Roles: map[string]domain.Role{"worker": {Resources: domain.Resources{CPUs: 4, MemoryMiB: 1024}}, "ps": {}}},
+		MinRun: 2, Counts: map[string]int{"worker": 0, "ps": 0}, Assignments: map[string]domain.Assignment{},
+	}
+	for _, o := range members {
+		document.Counts[o.Role]++
+	}
+	return Scene{Groups: map[string]domain.GroupDocument{"job": document}, Members: map[string][]domain.Observed{"job": members}}
+}
+
+// read reads one metric of the workers.
+func read(t *testing.T, m *Meter, scene Scene, q Question) autoscale.Measurement {
+	t.Helper()
+	q.Group, q.Role = "job", "worker"
+	return m.Read(acctest.Bounded(t), noon, scene, []Question{q})[0]
+}
+
+// missed fails where a measurement is not missing for a reason.
+func missed(t *testing.T, got autoscale.Measurement, why string) {
+	t.Helper()
+	if got.Value != 0 || !got.At.IsZero() || got.Members != nil || !strings.Contains(got.Why, why) || why == "" {
+		t.Errorf("the measurement is %+v, want none for %q", got, why)
+	}
+}
+
+// What is asked for several times is read once, whoever asks for it.
+func TestReadsAreShared(t *testing.T) {
+	var mu sync.Mutex
+	requests := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		requests[r.URL.Path+" "+r.FormValue("query")]++
+		mu.Unlock()
+		if strings.HasSuffix(r.URL.Path, "/query") {
+			_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"scalar","result":[%d,"7"]}}`, noon.Unix())
+			return
+		}
+		_, _ = fmt.Fprint(w, `{"a": 1, "b": 2}`)
+	}))
+	defer server.Close()
+	counted := t.TempDir() + "/runs"
+	command := []string{"sh", "-c", `echo run >> "$0"; echo 3`, counted}
+	e := tells(engine.Usage{})
+	e.logs = func(context.Context, string, engine.LogOptions) ([]string, error) { return []string{"done"}, nil }
+
+	var questions []Question
+	for i := range 50 {
+		for _, s := range []domain.ScalingSource{
+			{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+			{Agent: &domain.AgentSource{Measure: domain.AgentMemoryMiB}},
+			{Progress: &domain.ProgressSource{Pattern: "done"}},
+			{Progress: &domain.ProgressSource{Pattern: "d"}},
+			{Prometheus: &domain.PrometheusSource{URL: server.URL, Query: "up"}},
+			{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL + "/q", Path: "a"}}},
+			{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL + "/q", Path: "b"}}},
+			{Queue: &domain.QueueSource{Command: command}},
+		} {
+			questions = append(questions, Question{Policy: fmt.Sprint(i), Group: "job", Role: "worker", Source: s})
+		}
+	}
+	questions = append(questions,
+		Question{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Window: new(domain.Duration(time.Minute))},
+		Question{Group: "job", Role: "worker", Source: domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: server.URL, Query: "down"}}})
+	got := New(e).Read(acctest.Bounded(t), noon, jobOf(running("worker", 0)), questions)
+	for i, want := range []float64{0, 0, 1.0 / 30, 1.0 / 30, 7, 1, 2, 3} {
+		if got[8+i].Value != want {
+			t.Errorf("measurement %d is %+v, want %v", i, got[i], want)
+		}
+	}
+	if calls, want := fmt.Sprint(e.calls()), "[log of job-worker-0 since 11:59:30 usage of 1m0s usage of 30s]"; calls != want {
+		t.Errorf("the engine was asked for %s, want %s", calls, want)
+	}
+	if got, want := fmt.Sprint(requests), "map[/api/v1/query down:1 /api/v1/query up:1 /q :1]"; got != want {
+		t.Errorf("the server was asked %s, want %s", got, want)
+	}
+	if runs := readFile(t, counted); runs != "run\n" {
+		t.Errorf("the command has written %q", runs)
+	}
+}
+
+// Sources that hang are missing, and hold up nobody beyond the limit: neither others nor those that come after them in the same lane.
+func TestWhatHangsIsMissing(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	fine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, 5) }))
+	defer fine.Close()
+	defer hang.Close()
+	defer close(over)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, as that is the kernel's, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	// Neither is this engine to be stopped by anything.
+	e := &fake{
+		usage: func(context.Context, time.Duration) (engine.Usage, error) { <-over; return engine.Usage{}, nil },
+		logs:  func(context.Context, string, engine.LogOptions) ([]string, error) { <-over; return nil, nil },
+	}
+	page := func(address string) domain.ScalingSource {
+		return domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: address}}}
+	}
+	sources := []domain.ScalingSource{
+		page(fine.URL),
+		{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+		{Progress: &domain.ProgressSource{Pattern: "done"}},
+		{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: "up"}},
+		page(hang.URL),
+		{Queue: &domain.QueueSource{Command: []string{"sleep", "1000"}}},
+		{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: silent.Addr().String(), Key: "jobs"}}},
+	}
+	for i := range 3 * queriesAtOnce {
+		sources = append(sources, domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: fmt.Sprint(i)}}, page(fmt.Sprint(hang.URL, "/", i)))
+	}
+	var questions []Question
+	for _, s := range sources {
+		questions = append(questions, Question{Group: "job", Role: "worker", Source: s})
+	}
+	m := New(e)
+	m.Limit = 2 * time.Second
+	got := m.Read(acctest.Bounded(t), noon, jobOf(running("worker", 0)), questions)
+	if got[0].Value != 5 || got[0].Why != "" {
+		t.Errorf("what answers is %+v", got[0])
+	}
+	for i, measurement := range got[1:] {
+		missed(t, measurement, "answer within 2s")
+		if t.Failed() {
+			t.Fatalf("source %d", i+1)
+		}
+	}
+}
+
+// Reads at the same time, of the same sources, disturb each other in nothing.
+func TestReadsAtTheSameTime(t *testing.T) {
+	var length atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Add(1)) }))
+	defer server.Close()
+	m := New(tells(engine.Usage{Members: map[string]engine.MemberUsage{"job-worker-0": {CPUs: domain.Instant(new(1.0)), SampledAt: noon}}}))
+	questions := []Question{
+		{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}},
+		{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}, Window: new(domain.Duration(time.Hour)), Aggregation: domain.AggregateMax},
+	}
+	scene := jobOf(running("worker", 0))
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			got := m.Read(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Second), scene, questions)
+			if got[0].Value != 1 || got[1].Value < 1 {
+				t.Errorf("read %d: %+v", i, got)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A question without a source has no answer.
+func TestNoSource(t *testing.T) {
+	missed(t, read(t, New(&fake{}), jobOf(), Question{}), "no source")
+	missed(t, read(t, New(&fake{}), jobOf(), Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{}}}), "no source")
+}

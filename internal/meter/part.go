@@ -1,0 +1,67 @@
+package meter
+
+import (
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// partKey names a role of a group.
+type partKey struct{ group, role string }
+
+// part is a role as it is seen.
+type part struct {
+	document domain.GroupDocument
+	role     string
+	// running are the members that do their work, and unready the names of those that are yet to, both in the order of their indexes. Members that
+	// have ended, and those that leave, are neither.
+	running []*domain.Observed
+	unready []string
+	// unknown says why nothing is known of the role; "" where that is.
+	unknown string
+}
+
+// part returns a role of a group.
+func (r *reading) part(group, role string) *part {
+	key := partKey{group, role}
+	if known := r.parts[key]; known != nil {
+		return known
+	}
+	if r.parts == nil {
+		r.parts = map[partKey]*part{}
+	}
+	p := newPart(r.scene, group, role)
+	r.parts[key] = p
+	return p
+}
+
+func newPart(scene Scene, group, role string) *part {
+	document, found := scene.Groups[group]
+	if !found {
+		return &part{unknown: fmt.Sprintf("there is no group %q", group)}
+	}
+	count, found := document.Counts[role]
+	if !found {
+		return &part{unknown: fmt.Sprintf("group %q has no role %q", group, role)}
+	}
+	p := &part{document: document, role: role}
+	observed := make(map[int]*domain.Observed, count)
+	members := scene.Members[group]
+	for i := range members {
+		if members[i].Role == role {
+			observed[members[i].Index] = &members[i]
+		}
+	}
+	for _, index := range document.Indexes(role) {
+		o, found := observed[index]
+		switch {
+		case !found || o.Run < document.MinRun:
+			p.unready = append(p.unready, domain.MemberName(group, role, index))
+		case o.State == domain.StateRunning:
+			p.running = append(p.running, o)
+		case !o.State.Ended():
+			p.unready = append(p.unready, o.Name)
+		}
+	}
+	return p
+}

@@ -1,0 +1,93 @@
+package meter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// askQueue notes what has to be asked for the length of a queue.
+func (r *reading) askQueue(s domain.QueueSource) func() (value, error) {
+	switch {
+	case s.HTTP != nil:
+		page := r.askPage(s.HTTP.URL)
+		return func() (value, error) {
+			body, err := page.wait()
+			if err != nil {
+				return value{}, fmt.Errorf("%s: %w", plainAddress(s.HTTP.URL), err)
+			}
+			length, err := lengthAt(body, s.HTTP.Path)
+			if err != nil {
+				return value{}, fmt.Errorf("the answer of %s: %w", plainAddress(s.HTTP.URL), err)
+			}
+			return value{length, r.now}, nil
+		}
+	case s.Redis != nil:
+		list := r.askRedis(*s.Redis)
+		return func() (value, error) {
+			length, err := list()
+			if err != nil {
+				return value{}, fmt.Errorf("the Redis at %s: %w", s.Redis.Address, err)
+			}
+			return value{float64(length), r.now}, nil
+		}
+	case len(s.Command) > 0:
+		output := r.askCommand(s.Command)
+		return func() (value, error) {
+			printed, err := output.wait()
+			if err != nil {
+				return value{}, fmt.Errorf("%s: %w", s.Command[0], err)
+			}
+			length, err := printedLength(printed)
+			if err != nil {
+				return value{}, fmt.Errorf("%s: %w", s.Command[0], err)
+			}
+			return value{length, r.now}, nil
+		}
+	}
+	return func() (value, error) { return value{}, errors.New("the queue has no source") }
+}
+
+// shownBytes is how much of an answer is shown that is no length.
+const shownBytes = 100
+
+// lengthAt returns the length of a queue that is at a path of JSON, in the syntax of GJSON; the whole of it where the path is empty.
+func lengthAt(body []byte, path string) (float64, error) {
+	if !json.Valid(body) { // GJSON expects valid JSON, and its own check has no bound for how deep that is
+		return 0, fmt.Errorf("it is no JSON: %.*q", shownBytes, body)
+	}
+	found := gjson.ParseBytes(body)
+	where := "it"
+	if path != "" {
+		found, where = found.Get(path), fmt.Sprintf("what is at %q", path)
+	}
+	switch {
+	case !found.Exists():
+		return 0, fmt.Errorf("there is nothing at %q", path)
+	case found.Type != gjson.Number || !isLength(found.Num):
+		return 0, fmt.Errorf("%s is %.*q, and a whole number of 0 or more is allowed", where, shownBytes, found.Raw)
+	}
+	return found.Num, nil
+}
+
+// printedLength returns the length of a queue that a command has printed.
+func printedLength(output []byte) (float64, error) {
+	text := bytes.TrimSpace(output)
+	length, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil || !isLength(float64(length)) {
+		return 0, fmt.Errorf("it prints %.*q, and a whole number of 0 or more is allowed", shownBytes, text)
+	}
+	return float64(length), nil
+}
+
+// isLength tells whether a number may be the length of a queue: up to where numbers are whole ones at all.
+func isLength(number float64) bool {
+	return number >= 0 && number <= 1<<53 && number == math.Trunc(number)
+}

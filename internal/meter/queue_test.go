@@ -1,0 +1,100 @@
+package meter
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+func TestLengthAt(t *testing.T) {
+	const answer = `{"queues": [{"name": "jobs", "messages": 12}, {"name": "mail", "messages": 0}], "text": "12", "none": null, "odd": 1.5, "below": -1, "vast": 1e300, "deep": {"a.b": 3.0}}`
+	for path, want := range map[string]float64{
+		"queues.0.messages":                  12,
+		`queues.#(name=="mail").messages`:    0,
+		"queues.#":                           2,
+		`deep.a\.b`:                          3,
+		"text|@fromstr":                      12,
+		`[queues.0.messages,queues.#].0`:     12,
+		`queues.#(messages>10)#|0|@values|1`: 12,
+	} {
+		if got, err := lengthAt([]byte(answer), path); err != nil || got != want {
+			t.Errorf("at %s there is %v, %v; want %v", path, got, err, want)
+		}
+	}
+	for path, says := range map[string]string{
+		"queues.2.messages": `there is nothing at "queues.2.messages"`,
+		"text":              `what is at "text" is "\"12\"", and a whole number of 0 or more is allowed`,
+		"none":              `is "null"`,
+		"odd":               `is "1.5"`,
+		"below":             `is "-1"`,
+		"vast":              `is "1e300"`,
+		"queues":            `and a whole number`,
+		"":                  `it is "{\"queues\"`,
+	} {
+		if got, err := lengthAt([]byte(answer), path); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("at %q there is %v, %v; want an error with %q", path, got, err, says)
+		}
+	}
+	if got, err := lengthAt([]byte(" 7\n"), ""); err != nil || got != 7 {
+		t.Errorf("a number alone is %v, %v", got, err)
+	}
+	for _, body := range []string{"", "<html>", `{"a": 1`, "1 2", strings.Repeat("[", maxAnswer)} {
+		if got, err := lengthAt([]byte(body), "a"); err == nil || !strings.Contains(err.Error(), "it is no JSON") || len(err.Error()) > 2*shownBytes {
+			t.Errorf("%.20q has the length %v, %v", body, got, err)
+		}
+	}
+}
+
+func TestPrintedLength(t *testing.T) {
+	for text, want := range map[string]float64{"0": 0, " 17\n": 17, "9007199254740992": 1 << 53} {
+		if got, err := printedLength([]byte(text)); err != nil || got != want {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5", "1e3", "0x10", "Inf", "1 2", "12 jobs", "9007199254740994", "99999999999999999999"} {
+		if got, err := printedLength([]byte(text)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("it prints %q, and a whole number of 0 or more", text)) {
+			t.Errorf("%q is %v, %v", text, got, err)
+		}
+	}
+}
+
+// Whatever is answered, a length is one.
+func FuzzLengthAt(f *testing.F) {
+	for _, seed := range []string{"7", `{"a":[1,{"b":"2"}]}`, "1e999", "-0", `{"a":1.0}`, "[[[["} {
+		f.Add([]byte(seed), "a.0")
+		f.Add([]byte(seed), "")
+		f.Add([]byte(seed), `a.#(b=="2")#|@fromstr`)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, path string) {
+		length, err := lengthAt(body, path)
+		switch {
+		case err != nil && (length != 0 || len(err.Error()) > 4*(shownBytes+len(path))+200):
+			t.Errorf("%v, %v", length, err)
+		case err == nil && !isLength(length):
+			t.Errorf("%q at %q is %v", body, path, length)
+		case err == nil && path == "" && gjson.ParseBytes(body).Num != length:
+			t.Errorf("%q is %v", body, length)
+		}
+	})
+}
+
+// Whatever is printed, a length is one, and means what was printed.
+func FuzzPrintedLength(f *testing.F) {
+	for _, seed := range []string{"7", "-0", " 12\n", "1_000", "+5", "\x00", "18446744073709551615"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, output []byte) {
+		length, err := printedLength(output)
+		switch {
+		case err != nil:
+			if length != 0 {
+				t.Errorf("%q is %v, %v", output, length, err)
+			}
+		case !isLength(length), strings.TrimLeft(strings.TrimSpace(string(output)), "0") != strings.TrimLeft(strconv.FormatFloat(length, 'f', -1, 64), "0"):
+			t.Errorf("%q is %v", output, length)
+		}
+	})
+}

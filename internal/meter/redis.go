@@ -1,0 +1,111 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// redisServer is what has to be asked of a server: the lists by database.
+type redisServer struct {
+	address string
+	lists   map[int][]string
+}
+
+// redisList is the length of a list, or why it has none.
+type redisList struct {
+	length int64
+	err    error
+}
+
+// askRedis notes a list of which the length has to be asked, with all others of its server.
+func (r *reading) askRedis(q domain.RedisQueue) func() (int64, error) {
+	type key struct{ address string }
+	if r.servers == nil {
+		r.servers = map[string]*redisServer{}
+	}
+	server := r.servers[q.Address]
+	if server == nil {
+		server = &redisServer{address: q.Address, lists: map[int][]string{}}
+		r.servers[q.Address] = server
+	}
+	if !slices.Contains(server.lists[q.Database], q.Key) {
+		server.lists[q.Database] = append(server.lists[q.Database], q.Key)
+	}
+	asked := share(r, key{q.Address}, nil, server.lengths)
+	return func() (int64, error) {
+		lengths, err := asked.wait()
+		if err != nil {
+			return 0, err
+		}
+		list := lengths[q]
+		return list.length, list.err
+	}
+}
+
+// lengths asks for all lists at once, on one connection. A list that is not there is empty: Redis keeps no empty ones.
+func (s *redisServer) lengths(ctx context.Context) (lengths map[domain.RedisQueue]redisList, err error) {
+	defer func() {
+		// What is no Redis may answer with a length that there is no memory for, and the client takes its word for it.
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("it gives no answer of a Redis: %v", fault)
+		}
+	}()
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "tcp", s.address)
+	if err != nil {
+		return nil, unreached(ctx, err)
+	}
+	defer connection.Close()
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })() // the client knows of no context
+	lengths, err = s.ask(redis.NewConn(connection, 0, 0))
+	if err != nil {
+		return nil, unreached(ctx, err)
+	}
+	return lengths, nil
+}
+
+// ask sends all questions, and then reads all answers. An error is one of the connection.
+func (s *redisServer) ask(client redis.Conn) (map[domain.RedisQueue]redisList, error) {
+	databases := slices.Sorted(maps.Keys(s.lists))
+	for _, database := range databases {
+		if err := client.Send("SELECT", database); err != nil {
+			return nil, err
+		}
+		for _, key := range s.lists[database] {
+			if err := client.Send("LLEN", key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := client.Flush(); err != nil {
+		return nil, err
+	}
+	lengths := map[domain.RedisQueue]redisList{}
+	for _, database := range databases {
+		_, refused := client.Receive()
+		for _, key := range s.lists[database] {
+			length, err := redis.Int64(client.Receive())
+			if refused != nil {
+				err = refused // it was told of another database
+			}
+			if err == nil && length < 0 {
+				err = fmt.Errorf("a length of %d", length)
+			}
+			if err != nil {
+				err = fmt.Errorf("list %q: %w", key, err)
+			}
+			lengths[domain.RedisQueue{Address: s.address, Key: key, Database: database}] = redisList{length, err}
+		}
+	}
+	if err := client.Err(); err != nil {
+		return nil, err
+	}
+	return lengths, nil
+}

@@ -1,0 +1,117 @@
+package meter
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// usageFresh is how old what the agents told may be without them being asked anew: they take no more samples than that.
+	usageFresh = engine.ShortestWindow
+	// usagePatience bounds how long they are asked: one that hangs takes seconds, of which no Read has as many.
+	usagePatience = 30 * time.Second
+	// usageKept is how long what they told of a window is kept that nobody asks for.
+	usageKept = time.Minute
+)
+
+// usages are what the agents told last, by window. They are asked for each window no more often than they take samples, whatever the number of Reads,
+// and no Read waits for one that hangs: until it is known that it does, what was told before is taken, which says how old it is.
+type usages struct {
+	engine engine.Engine
+
+	mu sync.Mutex
+	of map[time.Duration]*usage
+}
+
+// usage is what the agents told of a window.
+type usage struct {
+	// begun is when they were asked last, and done is closed once they have answered.
+	begun time.Time
+	done  chan struct{}
+	// told tells that they have answered before, with value or err.
+	told  bool
+	value engine.Usage
+	err   error
+}
+
+// get returns what the agents tell at a moment.
+func (u *usages) get(ctx context.Context, now time.Time, window time.Duration) (engine.Usage, error) {
+	asked, done := u.asked(ctx, now, window)
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !asked.told {
+		return engine.Usage{}, context.Cause(ctx)
+	}
+	return asked.value, asked.err
+}
+
+// asked returns the usage of a window, of which the agents have been asked at that moment, and what is closed once they have answered.
+func (u *usages) asked(ctx context.Context, now time.Time, window time.Duration) (*usage, <-chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil {
+		u.of = map[time.Duration]*usage{}
+	}
+	maps.DeleteFunc(u.of, func(_ time.Duration, told *usage) bool { return closed(told.done) && now.Sub(told.begun) > usageKept })
+	told := u.of[window]
+	if told == nil {
+		told = &usage{}
+		u.of[window] = told
+	}
+	if told.done != nil && (!closed(told.done) || now.Sub(told.begun).Abs() < usageFresh) {
+		return told, told.done
+	}
+	done := make(chan struct{})
+	told.begun, told.done = now, done
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
+	go func() {
+		defer cancel()
+		value, err := u.engine.Usage(asking, window)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		told.told, told.value, told.err = true, value, err
+		close(done)
+	}()
+	return told, done
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Loads returns how many processors members keep busy, and in percent how many of their own hosts do, the means of [domain.DefaultAgentWindow]: by
+// names, without those of which it is not known.
+func (m *Meter) Loads(ctx context.Context) (members, hosts map[string]float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.Limit)
+	defer cancel()
+	used, err := m.usages.get(ctx, time.Now(), domain.DefaultAgentWindow)
+	if err != nil {
+		return nil, nil, err
+	}
+	members, hosts = map[string]float64{}, map[string]float64{}
+	for name, member := range used.Members {
+		if busy := member.CPUs.Mean; busy != nil {
+			members[name] = *busy
+		}
+	}
+	for name, host := range used.Hosts {
+		if busy := host.CPUs.Mean; busy != nil && host.TotalCPUs > 0 {
+			hosts[name] = 100 * *busy / host.TotalCPUs
+		}
+	}
+	return members, hosts, nil
+}

@@ -1,0 +1,48 @@
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Value returns the value of a query at this moment, as the Prometheus has it, and that moment: a value says nothing of the age of the samples it was
+// made of, which are 5 minutes old at most, unless it is told otherwise. The query has to return one series, or a scalar. None, or what is no number, is an error.
+func (s Settings) Value(ctx context.Context, query string) (value float64, at time.Time, err error) {
+	c, err := newClient(s)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	const what = "the value"
+	answer, _, _, err := c.api.Query(ctx, query, time.Time{})
+	if err != nil {
+		return 0, time.Time{}, c.explain(what, query, err)
+	}
+	switch answer := answer.(type) {
+	case *model.Scalar:
+		value, at = float64(answer.Value), answer.Timestamp.Time()
+	case model.Vector:
+		switch {
+		case len(answer) > 1 && answer[0] != nil && answer[1] != nil:
+			err = fmt.Errorf("it returns %d series, such as %s and %s, and one is allowed: sum(…) makes one of them", len(answer), answer[0].Metric, answer[1].Metric)
+			return 0, time.Time{}, &QueryError{what, query, true, err}
+		case len(answer) != 1 || answer[0] == nil:
+			return 0, time.Time{}, fmt.Errorf("the query %s returns nothing", query)
+		}
+		value, at = float64(answer[0].Value), answer[0].Timestamp.Time()
+	case nil:
+		return 0, time.Time{}, c.explain(what, query, errors.New("there is no result in its answer"))
+	default:
+		return 0, time.Time{}, &QueryError{what, query, true, fmt.Errorf("it returns a %s, and not one value", answer.Type())}
+	}
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, time.Time{}, fmt.Errorf("the query %s returns %v", query, value)
+	}
+	return value, at, nil
+}
