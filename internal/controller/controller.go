@@ -21,8 +21,18 @@ const (
 	atLatest = time.Hour
 )
 
+// Options are what is particular to where a controller runs.
+type Options struct {
+	// Metrics is the address at which Prometheus finds what the controller does, such as ":9466"; where it is empty, it is not told.
+	Metrics string
+}
+
 // Run acts for the cluster of an engine until ctx is done.
-func Run(ctx context.Context, e engine.Engine, log *slog.Logger) error {
+func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger) error {
+	shown := newBoard()
+	if options.Metrics != "" {
+		go shown.serve(ctx, options.Metrics, log)
+	}
 	go func() {
 		for ctx.Err() == nil {
 			if err := e.Guard(ctx); err != nil {
@@ -32,6 +42,9 @@ func Run(ctx context.Context, e engine.Engine, log *slog.Logger) error {
 		}
 	}()
 	go again(ctx, e, log, watchGPUs)
+	go again(ctx, e, log, func(ctx context.Context, r reconcile.Reconciler, log *slog.Logger) error {
+		return watchScaling(ctx, r, log, shown)
+	})
 	again(ctx, e, log, watch)
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package metrics tells Prometheus what an agent has measured.
+// Package metrics tells Prometheus what an agent has measured, and what autoscaling policies do.
 package metrics
 
 import (
@@ -18,7 +18,7 @@ func Handler(resident *telemetry.Resident, host string) http.Handler {
 	return handler(collector{host, func() telemetry.Report { return resident.Report(0) }})
 }
 
-func handler(c collector) http.Handler {
+func handler(c prometheus.Collector) http.Handler {
 	own := prometheus.NewRegistry()
 	own.MustRegister(c)
 	mux := http.NewServeMux()

@@ -1,0 +1,86 @@
+package metrics
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// PolicyStatus is what an autoscaling policy has done so far, as its controller knows it.
+type PolicyStatus struct {
+	Cluster, Group, Role string
+	// Current is the count that the role has, and Desired the one that was decided on last.
+	Current, Desired int
+	// Min and Max are the policy's bounds.
+	Min, Max int
+	// Metrics are those that the policy looked at last, and its schedules, by name.
+	Metrics map[string]PolicyMetric
+	// Decisions are how many decisions there were since the controller runs, by what came of them.
+	Decisions map[string]int
+	// DecidedAt is when the last one was made; zero before the first.
+	DecidedAt time.Time
+}
+
+// PolicyMetric is what a metric or a schedule of a policy showed and asked for.
+type PolicyMetric struct {
+	// Value is nil where there was none that was of use.
+	Value *float64
+	// Count is what was asked for; nil where nothing was.
+	Count *int
+}
+
+// The labels of a policy, of a metric of it, and of what came of its decisions.
+var (
+	ofPolicy       = []string{"cluster", "group", "role"}
+	ofPolicyMetric = slices.Concat(ofPolicy, []string{"metric"})
+	ofDecisions    = slices.Concat(ofPolicy, []string{"outcome"})
+)
+
+var (
+	policyCurrent   = gauge("autoscaling_current_replicas", "Members that the role is to have.", ofPolicy...)
+	policyDesired   = gauge("autoscaling_desired_replicas", "Members that the policy decided on last.", ofPolicy...)
+	policyMin       = gauge("autoscaling_min_replicas", "The least number of members that the policy allows.", ofPolicy...)
+	policyMax       = gauge("autoscaling_max_replicas", "The largest number of members that the policy allows.", ofPolicy...)
+	policyValue     = gauge("autoscaling_metric_value", "Value of a metric of the policy. Absent where it is missing or too old.", ofPolicyMetric...)
+	policyProposed  = gauge("autoscaling_metric_proposed_replicas", "Members that a metric or schedule asks for. Absent where it asks for none.", ofPolicyMetric...)
+	policyDecisions = counter("autoscaling_decisions_total", "Decisions since the controller runs.", ofDecisions...)
+	policyDecided   = gauge("autoscaling_last_decision_timestamp_seconds", "When the policy decided last.", ofPolicy...)
+)
+
+// PolicyHandler answers GET /metrics with what the policies have done so far.
+func PolicyHandler(snapshot func() []PolicyStatus) http.Handler { return handler(policies(snapshot)) }
+
+// policies tells of autoscaling policies.
+type policies func() []PolicyStatus
+
+// Describe describes nothing: what there is depends on the policies.
+func (p policies) Describe(chan<- *prometheus.Desc) {}
+
+// Collect tells of all policies.
+func (p policies) Collect(to chan<- prometheus.Metric) {
+	for _, status := range p() {
+		status.tell(to)
+	}
+}
+
+func (s PolicyStatus) tell(to chan<- prometheus.Metric) {
+	t := newTeller(to, s.Cluster, s.Group, s.Role)
+	whole(t, policyMin, 1, &s.Min)
+	whole(t, policyMax, 1, &s.Max)
+	whole(t, policyCurrent, 1, &s.Current)
+	if s.DecidedAt.IsZero() {
+		return
+	}
+	whole(t, policyDesired, 1, &s.Desired)
+	t.value(policyDecided, 1, new(float64(s.DecidedAt.UnixMilli())/1000))
+	for name, m := range s.Metrics {
+		t := newTeller(to, s.Cluster, s.Group, s.Role, name)
+		t.value(policyValue, 1, m.Value)
+		whole(t, policyProposed, 1, m.Count)
+	}
+	for outcome, n := range s.Decisions {
+		whole(newTeller(to, s.Cluster, s.Group, s.Role, outcome), policyDecisions, 1, &n)
+	}
+}

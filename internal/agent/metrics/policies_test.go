@@ -1,0 +1,60 @@
+package metrics
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// fullPolicies are a policy of which all is known, and one that has not decided yet.
+func fullPolicies() []PolicyStatus {
+	return []PolicyStatus{
+		{
+			Cluster: "lab", Group: "mnist", Role: "worker", Current: 4, Desired: 6, Min: 2, Max: 8, DecidedAt: time.UnixMilli(1_700_000_000_250),
+			Metrics: map[string]PolicyMetric{
+				"cpu": {Value: new(92.5), Count: new(7)}, "jobs": {}, "load": {Value: new(0.0)}, "night": {Count: new(0)}, "\xff\"": {Value: new(1.0)},
+			},
+			Decisions: map[string]int{"done": 3, "unchanged": 120},
+		},
+		{Cluster: "lab", Group: "mnist", Role: "ps", Current: 1, Min: 1, Max: 2},
+	}
+}
+
+const everyPolicy = `
+trainyard_autoscaling_current_replicas{cluster="lab",group="mnist",role="ps"} 1
+trainyard_autoscaling_current_replicas{cluster="lab",group="mnist",role="worker"} 4
+trainyard_autoscaling_decisions_total{cluster="lab",group="mnist",outcome="done",role="worker"} 3
+trainyard_autoscaling_decisions_total{cluster="lab",group="mnist",outcome="unchanged",role="worker"} 120
+trainyard_autoscaling_desired_replicas{cluster="lab",group="mnist",role="worker"} 6
+trainyard_autoscaling_last_decision_timestamp_seconds{cluster="lab",group="mnist",role="worker"} 1.70000000025e+09
+trainyard_autoscaling_max_replicas{cluster="lab",group="mnist",role="ps"} 2
+trainyard_autoscaling_max_replicas{cluster="lab",group="mnist",role="worker"} 8
+trainyard_autoscaling_metric_proposed_replicas{cluster="lab",group="mnist",metric="cpu",role="worker"} 7
+trainyard_autoscaling_metric_proposed_replicas{cluster="lab",group="mnist",metric="night",role="worker"} 0
+trainyard_autoscaling_metric_value{cluster="lab",group="mnist",metric="cpu",role="worker"} 92.5
+trainyard_autoscaling_metric_value{cluster="lab",group="mnist",metric="load",role="worker"} 0
+trainyard_autoscaling_metric_value{cluster="lab",group="mnist",metric="�\"",role="worker"} 1
+trainyard_autoscaling_min_replicas{cluster="lab",group="mnist",role="ps"} 1
+trainyard_autoscaling_min_replicas{cluster="lab",group="mnist",role="worker"} 2
+`
+
+func TestPolicies(t *testing.T) {
+	if got := answer(t, PolicyHandler(fullPolicies)); got != everyPolicy {
+		t.Errorf("told is:%swant:%s", got, everyPolicy)
+	}
+	if got := answer(t, PolicyHandler(func() []PolicyStatus { return nil })); got != "\n" {
+		t.Errorf("without policies, told is:%s", got)
+	}
+}
+
+// TestNamesOfPolicies: they are as Prometheus' own linter wants them.
+func TestNamesOfPolicies(t *testing.T) {
+	problems, err := testutil.CollectAndLint(policies(fullPolicies))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// board shows what the policies have done since the controller runs. It may be used by several goroutines; without one, nothing is shown.
+type board struct {
+	mu       sync.Mutex
+	policies map[string]metrics.PolicyStatus
+}
+
+func newBoard() *board { return &board{policies: map[string]metrics.PolicyStatus{}} }
+
+// show takes notice of a decision, or of what came of it.
+func (b *board) show(policy domain.AutoscalingPolicy, e autoscale.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	status := metrics.PolicyStatus{
+		Cluster: policy.Cluster, Group: policy.Group, Role: policy.Role, Current: e.From, Desired: e.To, Min: policy.Min, Max: policy.Max, DecidedAt: e.Until,
+		Metrics: make(map[string]metrics.PolicyMetric, len(e.Metrics)), Decisions: maps.Clone(b.policies[policy.Key()].Decisions),
+	}
+	if status.Decisions == nil {
+		status.Decisions = map[string]int{}
+	}
+	status.Decisions[string(e.Outcome)]++
+	if e.Scaled() {
+		status.Current = e.To
+	}
+	for _, m := range e.Metrics {
+		status.Metrics[m.Name] = metrics.PolicyMetric{Value: m.Value, Count: m.Count}
+	}
+	b.policies[policy.Key()] = status
+}
+
+// remove forgets a policy.
+func (b *board) remove(policy string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.policies, policy)
+}
+
+// statuses are those of all policies, in the order of their keys.
+func (b *board) statuses() []metrics.PolicyStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	statuses := make([]metrics.PolicyStatus, 0, len(b.policies))
+	for _, key := range slices.Sorted(maps.Keys(b.policies)) {
+		statuses = append(statuses, b.policies[key])
+	}
+	return statuses
+}
+
+// headerTimeout is how long whoever asks for metrics may take to say so.
+const headerTimeout = 5 * time.Second
+
+// serve answers GET /metrics at an address until ctx is done. An address that can't be had is tried again.
+func (b *board) serve(ctx context.Context, address string, log *slog.Logger) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.PolicyHandler(b.statuses))
+	for ctx.Err() == nil {
+		server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
+		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+		err := server.ListenAndServe()
+		stop()
+		if !errors.Is(err, http.ErrServerClosed) {
+			log.Error("what autoscaling policies do can't be told to Prometheus; trying again", "address", address, "error", err)
+		}
+		pause(ctx, afterFault)
+	}
+}

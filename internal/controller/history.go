@@ -1,0 +1,166 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// quietPause is how long what changed no count waits to be stored, at least, and quietRate how many bytes a second are stored of that: a Swarm keeps
+	// what is written in the memory of its managers for a while.
+	quietPause = 30 * time.Second
+	quietRate  = 1024
+)
+
+// historyKeeper keeps with the cluster what its policies decide. It may be used by several goroutines, and nobody who adds to it waits for what is
+// being stored.
+type historyKeeper struct {
+	records engine.Records
+
+	adding  sync.Mutex
+	added   autoscale.History // since the last time that it was stored
+	due     time.Time
+	stored  time.Time // when that was
+	resting time.Duration
+
+	storing   sync.Mutex
+	archive   *autoscale.Archive // nil as long as it could not be read
+	revisions map[string]int
+	// doubtful is the content of a record that may have been stored or not.
+	doubtful map[string][]byte
+}
+
+func newHistoryKeeper(records engine.Records) *historyKeeper {
+	return &historyKeeper{records: records, resting: quietPause}
+}
+
+// Load reads what is stored, again where another controller may have added to it. A part of the history that can't be read is an [autoscale.ChunkError]: the
+// history goes on without.
+func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
+	h.storing.Lock()
+	defer h.storing.Unlock()
+	return h.load(ctx, now)
+}
+
+func (h *historyKeeper) load(ctx context.Context, now time.Time) error {
+	found, err := h.records.Records(ctx, autoscale.ChunkPrefix)
+	if err != nil {
+		return fmt.Errorf("the history of scaling can't be read: %w", err)
+	}
+	h.revisions, h.doubtful = make(map[string]int, len(found)), map[string][]byte{}
+	for name, record := range found {
+		h.revisions[name] = record.Revision
+	}
+	h.archive, err = autoscale.OpenArchive(engine.RecordData(found), now)
+	return err
+}
+
+// Add adds an entry.
+func (h *historyKeeper) Add(e autoscale.Entry) {
+	h.adding.Lock()
+	defer h.adding.Unlock()
+	h.added.Add(e)
+	due := h.stored.Add(h.resting)
+	if e.Scaled() {
+		due = e.Until
+	}
+	if h.due.IsZero() || due.Before(h.due) {
+		h.due = due
+	}
+}
+
+// Due is when what was added is to be stored: at once where a count was changed, and else from time to time. It is zero where there is nothing to store.
+func (h *historyKeeper) Due() time.Time {
+	h.adding.Lock()
+	defer h.adding.Unlock()
+	return h.due
+}
+
+// Flush stores what was added and is not stored yet. Where that fails, it is due again soon. It is [engine.ErrConflict] where another controller has
+// stored its own: what that was has to be loaded before this one goes on.
+func (h *historyKeeper) Flush(ctx context.Context, now time.Time) error {
+	h.storing.Lock()
+	defer h.storing.Unlock()
+	var unread error
+	if h.archive == nil {
+		if unread = h.load(ctx, now); h.archive == nil {
+			h.again(now)
+			return unread
+		}
+	}
+	for _, e := range h.take(now) {
+		h.archive.Add(e)
+	}
+	put, remove, unfit := h.archive.Pack(now)
+	unstored := h.store(ctx, put, remove)
+	if unstored != nil {
+		h.again(now)
+	}
+	h.adding.Lock()
+	h.resting = max(quietPause, time.Duration(h.archive.Newest())*time.Second/quietRate)
+	h.adding.Unlock()
+	return errors.Join(unread, unfit, unstored)
+}
+
+// take returns what was added since the last time.
+func (h *historyKeeper) take(now time.Time) []autoscale.Entry {
+	h.adding.Lock()
+	defer h.adding.Unlock()
+	added := h.added.All()
+	h.added, h.due, h.stored = autoscale.History{}, time.Time{}, now
+	return added
+}
+
+// again has what is not stored be due soon.
+func (h *historyKeeper) again(now time.Time) {
+	h.adding.Lock()
+	defer h.adding.Unlock()
+	h.due = now.Add(afterFault)
+}
+
+// store stores chunks and then removes others.
+func (h *historyKeeper) store(ctx context.Context, put []autoscale.Chunk, remove []string) error {
+	for _, chunk := range put {
+		if err := h.put(ctx, chunk); err != nil {
+			return fmt.Errorf("the history of scaling can't be stored: %w", err)
+		}
+		h.archive.Stored(chunk.Name)
+	}
+	for _, name := range remove {
+		if err := h.records.DeleteRecord(ctx, name); err != nil {
+			return fmt.Errorf("the history of scaling can't be shortened: %w", err)
+		}
+		delete(h.revisions, name)
+		h.archive.Removed(name)
+	}
+	return nil
+}
+
+// put stores a chunk on top of what this controller stored last. Where an error left open whether that was stored, it looks.
+func (h *historyKeeper) put(ctx context.Context, chunk autoscale.Chunk) error {
+	if former := h.doubtful[chunk.Name]; former != nil {
+		found, err := h.records.Records(ctx, chunk.Name)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(found[chunk.Name].Data, former) {
+			h.revisions[chunk.Name] = found[chunk.Name].Revision
+		}
+		delete(h.doubtful, chunk.Name)
+	}
+	record, err := h.records.PutRecord(ctx, engine.Record{Name: chunk.Name, Revision: h.revisions[chunk.Name], Data: chunk.Data})
+	switch {
+	case err == nil:
+		h.revisions[chunk.Name] = record.Revision
+	case !errors.Is(err, engine.ErrConflict):
+		h.doubtful[chunk.Name] = chunk.Data
+	}
+	return err
+}

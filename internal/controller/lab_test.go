@@ -1,0 +1,254 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// lacking is what the lab does not have of an engine.
+type lacking struct{ engine.Engine }
+
+// lab is a cluster in memory, whose members run as soon as they are started, and share a load. What it does not have is left to the nil engine inside
+// of it, and panics.
+type lab struct {
+	lacking
+	*records
+	*testing.T
+
+	mu       sync.Mutex
+	groups   map[string]domain.GroupDocument
+	policies map[string]domain.AutoscalingPolicyDocument
+	staged   map[string]domain.MemberSpec
+	members  map[string]domain.Observed
+	// load is what the members of a group have to do, in processors, and loads what single ones have to, in place of their share.
+	load  float64
+	loads map[string]float64
+	now   time.Time
+	// faults are errors that calls return, once each.
+	faults map[string]error
+}
+
+// newLab returns a cluster with a group "job" of two workers that nobody counts, and a policy for them: changes is what is particular to it.
+func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
+	t.Helper()
+	l := &lab{
+		records: newRecords(), T: t, groups: map[string]domain.GroupDocument{}, policies: map[string]domain.AutoscalingPolicyDocument{},
+		staged: map[string]domain.MemberSpec{}, members: map[string]domain.Observed{}, loads: map[string]float64{}, now: noon,
+		faults: map[string]error{},
+	}
+	group := domain.Group{
+		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Completion: domain.Completion{When: domain.WhenNever},
+		Roles:      map[string]domain.Role{"worker": {Template: domain.Template{Command: []string{"work"}}, OnScale: domain.OnScaleNone}},
+	}
+	r := reconcile.Reconciler{Engine: l}
+	l.must(r.Create(t.Context(), group))
+	l.scale(1, 2)
+	policy := domain.AutoscalingPolicy{
+		Cluster: "lab", Group: "job", Role: "worker", Min: 1, Max: 6,
+		Metrics: map[string]domain.ScalingMetric{"cpu": {
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 0.5}},
+		}},
+		ScaleIn: domain.ScalingBehaviour{Stabilisation: new(domain.Duration(time.Minute))},
+	}
+	changes(&policy)
+	l.put(policy)
+	return l
+}
+
+func (l *lab) must(_ any, err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// fails returns the error of a call, where it is to have one.
+func (l *lab) fails(call string) error {
+	err := l.faults[call]
+	delete(l.faults, call)
+	return err
+}
+
+// scale changes the count past the controller, before anything is decided.
+func (l *lab) scale(from, to int) {
+	l.Helper()
+	_, _, err := reconcile.Reconciler{Engine: l}.Scale(l.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: l.now.Add(-time.Hour), Why: "a test"})
+	l.must(nil, err)
+}
+
+// put stores a policy, as Terraform does.
+func (l *lab) put(policy domain.AutoscalingPolicy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	doc := l.policies[policy.Key()]
+	doc.Spec, doc.Revision = policy, doc.Revision+1
+	l.policies[policy.Key()] = doc
+}
+
+// count is that of the workers.
+func (l *lab) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.groups["job"].Counts["worker"]
+}
+
+// controller returns a scaler with what is stored, as that of a controller that has just been started.
+func (l *lab) controller() *scaler {
+	l.Helper()
+	s, err := newScaler(l.Context(), reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	l.must(nil, err)
+	return s
+}
+
+// pass has time pass with a controller at work, and returns the counts that there were, one after the other.
+func (l *lab) pass(s *scaler, d time.Duration) (counts []int) {
+	l.Helper()
+	for end := l.now.Add(d); l.now.Before(end); l.now = l.now.Add(time.Second) {
+		_, err := s.look(l.Context(), l.now)
+		l.must(nil, err)
+		for _, f := range s.followed {
+			if f.changing {
+				s.finish(<-s.outcomes)
+			}
+		}
+		counts = append(counts, l.count())
+	}
+	return slices.Compact(counts)
+}
+
+func (l *lab) Traits() engine.Traits {
+	return engine.Traits{Name: "lab", MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" }}
+}
+
+func (l *lab) Snapshot() engine.Engine { return l }
+
+func (l *lab) Cluster(context.Context) (domain.ClusterDocument, error) {
+	host := domain.Host{Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 1 << 16}}
+	return domain.ClusterDocument{Version: 1, Revision: 1, Spec: domain.Cluster{Name: "lab", Engine: "lab", Hosts: map[string]domain.Host{"a": host, "b": host}}}, nil
+}
+
+func (l *lab) Inventory(_ context.Context, cluster domain.Cluster) (engine.Inventory, error) {
+	return engine.Inventory{Hosts: cluster.Hosts}, nil
+}
+
+func (l *lab) Preflight(context.Context, []domain.MemberSpec) (domain.Problems, error) {
+	return nil, nil
+}
+
+func (l *lab) Lock(context.Context, string, engine.Holder) (func() error, error) {
+	return func() error { return nil }, nil
+}
+
+func (l *lab) StartController(context.Context) error { return nil }
+
+func (l *lab) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) { return nil, nil }
+
+func (l *lab) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.policies), nil
+}
+
+func (l *lab) Groups(context.Context) (map[string]domain.GroupDocument, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.groups), nil
+}
+
+func (l *lab) Group(_ context.Context, name string) (domain.GroupDocument, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	doc, found := l.groups[name]
+	if !found {
+		return doc, engine.ErrNotFound
+	}
+	return doc, nil
+}
+
+func (l *lab) PutGroup(_ context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.groups[doc.Spec.Name].Revision != doc.Revision {
+		return doc, engine.ErrConflict
+	}
+	doc.Revision++
+	l.groups[doc.Spec.Name] = doc
+	return doc, l.fails("PutGroup")
+}
+
+func (l *lab) Observe(context.Context, string) ([]domain.Observed, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.SortedFunc(maps.Values(l.members), func(a, b domain.Observed) int { return a.Index - b.Index }), nil
+}
+
+func (l *lab) Stage(_ context.Context, specs []domain.MemberSpec) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, spec := range specs {
+		l.staged[spec.Name] = spec
+	}
+	return nil
+}
+
+func (l *lab) Start(context.Context, string, int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.fails("Start"); err != nil {
+		return err
+	}
+	long := l.now.Add(-time.Hour)
+	for name, spec := range l.staged {
+		l.members[name] = domain.Observed{
+			Name: name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address, Hash: spec.Hash, Run: spec.Run,
+			State: domain.StateRunning, StartedAt: &long, RunStartedAt: &long,
+		}
+	}
+	clear(l.staged)
+	return nil
+}
+
+func (l *lab) Remove(_ context.Context, names []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		delete(l.members, name)
+	}
+	return nil
+}
+
+func (l *lab) Watch(ctx context.Context) (<-chan struct{}, error) {
+	events := make(chan struct{}, 1)
+	events <- struct{}{}
+	context.AfterFunc(ctx, func() { close(events) })
+	return events, nil
+}
+
+func (l *lab) Usage(context.Context, time.Duration) (engine.Usage, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	usage := engine.Usage{Members: map[string]engine.MemberUsage{}, Hosts: map[string]engine.HostUsage{}}
+	for name, o := range l.members {
+		share := l.load / float64(len(l.members))
+		if own, has := l.loads[name]; has {
+			share = own
+		}
+		v := &share
+		usage.Members[name] = engine.MemberUsage{CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, SampledAt: l.now}.Of(o)
+	}
+	for i, name := range []string{"a", "b"} {
+		v := new(float64(1 + 2*i))
+		usage.Hosts[name] = engine.HostUsage{CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, TotalCPUs: 4, SampledAt: l.now}
+	}
+	return usage, nil
+}

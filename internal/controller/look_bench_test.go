@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// rest is an engine of a cluster in which nothing changes. Its documents, its members and what they use are in memory.
+type rest struct {
+	engine.Engine
+	*records
+
+	cluster  domain.ClusterDocument
+	groups   map[string]domain.GroupDocument
+	policies map[string]domain.AutoscalingPolicyDocument
+	observed []domain.Observed
+	used     engine.Usage
+}
+
+func (r *rest) Snapshot() engine.Engine { return r }
+
+func (r *rest) Traits() engine.Traits { return engine.Traits{Name: "rest"} }
+
+func (r *rest) Cluster(context.Context) (domain.ClusterDocument, error) { return r.cluster, nil }
+
+func (r *rest) Groups(context.Context) (map[string]domain.GroupDocument, error) { return r.groups, nil }
+
+func (r *rest) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	return r.policies, nil
+}
+
+func (r *rest) Observe(context.Context, string) ([]domain.Observed, error) { return r.observed, nil }
+
+func (r *rest) Usage(context.Context, time.Duration) (engine.Usage, error) { return r.used, nil }
+
+func (r *rest) Records(ctx context.Context, prefix string) (map[string]engine.Record, error) {
+	return r.records.Records(ctx, prefix)
+}
+
+func (r *rest) PutRecord(ctx context.Context, record engine.Record) (engine.Record, error) {
+	return r.records.PutRecord(ctx, record)
+}
+
+func (r *rest) DeleteRecord(ctx context.Context, name string) error {
+	return r.records.DeleteRecord(ctx, name)
+}
+
+// atRest returns a cluster of so many groups, with so many roles each, each of so many members, that are as busy as the policies of all roles want
+// them to be.
+func atRest(groups, roles, members int) *rest {
+	r := &rest{
+		records: newRecords(), cluster: domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}}},
+		groups: map[string]domain.GroupDocument{}, policies: map[string]domain.AutoscalingPolicyDocument{}, used: engine.Usage{Members: map[string]engine.MemberUsage{}},
+	}
+	started := noon.Add(-time.Hour)
+	windows := []*domain.Duration{nil, new(domain.Duration(15 * time.Second)), new(domain.Duration(time.Minute))}
+	for g := range groups {
+		document := domain.GroupDocument{
+			Version: domain.DocumentVersion, Revision: 1, MinRun: 1, Counts: map[string]int{}, Assignments: map[string]domain.Assignment{},
+			Spec: domain.Group{Cluster: "lab", Name: fmt.Sprintf("group-%02d", g), Framework: "none", Template: domain.Template{Command: []string{"work"}}, Roles: map[string]domain.Role{}},
+		}
+		group := document.Spec.Name
+		for n := range roles {
+			role := fmt.Sprintf("role-%02d", n)
+			document.Spec.Roles[role], document.Counts[role] = domain.Role{Resources: domain.Resources{CPUs: 4}, OnScale: domain.OnScaleNone}, members
+			policy := domain.AutoscalingPolicy{
+				Cluster: "lab", Group: group, Role: role, Min: 1, Max: 20, Metrics: map[string]domain.ScalingMetric{"cpu": {
+					Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 60}},
+					Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}, Window: windows[n%len(windows)],
+				}},
+			}
+			r.policies[policy.Key()] = domain.AutoscalingPolicyDocument{Version: domain.DocumentVersion, Revision: 1, Spec: policy, Before: members}
+			for i := range members {
+				name := domain.MemberName(group, role, i)
+				document.Assignments[name] = domain.Assignment{Host: "gpu1", Port: 20000 + i}
+				r.observed = append(r.observed, domain.Observed{
+					Name: name, Group: group, Role: role, Index: i, Host: "gpu1", Address: "10.0.0.1:20000", Run: 1, State: domain.StateRunning, StartedAt: &started,
+				})
+				r.used.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(2.4)), SampledAt: noon.AddDate(10, 0, 0)} // which never gets old
+			}
+		}
+		r.groups[group] = document
+	}
+	return r
+}
+
+// BenchmarkLook has a thousand policies decide at the same time about ten thousand members, in a cluster that is at rest: all but what it takes to
+// read documents, members and metrics.
+func BenchmarkLook(b *testing.B) {
+	e := atRest(20, 50, 10)
+	s, err := newScaler(b.Context(), reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	if err != nil {
+		b.Fatal(err)
+	}
+	now := noon
+	look := func() {
+		if _, err := s.look(b.Context(), now); err != nil {
+			b.Fatal(err)
+		}
+		now = now.Add(domain.DefaultScalingInterval)
+	}
+	look()
+	before := processorTime(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		look()
+	}
+	b.ReportMetric(float64((processorTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+	for _, status := range s.board.statuses() {
+		if status.Current != 10 || status.Desired != 10 || status.Decisions["unchanged"] != b.N+1 {
+			b.Fatalf("policy %s/%s is at %+v after %d looks", status.Group, status.Role, status, b.N+1)
+		}
+	}
+}
+
+// processorTime is what this process has taken of the processors.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,438 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const (
+	// allPolicies is what faults are told of that are no single policy's.
+	allPolicies = ""
+	// scalingLock is held by the controller that decides by the policies.
+	scalingLock = "autoscaling"
+	// standby is how soon a controller tries again to get that lock.
+	standby = 5 * time.Second
+	// changesAtOnce bounds the groups whose counts are changed at the same time, and hooksAtOnce the algorithms of users that are asked.
+	changesAtOnce = 8
+	hooksAtOnce   = 32
+)
+
+// policyPace is that of looks after events: who changes a policy wants to see what comes of it.
+var policyPace = engine.Pace{Factor: 20, Longest: 2 * time.Second}
+
+// watchScaling follows the autoscaling policies until the stream of changes ends. Of several controllers of a cluster one does.
+func watchScaling(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := r.Engine.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := awaitPolicies(ctx, r.Engine, events); err != nil {
+		return err
+	}
+	holder := engine.Holder{Who: "controller", Process: os.Getpid(), Operation: "autoscaling", Since: time.Now(), Controller: true}
+	ctx, release, err := engine.Hold(ctx, r.Engine, scalingLock, holder)
+	if _, locked := errors.AsType[*engine.LockedError](err); locked {
+		pause(ctx, standby)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s, err := newScaler(ctx, r, log, board)
+	if err == nil {
+		err = s.run(ctx, events)
+		s.keepAtEnd(ctx)
+	}
+	return errors.Join(err, release())
+}
+
+// awaitPolicies returns once there is a policy: what it takes to follow some is kept only then.
+func awaitPolicies(ctx context.Context, e engine.Engine, events <-chan struct{}) error {
+	for {
+		start := time.Now()
+		policies, err := e.Snapshot().Policies(ctx)
+		if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(policies)), decides) {
+			return err
+		}
+		engine.ResidentPace.Rest(ctx, start)
+		if err := engine.Await(ctx, events, time.Now().Add(atLatest)); err != nil {
+			return err
+		}
+	}
+}
+
+// decides tells whether a policy is one that is to be followed.
+func decides(doc domain.AutoscalingPolicyDocument) bool { return !doc.Ending }
+
+// scaler follows the policies of a cluster. It decides in one goroutine, and carries out in others what takes time.
+type scaler struct {
+	reconciler reconcile.Reconciler
+	meter      *meter.Meter
+	log        *slog.Logger
+	told       faults
+	board      *board
+	memory     *memory
+	history    *historyKeeper
+	// scaledAt is when the history last has a policy change a count, by the policies' keys, as it was read.
+	scaledAt map[string]time.Time
+	followed map[string]*followed
+	// outcomes are those of changes that were carried out; changes has a place for each that is.
+	outcomes chan outcome
+	changes  chan struct{}
+	// changed tells that something was decided or carried out that must not be forgotten.
+	changed bool
+}
+
+// followed is a policy that is followed.
+type followed struct {
+	document   domain.AutoscalingPolicyDocument
+	autoscaler *autoscale.Autoscaler
+	questions  []meter.Question
+	state      autoscale.State
+	// next is when it decides the next time, and restored tells that it has not since its state was read.
+	next     time.Time
+	restored bool
+	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its end.
+	changing bool
+}
+
+// newScaler returns a scaler with what was remembered of the policies.
+func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
+	s := &scaler{
+		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
+		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, outcomes: make(chan outcome), changes: make(chan struct{}, changesAtOnce),
+	}
+	return s, errors.Join(s.memory.load(ctx), s.loadHistory(ctx))
+}
+
+// loadHistory reads the history. It goes on without what of it can't be read.
+func (s *scaler) loadHistory(ctx context.Context) error {
+	records, err := s.reconciler.Engine.Records(ctx, autoscale.ChunkPrefix)
+	if err != nil {
+		return err
+	}
+	entries, unread := autoscale.ReadHistory(engine.RecordData(records), time.Now(), autoscale.Selection{OnlyChanges: true})
+	for _, e := range entries {
+		if e.Scaled() {
+			s.scaledAt[e.Policy] = e.Until
+		}
+	}
+	if unread != nil {
+		s.log.Error("a part of the history of scaling can't be read; it goes on without", "error", unread)
+	}
+	err = s.history.Load(ctx, time.Now())
+	if _, corrupt := errors.AsType[*autoscale.ChunkError](err); corrupt {
+		return nil // as it was just told
+	}
+	return err
+}
+
+// run decides whenever it is time to, until ctx is done, the stream of changes ends, or there are no policies any more.
+func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
+	for {
+		start := time.Now()
+		next, err := s.look(ctx, start)
+		switch {
+		case errors.Is(err, engine.ErrConflict):
+			return err // another controller has taken over
+		case err == nil && len(s.followed) == 0 && len(s.changes) == 0:
+			return nil
+		}
+		if s.told.news(allPolicies, err) && err != nil && ctx.Err() == nil {
+			s.log.Error("not all autoscaling policies can be followed; trying again", "error", err)
+		}
+		if err != nil {
+			next = earliest(next, time.Now().Add(afterFault))
+		}
+		if err := s.await(ctx, events, start, next); err != nil {
+			return err
+		}
+	}
+}
+
+// await returns when there is something to do: at a moment, when a change was carried out, or after an event, which are looked at a few times a
+// second at most.
+func (s *scaler) await(ctx context.Context, events <-chan struct{}, start, next time.Time) error {
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	rest := start.Add(policyPace.After(time.Since(start)))
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+			return nil
+		case o := <-s.outcomes:
+			s.finish(o)
+			return nil
+		case _, open := <-events:
+			if !open {
+				return engine.ErrEventsLost
+			}
+			events = nil // one is as good as many
+			timer.Reset(max(min(time.Until(rest), time.Until(next)), 0))
+		}
+	}
+}
+
+// look has the policies decide whose time has come, or which were changed, and returns when the next one's comes.
+func (s *scaler) look(ctx context.Context, now time.Time) (next time.Time, err error) {
+	snapshot := s.reconciler
+	snapshot.Engine = s.reconciler.Engine.Snapshot()
+	documents, err := snapshot.Engine.Policies(ctx)
+	if err != nil {
+		return now.Add(afterFault), err
+	}
+	s.follow(documents, now)
+	var due []*followed
+	for _, key := range slices.Sorted(maps.Keys(s.followed)) {
+		if f := s.followed[key]; !f.next.After(now) {
+			due = append(due, f)
+		}
+	}
+	var decided []change
+	if len(due) > 0 {
+		decided, err = s.decide(ctx, snapshot, due, now)
+		for _, f := range due {
+			f.next = beat(f.document.Spec, len(s.followed), now)
+		}
+	}
+	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role with the role alone.
+	err = errors.Join(err, s.keep(ctx, now))
+	if errors.Is(err, engine.ErrConflict) {
+		return now, err
+	}
+	for _, c := range decided {
+		s.begin(ctx, c)
+	}
+	next = now.Add(atLatest)
+	for _, f := range s.followed {
+		next = earliest(next, f.next)
+	}
+	return next, err
+}
+
+// follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once.
+func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, now time.Time) {
+	for key := range s.followed {
+		if doc, found := documents[key]; !found || !decides(doc) {
+			delete(s.followed, key)
+			s.memory.forget(key)
+			s.board.remove(key)
+			s.changed = true
+		}
+	}
+	for key, doc := range documents {
+		f := s.followed[key]
+		if !decides(doc) || f != nil && reflect.DeepEqual(f.document, doc) {
+			continue
+		}
+		if f != nil && doc.Revision <= f.document.Revision {
+			// It was destroyed and made anew since the last look.
+			s.memory.forget(key)
+			f = nil
+		}
+		autoscaler, err := autoscale.New(doc.Spec)
+		if s.told.news(key, err) && err != nil {
+			s.log.Error("an autoscaling policy can't be followed", "policy", key, "error", err)
+		}
+		if err != nil {
+			continue // a build that knows more has written it
+		}
+		if f == nil {
+			f = &followed{}
+			f.state, f.restored = s.memory.recall(key)
+			s.followed[key] = f
+			s.changed = true
+		}
+		f.document, f.autoscaler, f.questions, f.next = doc, autoscaler, questionsOf(doc.Spec), now
+	}
+}
+
+// batch is the number of policies that decide together at most, where their interval leaves room for others: they share what they ask for.
+const batch = 100
+
+// beat returns when a policy decides the next time. All of one interval do at the same times, whatever took how long: or, where there are many of them,
+// at as many times within it.
+func beat(policy domain.AutoscalingPolicy, policies int, now time.Time) time.Time {
+	every := policy.Every()
+	parts := min((policies+batch-1)/batch, max(int(every/time.Second), 1))
+	offset := every / time.Duration(parts) * time.Duration(hashOf(policy.Key())%uint32(parts))
+	return now.Add(-offset).Truncate(every).Add(every + offset)
+}
+
+// earliest is the earlier one of two moments.
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// decide has policies decide at a moment, and returns what is to be carried out.
+func (s *scaler) decide(ctx context.Context, snapshot reconcile.Reconciler, due []*followed, now time.Time) (decided []change, err error) {
+	scene, err := snapshot.Scene(ctx)
+	if err != nil && scene.Groups == nil {
+		return nil, err
+	}
+	seen := s.see(ctx, scene, due, now)
+	for i, f := range due {
+		s.recover(f, scene, seen[i], now)
+		decision := f.autoscaler.Decide(&f.state, seen[i])
+		entry := autoscale.NewEntry(f.document.Spec.Key(), now, seen[i].Ready, decision)
+		switch {
+		case decision.To == decision.From:
+			s.note(f.document.Spec, entry)
+		case f.document.Spec.DryRun:
+			entry.Outcome = autoscale.OutcomeDryRun
+			s.note(f.document.Spec, entry)
+		default:
+			decided = append(decided, change{f, decision, entry, scene})
+		}
+	}
+	return decided, err
+}
+
+// note adds what came of a decision to what is told of the policy.
+func (s *scaler) note(policy domain.AutoscalingPolicy, e autoscale.Entry) {
+	s.history.Add(e)
+	s.board.show(policy, e)
+}
+
+// recover takes notice of what was carried out without being noted, by a controller that died just then, or that got no answer, and of the time in which
+// none decided.
+func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
+	policy := f.document.Spec
+	last := scene.Groups[policy.Group].Scaled[policy.Role]
+	if since := f.state.Since; !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange) {
+		f.autoscaler.Changed(&f.state, last.At, last.From, last.To)
+		if known := s.scaledAt[policy.Key()]; last.At.Sub(known) > time.Millisecond { // to which it is kept
+			s.history.Add(recovered(policy, last))
+		}
+		s.changed = true
+	}
+	if f.restored {
+		f.restored = false
+		f.autoscaler.Resume(&f.state, now, seen.Count)
+	}
+}
+
+// recovered is the entry of a change that was not noted when it was made.
+func recovered(policy domain.AutoscalingPolicy, last domain.Scaled) autoscale.Entry {
+	return autoscale.Entry{
+		Policy: policy.Key(), At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
+		OutcomeWhy: "carried out, though whoever decided it could not note that",
+	}
+}
+
+// see returns what is seen of the roles of some policies: all their metrics are read at once.
+func (s *scaler) see(ctx context.Context, scene reconcile.Scene, due []*followed, now time.Time) []autoscale.Seen {
+	var questions []meter.Question
+	for _, f := range due {
+		questions = append(questions, f.questions...)
+	}
+	measured := s.meter.Read(ctx, now, meter.Scene{Groups: scene.Groups, Members: scene.Members}, questions)
+	seen := make([]autoscale.Seen, len(due))
+	asked := 0
+	for i, f := range due {
+		policy := f.document.Spec
+		standing := scene.Standing(policy.Group, policy.Role)
+		seen[i] = autoscale.Seen{
+			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Roles: scene.Groups[policy.Group].Counts,
+		}
+		if f.changing && seen[i].Held == "" {
+			seen[i].Held = "the last change is still being carried out"
+		}
+		for _, q := range f.questions {
+			if q.Metric == busyMetric {
+				seen[i].Busy = busyBy(measured[asked], *policy.Guards.Busy.Prometheus)
+			} else {
+				seen[i].Metrics[q.Metric] = measured[asked]
+			}
+			asked++
+		}
+	}
+	s.askExternal(ctx, due, seen)
+	return seen
+}
+
+// busyMetric is the name of what tells whether a role is busy: no metric of the user's has it.
+const busyMetric = ""
+
+// questionsOf returns what a policy needs to know, in an order of its own.
+func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
+	var questions []meter.Question
+	for _, name := range slices.Sorted(maps.Keys(policy.Metrics)) {
+		metric := policy.Metrics[name]
+		if metric.Algorithm.Measures() {
+			questions = append(questions, meter.Question{
+				Policy: policy.Key(), Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
+			})
+		}
+	}
+	if busy := policy.Guards.Busy; busy != nil && busy.Prometheus != nil {
+		questions = append(questions, meter.Question{
+			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Prometheus: busy.Prometheus},
+		})
+	}
+	return questions
+}
+
+// busyBy says why no member may go, by the value of a query; "" where it is 0.
+func busyBy(m autoscale.Measurement, query domain.PrometheusSource) string {
+	switch {
+	case m.Why != "":
+		return "it can't be told whether it is busy: " + m.Why
+	case m.Value != 0:
+		return fmt.Sprintf("it is busy: %s is %g", query.Query, m.Value)
+	}
+	return ""
+}
+
+// askExternal asks the algorithms of users, all at once.
+func (s *scaler) askExternal(ctx context.Context, due []*followed, seen []autoscale.Seen) {
+	var asking errgroup.Group
+	asking.SetLimit(hooksAtOnce)
+	var mu sync.Mutex
+	for i, f := range due {
+		for name, metric := range f.document.Spec.Metrics {
+			if metric.Algorithm.External == nil {
+				continue
+			}
+			if seen[i].Answers == nil {
+				seen[i].Answers = map[string]autoscale.Answer{}
+			}
+			question := f.autoscaler.Ask(seen[i])
+			asking.Go(func() error {
+				said, err := meter.Call(ctx, metric.Algorithm.External.ScalingHook, question)
+				answer := autoscale.ParseAnswer(said)
+				if err != nil {
+					answer = autoscale.Answer{Why: err.Error()}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				seen[i].Answers[name] = answer
+				return nil
+			})
+		}
+	}
+	_ = asking.Wait() // each answer has its own error
+}

@@ -1,0 +1,463 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func plain(*domain.AutoscalingPolicy) {}
+
+// changes returns what the stored history has of changes, in words.
+func (l *lab) changes() (said []string) {
+	l.Helper()
+	records, err := l.Records(l.Context(), autoscale.ChunkPrefix)
+	l.must(nil, err)
+	entries, err := autoscale.ReadHistory(engine.RecordData(records), l.now, autoscale.Selection{OnlyChanges: true})
+	l.must(nil, err)
+	for _, e := range entries {
+		said = append(said, strings.TrimSpace(strings.Join([]string{string(rune('0' + e.From)), "→", string(rune('0' + e.To)), string(e.Outcome), e.OutcomeWhy}, " ")))
+	}
+	return said
+}
+
+// TestScaler: the count follows a load out and in, and each change is in the history.
+func TestScaler(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	l.load = 1
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{2}) {
+		t.Errorf("with a load for two, the counts were %v", got)
+	}
+	l.load = 2.4
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{5}) {
+		t.Errorf("with a load for five, the counts were %v", got)
+	}
+	l.load = 0.4
+	if got := l.pass(s, 50*time.Second); !slices.Equal(got, []int{5}) {
+		t.Errorf("before the time of stabilisation is over, the counts were %v", got)
+	}
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{5, 1}) {
+		t.Errorf("after it, the counts were %v", got)
+	}
+	if diff := cmp.Diff([]string{"2 → 5 done", "5 → 1 done"}, l.changes()); diff != "" {
+		t.Errorf("in the history (-want +got):\n%s", diff)
+	}
+	status := s.board.statuses()
+	if len(status) != 1 || status[0].Current != 1 || status[0].Decisions["done"] != 2 || status[0].Max != 6 {
+		t.Errorf("shown is %+v", status)
+	}
+}
+
+// TestScalerBounds: a change of the bounds takes effect with the next look, before any metric is read.
+func TestScalerBounds(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	l.load = 1
+	l.pass(s, 12*time.Second)
+	policy := l.policies["job/worker"].Spec
+	policy.Min, policy.Max = 4, 5
+	l.put(policy)
+	if got := l.pass(s, time.Second); !slices.Equal(got, []int{4}) {
+		t.Errorf("with min = 4, the counts are %v", got)
+	}
+	policy.Min, policy.Max = 0, 0
+	l.put(policy)
+	if got := l.pass(s, time.Second); !slices.Equal(got, []int{0}) {
+		t.Errorf("with max = 0, the counts are %v", got)
+	}
+	delete(l.policies, policy.Key())
+	l.load = 5
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{0}) || len(s.followed) > 0 || len(s.board.statuses()) > 0 {
+		t.Errorf("without a policy, the counts are %v", got)
+	}
+}
+
+// TestScalerRestarts: whoever goes on with what was stored does as the one before would have: a restart changes nothing by itself, and no cooldown and no
+// window is forgotten.
+func TestScalerRestarts(t *testing.T) {
+	slow := func(p *domain.AutoscalingPolicy) {
+		p.ScaleOut.Cooldown = new(domain.Duration(90 * time.Second))
+	}
+	l := newLab(t, slow)
+	s := l.controller()
+	l.load = 1.5
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{3}) {
+		t.Fatalf("the counts were %v", got)
+	}
+	l.load = 3
+	for range 7 {
+		s = l.controller()
+		if got := l.pass(s, 11*time.Second); !slices.Equal(got, []int{3}) {
+			t.Fatalf("in the cooldown, with controllers that die, the counts were %v", got)
+		}
+	}
+	if got := l.pass(l.controller(), 30*time.Second); !slices.Equal(got, []int{3, 6}) {
+		t.Errorf("after the cooldown, the counts were %v", got)
+	}
+	l.load = 0.1
+	l.pass(l.controller(), 30*time.Second)
+	l.now = l.now.Add(time.Hour) // in which there was no controller
+	if got := l.pass(l.controller(), 50*time.Second); !slices.Equal(got, []int{6}) {
+		t.Errorf("after an hour of which nothing is known, the counts were %v", got)
+	}
+}
+
+// TestScalerDies: a change that was carried out by a controller that died just then is known to the next one, and in the history once.
+func TestScalerDies(t *testing.T) {
+	slow := func(p *domain.AutoscalingPolicy) {
+		p.ScaleOut.Cooldown = new(domain.Duration(time.Minute))
+	}
+	for name, stores := range map[string]func(s *scaler, o outcome){
+		"before it is noted": func(*scaler, outcome) {},
+		"once it is in the history alone": func(s *scaler, o outcome) {
+			s.finish(o)
+			if err := s.history.Flush(t.Context(), o.entry.Until); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, slow)
+			s := l.controller()
+			l.load = 1
+			l.pass(s, 10*time.Second)
+			l.must(nil, s.memory.store(t.Context(), s.followed, l.now))
+			l.load = 2
+			_, err := s.look(t.Context(), l.now)
+			l.must(nil, err)
+			stores(s, <-s.outcomes)
+			l.load = 3
+			l.now = l.now.Add(time.Second)
+			if got := l.pass(l.controller(), 50*time.Second); !slices.Equal(got, []int{4}) {
+				t.Errorf("in the cooldown of a change that was not noted, the counts were %v", got)
+			}
+			if got := l.changes(); len(got) != 1 || !strings.HasPrefix(got[0], "2 → 4 done") {
+				t.Errorf("in the history: %q", got)
+			}
+		})
+	}
+}
+
+// TestScalerDiesAtOnce: a change by the very first decision of a policy is known to the next controller, too.
+func TestScalerDiesAtOnce(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	l.load = 2
+	_, err := s.look(t.Context(), l.now)
+	l.must(nil, err)
+	<-s.outcomes // of which it takes no notice any more
+	l.pass(l.controller(), time.Second)
+	if got := l.changes(); len(got) != 1 || !strings.HasPrefix(got[0], "2 → 4 done") {
+		t.Errorf("in the history: %q", got)
+	}
+}
+
+// TestScalerNotesFirst: what came of a change is stored before the next one is begun, so that nobody's death can have it forgotten.
+func TestScalerNotesFirst(t *testing.T) {
+	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleOut.MaxStep = 1 })
+	s := l.controller()
+	l.load = 3
+	for range 2 {
+		_, err := s.look(t.Context(), l.now)
+		l.must(nil, err)
+		s.finish(<-s.outcomes)
+		l.now = l.now.Add(5 * time.Second)
+	}
+	stored := false
+	l.fault = func(call string, _ bool) error {
+		if strings.HasPrefix(call, "put "+autoscale.ChunkPrefix) && !stored {
+			stored = true
+			if s.followed["job/worker"].changing {
+				t.Error("another change was begun before the last one was stored")
+			}
+		}
+		return nil
+	}
+	_, err := s.look(t.Context(), l.now)
+	l.must(nil, err)
+	if s.finish(<-s.outcomes); !stored {
+		t.Error("the last change was not stored")
+	}
+}
+
+// TestScalerOutlastsFaults: a change that was stored is one, whatever was answered, and whatever becomes of the members at first.
+func TestScalerOutlastsFaults(t *testing.T) {
+	down := errors.New("the engine is down")
+	for call, want := range map[string][]string{
+		"Start":    {"2 → 4 done the engine is down; the controller tries again"},
+		"PutGroup": {"2 → 4 failed the engine is down", "2 → 4 done carried out, though whoever decided it could not note that"},
+	} {
+		t.Run(call, func(t *testing.T) {
+			l := newLab(t, plain)
+			s := l.controller()
+			l.load = 2
+			l.faults[call] = down
+			decided := l.now
+			l.pass(s, 20*time.Second)
+			if got := s.followed["job/worker"].state.LastChange; !got.Equal(decided) {
+				t.Errorf("the last change is said to be of %s, want %s", got, decided)
+			}
+			l.must(nil, s.history.Flush(t.Context(), l.now))
+			if diff := cmp.Diff(want, l.changes()); diff != "" {
+				t.Errorf("in the history (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestScalerWritesRarely: what stands against a change again and again is written from time to time.
+func TestScalerWritesRarely(t *testing.T) {
+	drain := httptest.NewServer(http.NotFoundHandler())
+	defer drain.Close()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards.Drain = &domain.ScalingHook{URL: drain.URL} })
+	s := l.controller()
+	l.load = 0.5
+	l.pass(s, 2*time.Minute)
+	l.calls = nil
+	if got := l.pass(s, 5*time.Minute); !slices.Equal(got, []int{2}) {
+		t.Fatalf("with a hook that fails, the counts were %v", got)
+	}
+	writes := 0
+	for _, call := range l.calls {
+		if strings.HasPrefix(call, "put ") {
+			writes++
+		}
+	}
+	if writes > 21 {
+		t.Errorf("%d writes in five minutes; one of the history and one of what is remembered each 30 seconds are enough", writes)
+	}
+}
+
+// TestScalerPolicyReplaced: a policy that was destroyed and made anew since the last look is the new one, though its document has the revision of the
+// old one.
+func TestScalerPolicyReplaced(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	l.load = 1
+	l.pass(s, 10*time.Second)
+	policy := l.policies["job/worker"].Spec
+	policy.Min = 4
+	delete(l.policies, policy.Key())
+	l.put(policy)
+	if got := l.pass(s, time.Second); !slices.Equal(got, []int{4}) {
+		t.Errorf("with min = 4, the counts are %v", got)
+	}
+}
+
+// TestTwoScalers: a controller that another one has taken over from, without its noticing, ends at its next write.
+func TestTwoScalers(t *testing.T) {
+	l := newLab(t, plain)
+	l.load = 1
+	first, second := l.controller(), l.controller()
+	l.pass(first, 10*time.Second)
+	_, err := second.look(t.Context(), l.now)
+	if second.changed = true; err == nil {
+		err = second.keep(t.Context(), l.now)
+	}
+	if !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("the second of two has the error %v, not a conflict", err)
+	}
+}
+
+// TestDryRun: what would have been done is recorded, and nothing is.
+func TestDryRun(t *testing.T) {
+	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.DryRun = true })
+	s := l.controller()
+	l.load = 3
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{2}) {
+		t.Errorf("the counts were %v", got)
+	}
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	if diff := cmp.Diff([]string{"2 → 6 dry_run"}, l.changes()); diff != "" {
+		t.Errorf("in the history (-want +got):\n%s", diff)
+	}
+}
+
+// TestHeld: a group that an apply holds is not scaled, which the history says.
+func TestHeld(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	doc := l.groups["job"]
+	doc.Applying = true
+	l.must(l.PutGroup(t.Context(), doc))
+	l.load = 3
+	if got := l.pass(s, 20*time.Second); !slices.Equal(got, []int{2}) {
+		t.Errorf("while an apply is under way, the counts were %v", got)
+	}
+	doc = l.groups["job"]
+	doc.Applying = false
+	l.must(l.PutGroup(t.Context(), doc))
+	if got := l.pass(s, 20*time.Second); !slices.Equal(got, []int{2, 6}) && !slices.Equal(got, []int{6}) {
+		t.Errorf("after it, the counts were %v", got)
+	}
+	records, err := l.Records(t.Context(), autoscale.ChunkPrefix)
+	l.must(nil, err)
+	entries, err := autoscale.ReadHistory(engine.RecordData(records), l.now, autoscale.Selection{})
+	l.must(nil, err)
+	if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), "6 wanted, but an apply of group") }) {
+		t.Errorf("the history does not say what held it: %+v", entries)
+	}
+}
+
+// spark has the workers of the group be without identity, so that any of them may go.
+func (l *lab) spark() {
+	group := l.groups["job"].Spec
+	group.Framework = "spark"
+	group.Roles["master"] = domain.Role{Replicas: new(1), Template: group.Roles["worker"].Template}
+	doc := l.groups["job"]
+	doc.Spec = group
+	l.groups["job"] = doc
+	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), group))
+}
+
+// TestLeaving: members go in the policy's order, and those that work stay.
+func TestLeaving(t *testing.T) {
+	for name, test := range map[string]struct {
+		guards domain.ScalingGuards
+		works  []int
+		want   []string
+		says   string
+	}{
+		"by index":                   {domain.ScalingGuards{}, nil, []string{"job-worker-3", "job-worker-2"}, ""},
+		"the least busy":             {domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, []int{0, 3}, []string{"job-worker-2", "job-worker-1"}, ""},
+		"from the most loaded host":  {domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, nil, []string{"job-worker-3", "job-worker-1"}, ""},
+		"idle ones, of any":          {domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: &domain.BusyGuard{CPUPercent: new(50.0)}}, []int{0, 3, 2}, []string{"job-worker-1"}, "works"},
+		"idle ones, until one works": {domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(50.0)}}, []int{2}, []string{"job-worker-3"}, "job-worker-2 stays: it works (its CPU at 90 %)"},
+		"all work":                   {domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(50.0)}}, []int{0, 1, 2, 3}, nil, "job-worker-3 stays: it works (its CPU at 90 %)"},
+		"it can't be told":           {domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, nil, nil, "job-worker-3 stays: it can't be told whether it works"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards = test.guards })
+			group := l.groups["job"].Spec
+			worker := group.Roles["worker"]
+			worker.Resources.CPUs = 1
+			group.Roles["worker"] = worker
+			l.spark()
+			l.scale(2, 4)
+			for i := range 4 {
+				l.loads[domain.MemberName("job", "worker", i)] = 0.1
+			}
+			for _, i := range test.works {
+				l.loads[domain.MemberName("job", "worker", i)] = 0.9
+			}
+			s := l.controller()
+			scene, err := s.reconciler.Scene(t.Context())
+			l.must(nil, err)
+			for i := range scene.Members["job"] {
+				o := &scene.Members["job"][i]
+				o.Host = []string{"a", "b"}[o.Index%2]
+			}
+			gone, err := s.leaving(t.Context(), l.policies["job/worker"].Spec, change{decision: autoscale.Decision{From: 4, To: 2}, scene: scene})
+			why := gone.why
+			if err != nil {
+				why = err.Error()
+			}
+			if !slices.Equal(gone.members, test.want) || !strings.Contains(why, test.says) {
+				t.Errorf("%q go, %q; want %q, %q", gone.members, why, test.want, test.says)
+			}
+		})
+	}
+}
+
+// TestDrain: the user's hook hears of the members before they go, and where it fails they stay.
+func TestDrain(t *testing.T) {
+	var fails atomic.Bool
+	told := make(chan string, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := make([]byte, 1000)
+		n, _ := r.Body.Read(body)
+		told <- string(body[:n])
+		if fails.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer hook.Close()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+	})
+	s := l.controller()
+	l.load = 0.1
+	fails.Store(true)
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{2}) {
+		t.Errorf("with a hook that fails, the counts were %v", got)
+	}
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held the drain hook failed for job-worker-1, and nobody goes: ") {
+		t.Errorf("in the history: %q", got)
+	}
+	if got, want := <-told, `{"cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}`; strings.TrimSpace(got) != want {
+		t.Errorf("it was told %s, not %s", got, want)
+	}
+	fails.Store(false)
+	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 1 {
+		t.Errorf("with one that succeeds, the counts were %v", got)
+	}
+}
+
+// TestExternalAlgorithm: a program of the user's is asked with what is measured, and decides.
+func TestExternalAlgorithm(t *testing.T) {
+	said := make(chan string, 1)
+	said <- `{"count": 5}`
+	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := <-said
+		said <- answer
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer program.Close()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+		p.Metrics = map[string]domain.ScalingMetric{"agent": {Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: program.URL}}}}}
+	})
+	s := l.controller()
+	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
+		t.Errorf("the counts were %v", got)
+	}
+	<-said
+	said <- `{"action": "down"}`
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{4, 3}) {
+		t.Errorf("told to go down, the counts were %v", got)
+	}
+	<-said
+	said <- `I don't know`
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{3}) {
+		t.Errorf("without an answer, the counts were %v", got)
+	}
+}
+
+// TestBeat: policies decide at the same times, whatever took how long; many of them are spread over their interval, each at its own times.
+func TestBeat(t *testing.T) {
+	policy := domain.AutoscalingPolicy{Group: "job", Role: "worker"}
+	for _, after := range []time.Duration{0, time.Millisecond, 4999 * time.Millisecond} {
+		if got := beat(policy, 3, noon.Add(after)); !got.Equal(noon.Add(5 * time.Second)) {
+			t.Errorf("after %s, the next decision is %s after noon", after, got.Sub(noon))
+		}
+	}
+	times := map[time.Time]int{}
+	for i := range 1000 {
+		policy.Role = domain.MemberName("job", "worker", i)
+		first := beat(policy, 1000, noon)
+		times[first]++
+		if second := beat(policy, 1000, first); second.Sub(first) != 5*time.Second || !first.After(noon) || first.After(noon.Add(5*time.Second)) {
+			t.Fatalf("it decides at %s, and then at %s", first, second)
+		}
+	}
+	for at, n := range times {
+		if len(times) != 5 || n > 300 {
+			t.Errorf("%d policies decide at %s, at one of %d times", n, at, len(times))
+		}
+	}
+}
