@@ -12,8 +12,8 @@ import (
 
 // scalingModel is a policy but for whose it is, and for its metrics, which have more attributes in one place than in another.
 type scalingModel struct {
-	Min       int64                           `tfsdk:"min"`
-	Max       int64                           `tfsdk:"max"`
+	Min       *int64                          `tfsdk:"min"`
+	Max       *int64                          `tfsdk:"max"`
 	Initial   *int64                          `tfsdk:"initial"`
 	Interval  types.String                    `tfsdk:"interval"`
 	Schedules map[string]scalingScheduleModel `tfsdk:"schedules"`
@@ -36,6 +36,7 @@ type scalingAlgorithmModel struct {
 	Queue        *queueModel        `tfsdk:"queue"`
 	MarginalGain *marginalGainModel `tfsdk:"marginal_gain"`
 	Ratio        *ratioModel        `tfsdk:"ratio"`
+	External     *hookModel         `tfsdk:"external"`
 }
 
 type targetModel struct {
@@ -76,6 +77,13 @@ type ratioModel struct {
 	Per  float64 `tfsdk:"per"`
 }
 
+// hookModel is something of the user's that is asked or told.
+type hookModel struct {
+	URL     *string      `tfsdk:"url"`
+	Command []string     `tfsdk:"command"`
+	Timeout types.String `tfsdk:"timeout"`
+}
+
 type forecastModel struct {
 	Lead   types.String `tfsdk:"lead"`
 	Season types.String `tfsdk:"season"`
@@ -106,7 +114,7 @@ type scalingRateModel struct {
 // expand returns the policy, without its metrics.
 func (m scalingModel) expand(diags *diag.Diagnostics) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
-		Min: int(m.Min), Max: int(m.Max), Initial: integer[int](m.Initial), Interval: duration(m.Interval, diags),
+		Min: int(value(m.Min)), Max: int(value(m.Max)), Initial: integer[int](m.Initial), Interval: duration(m.Interval, diags),
 		Schedules: convertMap(m.Schedules, scalingScheduleModel.expand),
 		ScaleOut:  m.ScaleOut.expand(diags), ScaleIn: m.ScaleIn.expand(diags),
 	}
@@ -164,7 +172,14 @@ func (m scalingAlgorithmModel) expand(diags *diag.Diagnostics) domain.ScalingAlg
 	if a := m.Ratio; a != nil {
 		algorithm.Ratio = &domain.RatioAlgorithm{Role: a.Role, Per: a.Per}
 	}
+	if a := m.External; a != nil {
+		algorithm.External = &domain.ExternalAlgorithm{ScalingHook: a.expand(diags)}
+	}
 	return algorithm
+}
+
+func (m hookModel) expand(diags *diag.Diagnostics) domain.ScalingHook {
+	return domain.ScalingHook{URL: value(m.URL), Command: compact(m.Command), Timeout: duration(m.Timeout, diags)}
 }
 
 // written returns a duration as people write it: 5m for what a duration itself writes as 5m0s.

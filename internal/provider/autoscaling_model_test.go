@@ -18,14 +18,21 @@ import (
 
 // A policy's attributes have the names that its documents have, so that the paths of problems lead to them.
 func TestScalingAttributesAreThoseOfTheDomain(t *testing.T) {
-	expectTags(t, "policy", reflect.TypeFor[domain.AutoscalingPolicy](), scalingAttributes(nil), "cluster", "group", "role")
+	attributes := autoscalingPolicySchema(t.Context(), nil).Attributes
+	for _, own := range []string{"id", "cluster", "timeouts"} {
+		delete(attributes, own)
+	}
+	expectTags(t, "policy", reflect.TypeFor[domain.AutoscalingPolicy](), attributes, "cluster")
 }
 
 // expectTags checks that attributes are the fields of a type, but for some, by their JSON tags.
 func expectTags(t *testing.T, at string, of reflect.Type, attributes map[string]schema.Attribute, except ...string) {
 	t.Helper()
 	var fields []string
-	for field := range of.Fields() {
+	for _, field := range reflect.VisibleFields(of) {
+		if field.Anonymous {
+			continue // its own fields stand for it
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if slices.Contains(except, name) {
 			continue
@@ -77,6 +84,13 @@ func TestExpandScaling(t *testing.T) {
 			algorithm(scalingAlgorithmModel{MarginalGain: &marginalGainModel{0.1, text("2m"), types.StringNull()}}),
 			metric(domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: lasts(2 * time.Minute)}}),
 		},
+		"external": {
+			algorithm(scalingAlgorithmModel{External: &hookModel{new("http://agent.lab"), nil, text("2s")}}),
+			metric(domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: "http://agent.lab", Timeout: lasts(2 * time.Second)}}}),
+		},
+		"a lead that is learnt": {
+			scalingMetricModel{Forecast: &forecastModel{types.StringNull(), text("24h")}}, domain.ScalingMetric{Forecast: &domain.Forecast{Season: lasts(24 * time.Hour)}},
+		},
 		"ratio": {algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"worker", 4}}), metric(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "worker", Per: 4}})},
 		"what is missing, and what is to come": {
 			scalingMetricModel{StaleAfter: text("30s"), OnMissing: new("value"), MissingValue: new(0.0), Forecast: &forecastModel{text("1m"), text("24h")}},
@@ -96,7 +110,7 @@ func TestExpandScaling(t *testing.T) {
 
 	var diags diag.Diagnostics
 	got := scalingModel{
-		Min: 1, Max: 9, Initial: new(int64(0)), Interval: text("15s"),
+		Min: new(int64(1)), Max: new(int64(9)), Initial: new(int64(0)), Interval: text("15s"),
 		Schedules: map[string]scalingScheduleModel{"day": {"0 8 * * *", "0 18 * * *", new("Europe/Warsaw"), 4}},
 		ScaleOut: &scalingBehaviourModel{
 			Stabilisation: text("0s"), Tolerance: new(0.0), Select: new("min"), Cooldown: text("1m"), MaxStep: new(int64(3)),

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
@@ -37,6 +38,11 @@ func scalingCount(description string) schema.Int64Attribute {
 
 func scalingNumber(description string) schema.Float64Attribute {
 	return schema.Float64Attribute{MarkdownDescription: description, Optional: true}
+}
+
+// scalingTexts is a list, such as a program and its arguments.
+func scalingTexts(description string) schema.ListAttribute {
+	return schema.ListAttribute{MarkdownDescription: description, ElementType: types.StringType, Optional: true, Validators: []validator.List{listvalidator.NoNullValues()}}
 }
 
 func scalingDuration(description string) schema.StringAttribute {
@@ -83,7 +89,7 @@ func scalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 			MarkdownDescription: "Has the algorithm work with the value that is expected some time ahead, if that is more than the present one. Defaults to none: it works with the present value.",
 			Optional:            true,
 			Attributes: map[string]schema.Attribute{
-				"lead":   neededDuration("How far ahead, such as the time that a member takes to start."),
+				"lead":   scalingDuration("How far ahead, such as the time that a member takes to start. Defaults to just that: how long members have taken so far, and in a backtest `model.startup`."),
 				"season": scalingDuration("Length of what repeats, such as `24h`, 10 times the lead or more. Defaults to none: the trend alone is followed."),
 			},
 		},
@@ -151,10 +157,21 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"settle":      scalingDuration("How long progress is measured before the next step, and after members have come to run. Defaults to `" + written(domain.DefaultGainSettle) + "`."),
 			"retry_after": scalingDuration("Time after which another member is tried again, once one brought too little. Defaults to none: never."),
 		}),
+		"external": algorithm("Has a program of yours decide, such as one that has learnt to. It is given what the policy sees as JSON, and answers with a count or a direction, see the guide \"Autoscaling\". "+
+			"Any failure is no answer, and changes nothing.", hookAttributes()),
 		"ratio": algorithm("Keeps the role in proportion to another one of its group.", map[string]schema.Attribute{
 			"role": neededText("Name of the other role."),
 			"per":  neededNumber("How many of the other role's members there are for one of this role, above 0."),
 		}),
+	}
+}
+
+// hookAttributes are those of something of the user's that is asked or told.
+func hookAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"url":     scalingText("An `http://` or `https://` address that is sent the JSON by POST, instead of `command`."),
+		"command": scalingTexts("A program and its arguments that find the JSON on their standard input, instead of `url`. It is run beside the cluster's controller, and so not with engine `swarm`, whose controller has no programs."),
+		"timeout": scalingDuration("How long it may take. Defaults to `" + written(domain.DefaultHookTimeout) + "`."),
 	}
 }
 
@@ -204,6 +221,8 @@ func readAttribute(attribute schema.Attribute) datasource.Attribute {
 		return datasource.SingleNestedAttribute{
 			MarkdownDescription: a.MarkdownDescription, Required: a.Required, Optional: a.Optional, Validators: a.Validators, Attributes: readAttributes(a.Attributes),
 		}
+	case schema.ListAttribute:
+		return datasource.ListAttribute{MarkdownDescription: a.MarkdownDescription, ElementType: a.ElementType, Required: a.Required, Optional: a.Optional, Validators: a.Validators}
 	case schema.ListNestedAttribute:
 		return datasource.ListNestedAttribute{
 			MarkdownDescription: a.MarkdownDescription, Required: a.Required, Optional: a.Optional, Validators: a.Validators,

@@ -69,7 +69,7 @@ func clusterSchema(ctx context.Context, engines []string) schema.Schema {
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"subnet": schema.StringAttribute{
-						MarkdownDescription: "Range of its addresses in CIDR notation, such as `10.20.0.0/20`: a member takes one, and each host two. Defaults to a free range with room for 4,000 of them.",
+						MarkdownDescription: "Range of its addresses in CIDR notation, such as `10.20.0.0/20`: a member takes one, the controller one, and each host two. Defaults to a free range with room for 4,000 of them.",
 						Optional:            true,
 						Computed:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},

@@ -30,7 +30,7 @@ func keepZero[T comparable](current T, prior *T) *T {
 }
 
 // keepList returns a list that is null where it is empty, unless prior is empty and not null.
-func keepList(current, prior []string) []string {
+func keepList[T any](current, prior []T) []T {
 	if len(current) > 0 {
 		return current
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -177,9 +178,10 @@ func TestAccDataSourcesFindNothing(t *testing.T) {
 		{"logs", `member = "nobody-worker-0"`, `There is no log of member "nobody-worker-0" in cluster "lab"`},
 		{"logs", "member = \"x-y-0\"\n since = \"yesterday\"", `"yesterday" is neither a time in RFC 3339`},
 		{"utilisation", `cluster = { name = "nowhere" }`, `There is no utilisation of cluster "nowhere"`},
+		{"scaling_history", `cluster = { name = "nowhere" }`, `There is no history of cluster "nowhere"`},
 	} {
 		reference := "cluster = trainyard_cluster.lab"
-		if test.source == "cluster" || test.source == "utilisation" {
+		if test.source == "cluster" || strings.Contains(test.attributes, "cluster = ") {
 			reference = ""
 		}
 		steps = append(steps, resource.TestStep{

@@ -56,12 +56,17 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 		member   *reconcile.MemberError
 		stale    *reconcile.StalePlanError
 		inUse    *reconcile.PoolInUseError
+		policy   *reconcile.PolicyExistsError
+		problem  domain.Problem
 		problems domain.Problems
 	)
 	detail := err.Error()
 	switch {
 	case errors.As(err, &problems):
 		addProblems(diags, problems)
+		return
+	case errors.As(err, &problem):
+		addProblems(diags, domain.Problems{problem})
 		return
 	case errors.As(err, &locked):
 		summary, detail = "Locked by another run", detail+"\n\nNothing was changed. Apply again when it has ended."
@@ -72,6 +77,8 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 			"remove its resources from the state (terraform state rm <address>), and apply or import them anew."
 	case errors.As(err, &exists):
 		summary = "Group exists already"
+	case errors.As(err, &policy):
+		summary = "Autoscaling policy exists already"
 	case errors.As(err, &stale):
 		summary = "Plan out of date"
 	case errors.As(err, &inUse):

@@ -77,7 +77,7 @@ data "trainyard_gpus" "local" {
 }
 `
 	}
-	ps := "ps = { args = " + tells() + " }\n"
+	ps := "ps = { replicas = 1, args = " + tells() + " }\n"
 	placements := texts(map[string]string{"job-ps-0": "local", "job-worker-0": l.place(5), "job-worker-1": l.place(4)})
 	shown := plancheck.ExpectKnownValue(theJob, tfjsonpath.New("placements"), placements)
 	places := statecheck.ExpectKnownValue(theJob, tfjsonpath.New("placements"), placements)

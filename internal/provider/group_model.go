@@ -45,8 +45,9 @@ type mountModel struct {
 }
 
 type roleModel struct {
-	Replicas *int64 `tfsdk:"replicas"`
-	Port     *int64 `tfsdk:"port"`
+	Replicas *int64  `tfsdk:"replicas"`
+	OnScale  *string `tfsdk:"on_scale"`
+	Port     *int64  `tfsdk:"port"`
 	templateModel
 	Resources   *resourcesModel `tfsdk:"resources"`
 	GPUs        *roleGPUsModel  `tfsdk:"gpus"`
@@ -173,6 +174,7 @@ func (m roleModel) expand(diags *diag.Diagnostics) domain.Role {
 	role := domain.Role{
 		Template:    m.templateModel.expand(diags),
 		Replicas:    integer[int](m.Replicas),
+		OnScale:     domain.OnScale(value(m.OnScale)),
 		Port:        integer[int](m.Port),
 		GracePeriod: duration(m.GracePeriod, diags),
 	}
@@ -265,6 +267,7 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 	limits := value(resources.Limits)
 	m := roleModel{
 		Replicas:      integer[int64](r.Replicas),
+		OnScale:       keepZero(string(r.OnScale), prior.OnScale),
 		Port:          integer[int64](r.Port),
 		templateModel: flattenTemplate(r.Template, prior.templateModel),
 		Resources: keepObject(resourcesModel{
@@ -306,8 +309,15 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 // live value where the group declares it, a number of replicas is that of the members found, and only members that are
 // as specified, or of which the change shows, are listed. Members that should not be there
 // are listed, too, and the cluster specification is empty while an apply has not come to its end: either makes a
-// difference that the next apply takes away.
+// difference that the next apply takes away. While a policy changes a count, the group is shown as it will be.
 func flattenGroup(group reconcile.Group, prior groupModel) groupModel {
+	if group.Document.Scaling {
+		m := flatten(group.Document.Spec, prior)
+		m.ID = types.StringValue(domain.GroupID(group.Document.Spec.Cluster, group.Document.Spec.Name))
+		list := listed(group.Members)
+		m.Members, m.Placements, m.ClusterSpec = stringMap(list.addresses), stringMap(list.places), stringMap(group.Layout.ClusterSpec())
+		return m
+	}
 	m := flatten(group.Found(), prior)
 	m.ID = types.StringValue(domain.GroupID(group.Document.Spec.Cluster, group.Document.Spec.Name))
 

@@ -71,6 +71,10 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	if !settledAttributes(req.Plan.Raw, undecisive...) {
+		if knownAttribute(req.Plan.Raw, "cluster") && knownAttribute(req.Plan.Raw, "name") {
+			planned := addressOf(ctx, req.Plan, &resp.Diagnostics)
+			r.session.plans.putSpec(planned, plannedSpec{anew: before != planned})
+		}
 		return
 	}
 	var plan groupModel
@@ -81,16 +85,22 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	created := before != itemAddress{idOf(plan.Cluster.key()), spec.Name}
+	planned := itemAddress{idOf(plan.Cluster.key()), spec.Name}
+	created := before != planned
 	if existed && created {
 		r.session.plans.putLeaving(before.cluster, before.name)
 	}
+	r.session.plans.putSpec(planned, plannedSpec{spec: spec, known: true, anew: created})
 	found := refreshed{present: plan.Members}
 	if !created {
-		found = refreshedGroup(ctx, plan.Members, req, &resp.Diagnostics)
+		found = refreshedGroup(ctx, plan, req, &resp.Diagnostics)
 	}
 	decision, known, ok := r.decide(ctx, plan.Cluster.key(), spec, created, found, &resp.Diagnostics)
 	if !ok {
+		return
+	}
+	if topology.AnyScalable(spec) || found.scalable {
+		resp.Diagnostics.Append(leaveOpen(ctx, plan, found.amiss || len(found.leaving) > 0 || known.moves, &resp.Plan)...)
 		return
 	}
 	list := listed(decision.Members)
@@ -111,22 +121,35 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 // refreshed is what the refresh found of a group. What a plan shows of members that are there depends on this, not on what is found by now: the
 // plan that is made once more during the apply has to come out the same.
 type refreshed struct {
-	// present are the members that are as they should be.
-	present types.Map
+	// present are the members that are as they should be, and places where they are.
+	present, places types.Map
 	// leaving are those that are to leave GPUs that can't be used.
 	leaving []string
+	// amiss tells that an apply has something to do about the group, and scalable that a role's number of members could change without one.
+	amiss, scalable bool
 }
 
-func refreshedGroup(ctx context.Context, planned types.Map, req resource.ModifyPlanRequest, diags *diag.Diagnostics) refreshed {
-	found := refreshed{present: planned}
-	if planned.IsUnknown() {
+func refreshedGroup(ctx context.Context, plan groupModel, req resource.ModifyPlanRequest, diags *diag.Diagnostics) refreshed {
+	found := refreshed{present: plan.Members, places: plan.Placements}
+	if plan.Members.IsUnknown() { // or else the plan is as the refresh found the group
+		var framework types.String
+		var roles map[string]roleModel
 		diags.Append(req.State.GetAttribute(ctx, path.Root("members"), &found.present)...)
+		diags.Append(req.State.GetAttribute(ctx, path.Root("framework"), &framework)...)
+		diags.Append(req.State.GetAttribute(ctx, path.Root("roles"), &roles)...)
+		before := domain.Group{Framework: framework.ValueString(), Roles: map[string]domain.Role{}}
+		for name, role := range roles {
+			before.Roles[name] = domain.Role{Replicas: integer[int](role.Replicas)}
+		}
+		found.scalable = topology.AnyScalable(before)
 	}
-	leaving, err := recallLeaving(ctx, req.Private)
+	var err error
+	if found.leaving, err = recallLeaving(ctx, req.Private); err == nil {
+		found.amiss, err = recallAmiss(ctx, req.Private)
+	}
 	if err != nil {
 		addError(diags, "Unable to plan the group", err)
 	}
-	found.leaving = leaving
 	return found
 }
 
@@ -149,11 +172,21 @@ func addressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) 
 	if state.Raw.IsNull() {
 		return itemAddress{}, false
 	}
+	return addressOf(ctx, state, diags), true
+}
+
+// attributes are those of a state or a plan.
+type attributes interface {
+	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
+}
+
+// addressOf returns the address of an item.
+func addressOf(ctx context.Context, item attributes, diags *diag.Diagnostics) itemAddress {
 	var cluster clusterReference
 	var name types.String
-	diags.Append(state.GetAttribute(ctx, path.Root("cluster"), &cluster)...)
-	diags.Append(state.GetAttribute(ctx, path.Root("name"), &name)...)
-	return itemAddress{idOf(cluster.key()), name.ValueString()}, true
+	diags.Append(item.GetAttribute(ctx, path.Root("cluster"), &cluster)...)
+	diags.Append(item.GetAttribute(ctx, path.Root("name"), &name)...)
+	return itemAddress{idOf(cluster.key()), name.ValueString()}
 }
 
 // decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false where the cluster is not known yet, or where there are errors.
@@ -194,6 +227,9 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec 
 	}
 	plans.foresee(idOf(key), &view, spec.Name, created)
 	view.Leave = found.leaving
+	if err := r.checkPolicies(ctx, reconciler, idOf(key), spec, created, diags); err != nil {
+		addError(diags, summary, err)
+	}
 	before := reconcile.Current(view.Traits, view.Inventory.Hosts, view.Groups[spec.Name])
 	decision, problems, err := reconciler.Decide(ctx, view, spec)
 	if err != nil {
@@ -212,7 +248,39 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec 
 		return decision, known, false
 	}
 	plans.putGroup(idOf(key), spec.Name, decision.Document)
-	return decision, certainty(view, decision), true
+	known = certainty(view, decision)
+	known.moves = moves(view, decision, found)
+	return decision, known, true
+}
+
+// checkPolicies checks that the counts of a group's roles follow either their replicas or a policy. Policies are planned after their groups, and check it for
+// themselves; here it is those that this run has planned before, and those that are stored, which it may have no part of. A new group finds none of these.
+func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.Reconciler, cluster clusterID, spec domain.Group, created bool, diags *diag.Diagnostics) error {
+	counted := slices.DeleteFunc(spec.RoleNames(), func(name string) bool { return spec.Roles[name].Replicas == nil })
+	var stored map[string]domain.AutoscalingPolicyDocument
+	if len(counted) > 0 && !created {
+		var err error
+		if stored, err = reconciler.Engine.Policies(ctx); err != nil {
+			return err
+		}
+	}
+	var problems domain.Problems
+	for _, name := range counted {
+		at, key, replicas := domain.Path{"roles", domain.Key(name), "replicas"}, domain.PolicyKey(spec.Name, name), *spec.Roles[name].Replicas
+		policy, found := stored[key]
+		known := r.session.plans.policy(policyAddress{cluster, key})
+		switch {
+		case known.planned:
+			problems = append(problems, reconcile.CountedTwice(at, spec.Name, name, replicas, known.spec))
+		case found && !policy.Ending && !known.leaving:
+			problem := reconcile.CountedTwice(at, spec.Name, name, replicas, policy.Spec)
+			problem.Warning = true
+			problem.Detail += fmt.Sprintf(". Unless this plan destroys the policy (%s), it changes nothing from the apply on", policy.Spec.ID())
+			problems = append(problems, problem)
+		}
+	}
+	addProblems(diags, problems)
+	return nil
 }
 
 // keptPresent returns those of the members that a decision keeps that are present, as the refresh found them.
@@ -232,6 +300,8 @@ type certain struct {
 	places map[string]string
 	// addresses tells whether those of all members are known.
 	addresses bool
+	// moves tells whether members that are there get another place or address.
+	moves bool
 }
 
 // placements returns the known ones of the places, and the others as unknown.

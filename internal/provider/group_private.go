@@ -9,8 +9,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it was read.
-const leavingKey = "leaving"
+const (
+	// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it was read.
+	leavingKey = "leaving"
+	// amissKey is where it has whether an apply has something to do about it.
+	amissKey = "amiss"
+)
 
 // rememberGroup notes what a plan has to know of a group as it was read, beside the state.
 func rememberGroup(ctx context.Context, private privateState, group reconcile.Group) error {
@@ -19,7 +23,17 @@ func rememberGroup(ctx context.Context, private privateState, group reconcile.Gr
 	if leaving := group.Leaving(); len(leaving) > 0 {
 		encoded, err = json.Marshal(leaving)
 	}
-	return errors.Join(err, privateError(private.SetKey(ctx, leavingKey, encoded)), remember(ctx, private, group.ClusterID))
+	var amiss []byte
+	if group.Amiss() {
+		amiss = []byte("true")
+	}
+	return errors.Join(err, privateError(private.SetKey(ctx, leavingKey, encoded)), privateError(private.SetKey(ctx, amissKey, amiss)), remember(ctx, private, group.ClusterID))
+}
+
+// recallAmiss returns whether an apply has something to do about a group.
+func recallAmiss(ctx context.Context, private privateState) (bool, error) {
+	stored, diags := private.GetKey(ctx, amissKey)
+	return len(stored) > 0, privateError(diags)
 }
 
 // recallLeaving returns the members of a group that are to leave GPUs that can't be used.

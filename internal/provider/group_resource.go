@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
 const (
@@ -141,7 +142,7 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to groupRecord,
 
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
-	group, err := reconciler.Read(ctx, spec.Name)
+	group, err := reconciler.ReadSettled(ctx, spec.Name)
 	switch {
 	case err == nil && (failure == nil || group.Document.Spec.Equal(spec)):
 		to.set(ctx, flattenGroup(group, w.plan), group, diags)
@@ -205,7 +206,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	err = recognise(ctx, reconciler.Engine, req.Private)
 	var group reconcile.Group
 	if err == nil {
-		group, err = reconciler.Refresh(ctx, prior.Name.ValueString())
+		group, err = r.refresh(ctx, prior, reconciler)
 	}
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
@@ -224,6 +225,19 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 			addError(&resp.Diagnostics, summary, err)
 		}
 	}
+}
+
+// refresh returns a group as it was when this run first read its cluster; one that is not as it should be, and of which a policy may just have
+// changed a count, as it is now.
+func (r *groupResource) refresh(ctx context.Context, prior groupModel, reconciler reconcile.Reconciler) (reconcile.Group, error) {
+	group, err := reconciler.Refresh(ctx, prior.Name.ValueString())
+	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
+		return group, err
+	}
+	if reconciler, err = r.session.open(prior.Cluster.key()); err != nil {
+		return group, err
+	}
+	return reconciler.ReadSettled(ctx, prior.Name.ValueString())
 }
 
 func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {

@@ -17,7 +17,7 @@ import (
 const groupDescription = `A set of roles whose members know each other: one training job, one Spark cluster, one set of services.
 
 Members are called ` + "`<group>-<role>-<index>`" + `, with an index from 0. An apply waits until all of them run, or until the group has completed (` + "`wait_for`" + `).
-A group that has completed stays so: finished is not drift, and ` + "`triggers`" + ` are what makes it run again. Changes are made in place wherever possible, and only members whose specification changed are restarted. That includes what they are told about others: another number of ` + "`replicas`" + ` restarts all members of the group, but for roles whose members are interchangeable.
+A group that has completed stays so: finished is not drift, and ` + "`triggers`" + ` are what makes it run again. Changes are made in place wherever possible, and only members whose specification changed are restarted. That includes what they are told about others: another number of ` + "`replicas`" + ` restarts all members of the group, but for roles whose members are interchangeable, or whose ` + "`on_scale`" + ` is ` + "`none`" + `.
 
 The guides "Frameworks", "GPU pools", "Completion and restarts" and "Drift and automation" tell more.
 
@@ -98,6 +98,7 @@ func groupSchema(ctx context.Context, engines []string) schema.Schema {
 		"placements": schema.MapAttribute{
 			MarkdownDescription: "Name of the host on which each member is, by the member's name; where it has `gpus`, followed by a space and their UUIDs, joined by commas: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. " +
 				"A plan shows GPUs where nothing is left to choose: for members that keep theirs, and for a group that takes all of a pool, see the guide \"GPU pools\". They get just those, or the apply fails before it changes anything of the group. " +
+				"Where a role leaves `replicas` out of which there can be more than one member, nobody can tell before the apply. " +
 				"Interchangeable members (workers of `spark` and `ray`) that the engine distributes itself, as `swarm` does, are left out: where they are is in the data source `trainyard_group`.",
 			ElementType: types.StringType,
 			Computed:    true,
@@ -181,11 +182,18 @@ func templateAttributes(precedence string) map[string]schema.Attribute {
 func roleAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"replicas": schema.Int64Attribute{
-			MarkdownDescription: "Number of members, 0 to 10,000. Left out, the number is not managed by Terraform: it starts at 1 and is then kept as it is.",
-			Optional:            true,
+			MarkdownDescription: "Number of members, 0 to 10,000. Left out, the number is not managed by Terraform: it starts at 1 and is then kept as it is, or as an autoscaling policy for the role changes it. " +
+				"That is no drift; a plan that changes the group for another reason leaves `members`, `placements` and `cluster_spec` open until it is applied, unless the framework takes no more than one member of the role.",
+			Optional: true,
+		},
+		"on_scale": schema.StringAttribute{
+			MarkdownDescription: "What another number of members of this role does to the other members of the group: `restart` (all of them start anew, with the addresses of those that there are now), or `none` (they go on with the addresses that they know; " +
+				"members that start find all), for frameworks whose members join and leave by themselves, and services. It counts for `replicas` as for a policy. Interchangeable members (workers of `spark` and `ray`) are known to nobody, and restart nobody. " +
+				"A change of this attribute itself restarts all members once. Defaults to `restart`.",
+			Optional: true,
 		},
 		"port": schema.Int64Attribute{
-			MarkdownDescription: "First port of the members, 1 to 65535. Where members share the address of their host, as with `process`, those on one address get this port and the following ones, by index. " +
+			MarkdownDescription: "First port of the members, 1 to 65535. Where members share the address of their host, as with `process`, those on one address get this port and the following ones, by index, and keep theirs while others come and go. " +
 				"Left out, each member gets a free port (of `process`: 20000 to 29999) during the apply and keeps it.",
 			Optional: true,
 		},

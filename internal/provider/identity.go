@@ -27,6 +27,23 @@ func identitySchema(kind string) identityschema.Schema {
 	}
 }
 
+// policyIdentity tells an autoscaling policy from all others.
+type policyIdentity struct {
+	Cluster types.String `tfsdk:"cluster"`
+	Group   types.String `tfsdk:"group"`
+	Role    types.String `tfsdk:"role"`
+}
+
+// policyIdentitySchema is the schema of the identity of autoscaling policies.
+func policyIdentitySchema() identityschema.Schema {
+	part := func(description string) identityschema.Attribute {
+		return identityschema.StringAttribute{Description: description, RequiredForImport: true}
+	}
+	return identityschema.Schema{Attributes: map[string]identityschema.Attribute{
+		"cluster": part("Name of the cluster."), "group": part("Name of the group."), "role": part("Name of the role."),
+	}}
+}
+
 // importable is a kind of things that are imported by the names of their cluster and their own.
 type importable struct {
 	// kind is what it is called, and form says what its ID looks like, beginning with what it is the ID of.
@@ -50,16 +67,23 @@ func (i importable) into(ctx context.Context, s *session, req resource.ImportSta
 		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of %s.", req.ID, i.form))
 		return
 	}
+	if importCluster(ctx, s, cluster, i.kind, resp) {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
+		resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{Cluster: types.StringValue(cluster), Name: types.StringValue(name)})...)
+	}
+}
+
+// importCluster imports the cluster that a kind of things is of, by its name.
+func importCluster(ctx context.Context, s *session, cluster, kind string, resp *resource.ImportStateResponse) bool {
 	key, err := s.find(ctx, cluster)
 	if err != nil {
-		addError(&resp.Diagnostics, "Unable to import the "+i.kind, err)
-		return
+		addError(&resp.Diagnostics, "Unable to import the "+kind, err)
+		return false
 	}
 	for at, value := range map[string]types.String{"name": types.StringValue(key.Name), "engine": types.StringValue(key.Engine), "endpoint": textOrNull(key.Endpoint)} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName(at), value)...)
 	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{Cluster: types.StringValue(key.Name), Name: types.StringValue(name)})...)
+	return true
 }
 
 // plainName tells whether a name can be part of an ID.

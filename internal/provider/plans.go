@@ -16,6 +16,8 @@ type plans struct {
 	clusters map[clusterID]plannedCluster
 	groups   map[clusterID]map[string]domain.GroupDocument
 	pools    map[clusterID]map[string]plannedPool
+	specs    map[itemAddress]plannedSpec
+	policies map[policyAddress]plannedPolicy
 	// deciding is held from the look at the planned groups and pools to the addition of another.
 	deciding sync.Mutex
 }
@@ -34,9 +36,24 @@ type plannedPool struct {
 	settled, leaving bool
 }
 
+// plannedSpec is the specification that a group will have, also where it can't be decided yet where its members are. It is not known where parts of it
+// become known only during the apply, and leaving where there will be no such group. One that is made anew has nothing of a group that was there before.
+type plannedSpec struct {
+	spec                 domain.Group
+	known, leaving, anew bool
+}
+
+// plannedPolicy is what this run knows of an autoscaling policy: whether the state has it, whether the plan has it, and whether the plan has it go.
+// Its specification is known where all of it is.
+type plannedPolicy struct {
+	spec                  domain.AutoscalingPolicy
+	had, planned, leaving bool
+}
+
 func newPlans() *plans {
 	return &plans{
 		clusters: map[clusterID]plannedCluster{}, groups: map[clusterID]map[string]domain.GroupDocument{}, pools: map[clusterID]map[string]plannedPool{},
+		specs: map[itemAddress]plannedSpec{}, policies: map[policyAddress]plannedPolicy{},
 	}
 }
 
@@ -73,6 +90,22 @@ func (p *plans) putGroup(id clusterID, name string, planned domain.GroupDocument
 // putLeaving remembers that a group will be destroyed: its document will hold nothing.
 func (p *plans) putLeaving(id clusterID, name string) {
 	p.putGroup(id, name, domain.GroupDocument{})
+	p.putSpec(itemAddress{id, name}, plannedSpec{leaving: true})
+}
+
+// putSpec remembers the specification that a group will have.
+func (p *plans) putSpec(group itemAddress, planned plannedSpec) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.specs[group] = planned
+}
+
+// spec returns the specification that a group will have, where this run has come across it.
+func (p *plans) spec(group itemAddress) (planned plannedSpec, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	planned, found = p.specs[group]
+	return planned, found
 }
 
 // dropGroup forgets a plan that was carried out, or failed.
@@ -80,6 +113,48 @@ func (p *plans) dropGroup(id clusterID, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.groups[id], name)
+	delete(p.specs, itemAddress{id, name})
+}
+
+// knowPolicy remembers that the state has a policy.
+func (p *plans) knowPolicy(at policyAddress) {
+	p.changePolicy(at, func(known *plannedPolicy) { known.had = true })
+}
+
+// putPolicyLeaving remembers that a policy will be destroyed.
+func (p *plans) putPolicyLeaving(at policyAddress) {
+	p.changePolicy(at, func(known *plannedPolicy) { known.leaving = true })
+}
+
+// putPolicy remembers the specification that a policy will have, and tells whether it is the first one that is planned for its role.
+func (p *plans) putPolicy(at policyAddress, spec domain.AutoscalingPolicy) (first bool) {
+	p.changePolicy(at, func(known *plannedPolicy) {
+		first = !known.planned
+		known.planned, known.spec = true, spec
+	})
+	return first
+}
+
+func (p *plans) changePolicy(at policyAddress, change func(known *plannedPolicy)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.policies[at]
+	change(&known)
+	p.policies[at] = known
+}
+
+// policy returns what this run knows of a policy.
+func (p *plans) policy(at policyAddress) plannedPolicy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.policies[at]
+}
+
+// dropPolicy forgets a plan that was carried out, or failed.
+func (p *plans) dropPolicy(at policyAddress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.policies, at)
 }
 
 func (p *plans) putPool(id clusterID, name string, planned plannedPool) {

@@ -107,6 +107,11 @@ func (m policyBacktestModel) expand(ctx context.Context, logins map[string]prome
 	problems = append(problems, found...)
 	model, found := m.Model.expand(m.Policy.signals())
 	problems = append(problems, found...)
+	for _, metric := range policy.Metrics {
+		if f := metric.Forecast; f != nil && f.Lead == 0 {
+			f.Lead = domain.Duration(model.Startup)
+		}
+	}
 	if asked := m.Trace.Prometheus; asked != nil && problems.Err() == nil {
 		var err error
 		if trace, err = asked.read(ctx, logins); err != nil {
@@ -155,6 +160,9 @@ func (m backtestPolicyModel) problems(policy domain.AutoscalingPolicy) domain.Pr
 		}
 		if a := metric.Algorithm.Ratio; a != nil {
 			problems.Add(at.At("algorithm", "ratio"), invalidPolicy, "ratio follows the members of role %q, and a backtest has one role only; %s", a.Role, others)
+		}
+		if metric.Algorithm.External != nil {
+			problems.Add(at.At("algorithm", "external"), invalidPolicy, "external asks a program of yours, and a backtest asks nobody; %s", others)
 		}
 		if s := metric.Signal; s != nil && !slices.Contains(autoscale.Signals, autoscale.Signal(*s)) {
 			problems.Add(at.At("signal"), invalidPolicy, "%q is nothing that a metric shows of a load; there are %q", *s, autoscale.Signals)

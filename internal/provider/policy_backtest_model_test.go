@@ -20,7 +20,7 @@ import (
 // hpa is a policy as of the Horizontal Pod Autoscaler.
 func hpa() backtestPolicyModel {
 	target := scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{Value: 50}}}
-	return backtestPolicyModel{scalingModel: scalingModel{Min: 1, Max: 10}, Metrics: map[string]backtestMetricModel{"cpu": {scalingMetricModel: target}}}
+	return backtestPolicyModel{scalingModel: scalingModel{Min: new(int64(1)), Max: new(int64(10))}, Metrics: map[string]backtestMetricModel{"cpu": {scalingMetricModel: target}}}
 }
 
 // The model has all attributes of the schema, and what it expands to is what was configured.
@@ -80,6 +80,21 @@ func TestStepsAreBounded(t *testing.T) {
 				t.Errorf("%d steps from %d on, %s left out, %s changes", len(m.Steps), m.Steps[0].From, m.StepsLeftOut, m.Changes)
 			}
 		})
+	}
+}
+
+// A forecast that is told no lead looks as far ahead as members take to start.
+func TestBacktestLearnsTheLead(t *testing.T) {
+	for given, want := range map[types.String]time.Duration{types.StringNull(): 90 * time.Second, types.StringValue("3m"): 3 * time.Minute} {
+		m := policyBacktestModel{Policy: hpa(), Trace: traceModel{Load: &loadModel{"2026-01-31T12:00:00Z", "1m", []float64{1}}}, Model: memberModel{50, types.StringValue("90s")}}
+		cpu := m.Policy.Metrics["cpu"]
+		cpu.Forecast = &forecastModel{Lead: given}
+		m.Policy.Metrics["cpu"] = cpu
+		var diags diag.Diagnostics
+		policy, _, _, problems := m.expand(t.Context(), nil, &diags)
+		if got := time.Duration(policy.Metrics["cpu"].Forecast.Lead); got != want || problems != nil || diags.HasError() {
+			t.Errorf("a lead of %s is %s, want %s; %v, %v", given, got, want, problems, diags)
+		}
 	}
 }
 
@@ -143,13 +158,17 @@ func TestPolicyBacktestProblems(t *testing.T) {
 			algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"ps", 2}}),
 			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold and queue`,
 		},
+		"external": {
+			algorithm(scalingAlgorithmModel{External: &hookModel{URL: new("http://agent.lab")}}),
+			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks nobody; target, heat, threshold and queue`,
+		},
 		"signal": {
 			func(m *policyBacktestModel) {
 				m.Policy.Metrics["cpu"] = backtestMetricModel{m.Policy.Metrics["cpu"].scalingMetricModel, new("cpu")}
 			},
 			`policy.metrics["cpu"].signal: "cpu" is nothing that a metric shows of a load; there are ["utilisation" "load" "queue"]`,
 		},
-		"a policy at odds":     {func(m *policyBacktestModel) { m.Policy.Max = 0 }, "policy."},
+		"a policy at odds":     {func(m *policyBacktestModel) { m.Policy.Max = new(int64(0)) }, "policy."},
 		"two traces":           {func(m *policyBacktestModel) { m.Trace.CSV = new("") }, "trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"},
 		"no trace":             {func(m *policyBacktestModel) { m.Trace = traceModel{} }, `trace: there is no trace; csv = file("load.csv") is one`},
 		"start":                {load("yesterday", "1m", 1), `trace.load.start: "yesterday" is no time in RFC 3339`},

@@ -15,9 +15,9 @@ import (
 )
 
 const policyBacktestDescription = "What an autoscaling policy would have made of a load: how many members there would have been, when that would have changed and why, and for how long " +
-	"they would have been too few. It is computed when Terraform plans, and touches no cluster; nothing in this release runs a policy on one yet.\n\n" +
+	"they would have been too few. It is computed when Terraform plans, and touches no cluster. `trainyard_autoscaling_policy` runs one.\n\n" +
 	"Members are taken to be alike: each carries `model.capacity`, from `model.startup` after the decision on. What there is no model of can't be followed: `marginal_gain`, which needs the " +
-	"progress of a training, and `ratio`, which needs another role.\n\n" +
+	"progress of a training, `ratio`, which needs another role, and `external`, which needs a program of yours.\n\n" +
 	"What the data source takes is in the state, as with any other: a trace of a year of minutes makes it some megabytes larger."
 
 // policyBacktestSchema is the schema of trainyard_policy_backtest.

@@ -100,6 +100,7 @@ func knownAttribute(object tftypes.Value, name string) bool {
 
 func (p *trainyardProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
+		func() resource.Resource { return &autoscalingPolicyResource{engines: p.engines.Names()} },
 		func() resource.Resource { return &clusterResource{engines: p.engines.Names()} },
 		func() resource.Resource { return &groupResource{engines: p.engines.Names()} },
 		func() resource.Resource { return &gpuPoolResource{engines: p.engines.Names()} },
@@ -114,6 +115,7 @@ func (p *trainyardProvider) DataSources(context.Context) []func() datasource.Dat
 		func() datasource.DataSource { return &gpusDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &logsDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &policyBacktestDataSource{} },
+		func() datasource.DataSource { return &scalingHistoryDataSource{engines: p.engines.Names()} },
 		func() datasource.DataSource { return &utilisationDataSource{engines: p.engines.Names()} },
 	}
 }

@@ -18,12 +18,15 @@ type stubEngine struct {
 	cluster    *domain.Cluster
 	clusterErr error
 	poolsErr   error
-	groups     map[string]domain.GroupDocument
-	pools      map[string]domain.GPUPoolDocument
-	gpus       map[string]domain.HostGPUs
-	busy       map[string][]int
-	observed   []domain.Observed
-	problems   domain.Problems
+	// policiesErr is why the autoscaling policies can't be read.
+	policiesErr error
+	groups      map[string]domain.GroupDocument
+	pools       map[string]domain.GPUPoolDocument
+	policies    map[string]domain.AutoscalingPolicyDocument
+	gpus        map[string]domain.HostGPUs
+	busy        map[string][]int
+	observed    []domain.Observed
+	problems    domain.Problems
 	// network is that of a cluster which declares none, and surveyed what is found of a stored cluster, where it is set.
 	network  *domain.Network
 	surveyed func(domain.Cluster) (domain.Cluster, error)
@@ -32,6 +35,8 @@ type stubEngine struct {
 	// formErr is why the hosts can't be formed to a cluster, and putErr why its document can't be stored.
 	formErr, putErr error
 	joinToken       engine.JoinToken
+	// traits are what is particular to it, where that is not as with "process".
+	traits engine.Traits
 
 	mu        sync.Mutex
 	calls     []string
@@ -44,7 +49,11 @@ func (e *stubEngine) call(name string) {
 	e.calls = append(e.calls, name)
 }
 
-func (e *stubEngine) Traits() engine.Traits { return engine.Traits{Name: "process"} }
+func (e *stubEngine) Traits() engine.Traits {
+	traits := e.traits
+	traits.Name = cmp.Or(traits.Name, "process")
+	return traits
+}
 
 func (e *stubEngine) Snapshot() engine.Engine {
 	e.snapshots++
@@ -178,6 +187,30 @@ func (e *stubEngine) PutGPUPool(_ context.Context, doc domain.GPUPoolDocument) (
 func (e *stubEngine) DeleteGPUPool(_ context.Context, pool string) error {
 	e.call("DeleteGPUPool")
 	delete(e.pools, pool)
+	return nil
+}
+
+func (e *stubEngine) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	e.call("Policies")
+	return maps.Clone(e.policies), e.policiesErr
+}
+
+func (e *stubEngine) PutPolicy(_ context.Context, doc domain.AutoscalingPolicyDocument) (domain.AutoscalingPolicyDocument, error) {
+	e.call("PutPolicy")
+	if e.putErr != nil {
+		return doc, e.putErr
+	}
+	if e.policies == nil {
+		e.policies = map[string]domain.AutoscalingPolicyDocument{}
+	}
+	doc.Revision++
+	e.policies[doc.Spec.Key()] = doc
+	return doc, nil
+}
+
+func (e *stubEngine) DeletePolicy(_ context.Context, key string) error {
+	e.call("DeletePolicy")
+	delete(e.policies, key)
 	return nil
 }
 

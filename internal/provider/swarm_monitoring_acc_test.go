@@ -156,15 +156,15 @@ output "host" {
 			t.Logf("the targets are %v", targets)
 		}
 	})
-	acctest.Eventually(t, "three agents and itself to be scraped", func() bool {
+	acctest.Eventually(t, "three agents, the controller and itself to be scraped", func() bool {
 		targets = p.targets()
 		up := 0
 		for at, health := range targets {
-			if health == "up" && (strings.HasSuffix(at, ":9465/metrics") || at == "http://localhost:9090/metrics") {
+			if health == "up" && (strings.HasSuffix(at, ":9465/metrics") || strings.HasSuffix(at, ":9466/metrics") || at == "http://localhost:9090/metrics") {
 				up++
 			}
 		}
-		return up == 4 && len(targets) == up
+		return up == 5 && len(targets) == up
 	})
 
 	// Each member is told of by its name, on its host.
@@ -189,7 +189,7 @@ output "host" {
 			acctest.Eventually(t, name+" to show "+expression, func() bool {
 				found, err := p.query(expression)
 				w.must(err)
-				return len(found) > 0 || name == "gpus.json" // of which there are none
+				return len(found) > 0 || name == "gpus.json" || name == "autoscaling.json" // there are neither GPUs nor policies
 			})
 		}
 	}

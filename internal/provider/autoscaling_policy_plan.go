@@ -1,0 +1,237 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// ValidateConfig checks a policy that is known as far as it can be told without its group.
+func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	if !settledAttributes(req.Config.Raw, "cluster", "group", "role", "timeouts") {
+		return
+	}
+	// A copy that can be completed: what a policy is for is not known before that is created.
+	config := tfsdk.Plan{Schema: req.Config.Schema, Raw: req.Config.Raw}
+	if !settledAttributes(config.Raw, "group", "role", "timeouts") {
+		resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root("cluster"), anyCluster)...)
+	}
+	for _, name := range []string{"group", "role"} {
+		var given types.String
+		resp.Diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &given)...)
+		if given.IsUnknown() {
+			resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root(name), "any-"+name)...)
+		}
+	}
+	var policy autoscalingPolicyModel
+	if diags := config.Get(ctx, &policy); diags.HasError() {
+		resp.Diagnostics.Append(diags...)
+		return
+	}
+	var malformed diag.Diagnostics // which the attributes' own validators tell
+	spec := policy.expand(&malformed)
+	if malformed.HasError() {
+		return
+	}
+	addProblems(&resp.Diagnostics, append(autoscale.Validate(spec), spec.ValidateSources()...))
+}
+
+// ModifyPlan checks the planned policy against its group, as that is planned or stored, and against other policies. What can't be is an error now, and
+// not in the middle of an apply.
+func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if r.session == nil {
+		return
+	}
+	plans := r.session.plans
+	var before policyAddress
+	existed := !req.State.Raw.IsNull()
+	if existed {
+		var prior autoscalingPolicyModel
+		if resp.Diagnostics.Append(req.State.Get(ctx, &prior)...); resp.Diagnostics.HasError() {
+			return
+		}
+		before = prior.address()
+		plans.knowPolicy(before)
+	}
+	if req.Plan.Raw.IsNull() {
+		plans.putPolicyLeaving(before)
+		return
+	}
+	for _, name := range []string{"cluster", "group", "role"} {
+		if !knownAttribute(req.Plan.Raw, name) {
+			return
+		}
+	}
+	var plan autoscalingPolicyModel
+	for name, target := range map[string]any{"cluster": &plan.Cluster, "group": &plan.Group, "role": &plan.Role} {
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), target)...)
+	}
+	at := plan.address()
+	again, err := plannedBefore(ctx, at, req, resp)
+	if err != nil {
+		addError(&resp.Diagnostics, plan.unable("plan"), err)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	created := before != at
+	if existed && created {
+		plans.putPolicyLeaving(before)
+	}
+	var spec domain.AutoscalingPolicy
+	known := settledAttributes(req.Config.Raw, "cluster", "timeouts")
+	if known {
+		resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+		spec = plan.expand(&resp.Diagnostics)
+	}
+	if first := plans.putPolicy(at, spec); !first && !again {
+		addProblems(&resp.Diagnostics, domain.Problems{declaredTwice(plan)})
+	}
+	if !known || resp.Diagnostics.HasError() {
+		return
+	}
+	found, problems, err := r.find(ctx, plan, spec, created && !again)
+	if err != nil {
+		addError(&resp.Diagnostics, plan.unable("plan"), err)
+		return
+	}
+	addProblems(&resp.Diagnostics, problems)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !created && !found {
+		// An update stores it.
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)
+	}
+}
+
+// policyPlannedKey is where the private state of a policy has the address that it was planned for last.
+const policyPlannedKey = "planned"
+
+// plannedBefore tells whether this plan is the second one of a policy that is replaced: Terraform hands over what the first one noted.
+func plannedBefore(ctx context.Context, at policyAddress, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (bool, error) {
+	noted, err := json.Marshal([]string{at.cluster.engine, at.cluster.name, at.key})
+	if err != nil {
+		return false, err
+	}
+	if !req.State.Raw.IsNull() {
+		return false, privateError(resp.Private.SetKey(ctx, policyPlannedKey, noted))
+	}
+	former, diags := req.Private.GetKey(ctx, policyPlannedKey)
+	return string(former) == string(noted), privateError(diags)
+}
+
+// declaredTwice is the problem of a second policy for a role.
+func declaredTwice(plan autoscalingPolicyModel) domain.Problem {
+	var problems domain.Problems
+	problems.Add(domain.Path{"role"}, "Two policies for one role", "another resource of this configuration is the autoscaling policy for role %q of group %q already, and a role has one at most; give it the metrics of both",
+		plan.Role.ValueString(), plan.Group.ValueString())
+	return problems[0]
+}
+
+// find checks a policy against what it finds of its group and of other policies. Found tells whether the policy will be there before an apply of its own.
+func (r *autoscalingPolicyResource) find(ctx context.Context, plan autoscalingPolicyModel, spec domain.AutoscalingPolicy, created bool) (found bool, problems domain.Problems, err error) {
+	at, plans := plan.address(), r.session.plans
+	reconciler, err := r.session.plan(plan.Cluster.key())
+	if err != nil {
+		return false, nil, err
+	}
+	policies, err := reconciler.Engine.Policies(ctx)
+	if err != nil && !notThereYet(err) {
+		return false, nil, err
+	}
+	stored, found := policies[at.key]
+	if known := plans.policy(at); found && created && !stored.Ending && !stored.Spec.Equal(spec) && !known.had && !known.leaving {
+		exists := reconcile.PolicyExistsError{Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role}
+		problems.Add(domain.Path{"role"}, "Autoscaling policy exists already", "%v", &exists)
+		return found, problems, nil
+	}
+	group, planned := plans.spec(itemAddress{at.cluster, spec.Group})
+	// What has come to be wrong with a policy that the state has, and that this plan does not change, must not keep anybody from destroying it.
+	lasts := plans.policy(at).had && !planned && (!found || stored.Spec.Equal(spec))
+	switch {
+	case planned && group.leaving:
+		problems.Add(domain.Path{"group"}, "Group leaves", "this plan destroys group %q of cluster %q, and the policy has nothing to decide about without it; destroy the policy, too", spec.Group, spec.Cluster)
+		return found, problems, nil
+	case planned && !group.known:
+		tflog.Debug(ctx, "the group is not known yet: the policy will be checked during the apply", map[string]any{"cluster": spec.Cluster, "group": spec.Group})
+		return found, nil, nil
+	case !planned:
+		groups, err := reconciler.Engine.Groups(ctx)
+		if err != nil && !notThereYet(err) {
+			return false, nil, err
+		}
+		document, there := groups[spec.Group]
+		if !there {
+			problems = append(problems, reconcile.UnknownGroup(spec, slices.Sorted(maps.Keys(groups))))
+			if lasts {
+				problems = asWarnings(problems)
+			}
+			return found, problems, nil
+		}
+		group.spec = document.Spec
+	}
+	problems = reconcile.CheckPolicy(reconciler.Engine.Traits(), group.spec, spec)
+	if lasts {
+		problems = asWarnings(problems)
+	}
+	if problems.Err() == nil && !stored.Spec.Equal(spec) {
+		room, err := r.checkRoom(ctx, reconciler, plan.Cluster.key(), group.spec, spec)
+		if err != nil {
+			return false, nil, err
+		}
+		problems = append(problems, room...)
+	}
+	// A group that is made anew takes the policies of the one before with it.
+	return found && !stored.Ending && !group.anew, problems, nil
+}
+
+// asWarnings returns problems as warnings.
+func asWarnings(problems domain.Problems) domain.Problems {
+	warnings := slices.Clone(problems)
+	for i := range warnings {
+		warnings[i].Warning = true
+	}
+	return warnings
+}
+
+// checkRoom warns of counts that the cluster, as it will be, has no place for, where it is known.
+func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler reconcile.Reconciler, key domain.ClusterRef, group domain.Group, spec domain.AutoscalingPolicy) (domain.Problems, error) {
+	plans := r.session.plans
+	cluster, planned := plans.cluster(idOf(key))
+	if !planned {
+		document, err := reconciler.Engine.Cluster(ctx)
+		if err != nil && !notThereYet(err) {
+			return nil, err
+		}
+		cluster = plannedCluster{spec: document.Spec, settled: err == nil}
+	}
+	if gpus := group.Roles[spec.Role].GPUs; !cluster.settled || gpus != nil && plans.poolIsOpen(idOf(key), gpus.Pool) {
+		return nil, nil
+	}
+	view, err := reconciler.View(ctx, cluster.spec, group)
+	if err != nil {
+		return nil, err
+	}
+	view.Pools = plans.foreseePools(idOf(key), view.Pools)
+	return reconcile.CheckRoom(view, group, spec), nil
+}
+
+// notThereYet tells whether an error says that a cluster has nothing as it is still to be made.
+func notThereYet(err error) bool {
+	return errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNotFormed)
+}

@@ -1,0 +1,73 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// scalingHistoryDataSource is trainyard_scaling_history.
+type scalingHistoryDataSource struct {
+	engines []string
+	session *session
+}
+
+var _ datasource.DataSourceWithConfigure = &scalingHistoryDataSource{}
+
+func (d *scalingHistoryDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_scaling_history"
+}
+
+func (d *scalingHistoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = scalingHistorySchema(d.engines)
+}
+
+func (d *scalingHistoryDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model scalingHistoryModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	now := time.Now()
+	selection, err := model.selection(now)
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("since"), "Invalid time", err.Error())
+		return
+	}
+	const summary = "Unable to read the history of scaling"
+	key := model.Cluster.key()
+	reconciler, err := d.session.open(key)
+	if err != nil {
+		addError(&resp.Diagnostics, summary, err)
+		return
+	}
+	// A cluster that is not there has no records, which would pass for one where nothing was scaled yet.
+	_, err = reconciler.Engine.Cluster(ctx)
+	var records map[string]engine.Record
+	if err == nil {
+		records, err = reconciler.Engine.Records(ctx, autoscale.ChunkPrefix)
+	}
+	if err != nil {
+		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("history of cluster %q", key.Name), err)
+		return
+	}
+	entries, err := autoscale.ReadHistory(engine.RecordData(records), now, selection)
+	if err != nil {
+		addError(&resp.Diagnostics, summary, err)
+		return
+	}
+	if err := model.flatten(entries); err != nil {
+		addError(&resp.Diagnostics, summary, err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}

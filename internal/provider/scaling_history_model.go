@@ -1,0 +1,91 @@
+package provider
+
+import (
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+)
+
+type scalingHistoryModel struct {
+	Cluster     clusterRead         `tfsdk:"cluster"`
+	Group       types.String        `tfsdk:"group"`
+	Role        types.String        `tfsdk:"role"`
+	Since       types.String        `tfsdk:"since"`
+	Limit       types.Int64         `tfsdk:"limit"`
+	OnlyChanges types.Bool          `tfsdk:"only_changes"`
+	Entries     []scalingEntryModel `tfsdk:"entries"`
+	JSONLines   *string             `tfsdk:"json_lines"`
+}
+
+type scalingEntryModel struct {
+	Group      string                    `tfsdk:"group"`
+	Role       string                    `tfsdk:"role"`
+	At         timetypes.RFC3339         `tfsdk:"at"`
+	Until      timetypes.RFC3339         `tfsdk:"until"`
+	Decisions  int64                     `tfsdk:"decisions"`
+	From       int64                     `tfsdk:"from"`
+	To         int64                     `tfsdk:"to"`
+	Ready      int64                     `tfsdk:"ready"`
+	Metrics    []scalingEntryMetricModel `tfsdk:"metrics"`
+	Limits     []string                  `tfsdk:"limits"`
+	Why        string                    `tfsdk:"why"`
+	Outcome    string                    `tfsdk:"outcome"`
+	OutcomeWhy *string                   `tfsdk:"outcome_why"`
+}
+
+type scalingEntryMetricModel struct {
+	Name       string   `tfsdk:"name"`
+	Value      *float64 `tfsdk:"value"`
+	AgeSeconds *float64 `tfsdk:"age_seconds"`
+	Count      *int64   `tfsdk:"count"`
+	Why        string   `tfsdk:"why"`
+}
+
+// selection is what the configuration chooses of the history.
+func (m scalingHistoryModel) selection(now time.Time) (autoscale.Selection, error) {
+	s := autoscale.Selection{Group: m.Group.ValueString(), Role: m.Role.ValueString(), OnlyChanges: m.OnlyChanges.ValueBool(), Limit: defaultHistory}
+	if !m.Limit.IsNull() {
+		s.Limit = int(m.Limit.ValueInt64())
+	}
+	var err error
+	if !m.Since.IsNull() {
+		s.Since, err = parseSince(m.Since.ValueString(), now)
+	}
+	return s, err
+}
+
+func (m *scalingHistoryModel) flatten(entries []autoscale.Entry) error {
+	m.Entries = make([]scalingEntryModel, 0, len(entries))
+	var lines strings.Builder
+	for _, e := range entries {
+		m.Entries = append(m.Entries, flattenScalingEntry(e))
+		line, err := e.JSON()
+		if err != nil {
+			return err
+		}
+		lines.Write(line)
+	}
+	m.JSONLines = new(lines.String())
+	return nil
+}
+
+func flattenScalingEntry(e autoscale.Entry) scalingEntryModel {
+	group, role := e.Key()
+	m := scalingEntryModel{
+		Group: group, Role: role, At: moment(&e.At), Until: moment(&e.Until), Decisions: int64(e.Decisions),
+		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []scalingEntryMetricModel{}, Limits: append([]string{}, e.Changed...),
+		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: keepZero(e.OutcomeWhy, nil),
+	}
+	for _, metric := range e.Metrics {
+		shown := scalingEntryMetricModel{Name: metric.Name, Value: metric.Value, Count: integer[int64](metric.Count), Why: metric.Why}
+		if metric.Value != nil || metric.Age > 0 {
+			shown.AgeSeconds = new(metric.Age)
+		}
+		m.Metrics = append(m.Metrics, shown)
+	}
+	return m
+}

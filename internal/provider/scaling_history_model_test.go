@@ -1,0 +1,193 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// remembering is an engine that has records.
+type remembering struct {
+	*stubEngine
+	records map[string]engine.Record
+	err     error
+}
+
+func (e remembering) Records(_ context.Context, prefix string) (map[string]engine.Record, error) {
+	if prefix != autoscale.ChunkPrefix {
+		return nil, errors.New("these are not the history's")
+	}
+	return e.records, e.err
+}
+
+// recordsOf are the records of a history.
+func recordsOf(t *testing.T, now time.Time, entries ...autoscale.Entry) map[string]engine.Record {
+	t.Helper()
+	archive, err := autoscale.OpenArchive(nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		archive.Add(e)
+	}
+	put, _, err := archive.Pack(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := map[string]engine.Record{}
+	for _, chunk := range put {
+		records[chunk.Name] = engine.Record{Name: chunk.Name, Revision: 1, Data: chunk.Data}
+	}
+	return records
+}
+
+// readHistory reads the data source with these attributes.
+func readHistory(t *testing.T, e engine.Engine, set map[string]tftypes.Value) (scalingHistoryModel, diag.Diagnostics) {
+	t.Helper()
+	open := func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }
+	d := &scalingHistoryDataSource{session: newSession(engine.Registry{"process": open}, engine.Settings{})}
+	schema := scalingHistorySchema(nil)
+	typ, ok := schema.Type().TerraformType(t.Context()).(tftypes.Object)
+	if !ok {
+		t.Fatal("the configuration is no object")
+	}
+	config := map[string]tftypes.Value{}
+	for name, attribute := range typ.AttributeTypes {
+		config[name] = tftypes.NewValue(attribute, nil)
+	}
+	config["cluster"] = tftypes.NewValue(typ.AttributeTypes["cluster"], map[string]tftypes.Value{
+		"name": text("lab"), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, nil), "id": text("lab"),
+	})
+	maps.Copy(config, set)
+	resp := datasource.ReadResponse{State: tfsdk.State{Schema: schema, Raw: tftypes.NewValue(typ, nil)}}
+	d.Read(t.Context(), datasource.ReadRequest{Config: tfsdk.Config{Schema: schema, Raw: tftypes.NewValue(typ, config)}}, &resp)
+	var model scalingHistoryModel
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Get(t.Context(), &model)...)
+	}
+	return model, resp.Diagnostics
+}
+
+func TestScalingHistory(t *testing.T) {
+	start := time.Now().Add(-time.Hour).Truncate(time.Second).UTC()
+	step := func(policy string, minutes, from, to int) autoscale.Entry {
+		return autoscale.NewEntry(policy, start.Add(time.Duration(minutes)*time.Minute), from, autoscale.Decision{From: from, To: to})
+	}
+	full := step("job/worker", 50, 4, 8)
+	full.Ready, full.Outcome, full.OutcomeWhy, full.Changed = 3, autoscale.OutcomeHeld, "an apply holds the group", []string{"9 is above max, 8"}
+	full.Metrics = []autoscale.EntryMetric{
+		{Name: "cpu", Value: new(92.5), Count: new(9), Why: "92.5 of 60"}, {Name: "jobs", Age: 75, Why: "stale"}, {Name: "night", Count: new(0), Why: "0 until 6"},
+	}
+	lab := remembering{stubEngine: &stubEngine{cluster: labOf("local")}, records: recordsOf(t, start,
+		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)}
+	all, diags := readHistory(t, lab, nil)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	moment := func(minutes int) timetypes.RFC3339 {
+		return timetypes.NewRFC3339TimeValue(start.Add(time.Duration(minutes) * time.Minute))
+	}
+	want := []scalingEntryModel{
+		{
+			Group: "job", Role: "worker", At: moment(20), Until: moment(21), Decisions: 2, From: 4, To: 4, Ready: 4, Metrics: []scalingEntryMetricModel{}, Limits: []string{},
+			Why: "nothing asks for another count", Outcome: "unchanged",
+		},
+		{
+			Group: "job", Role: "worker", At: moment(50), Until: moment(50), Decisions: 1, From: 4, To: 8, Ready: 3,
+			Metrics: []scalingEntryMetricModel{
+				{Name: "cpu", Value: new(92.5), AgeSeconds: new(0.0), Count: new(int64(9)), Why: "92.5 of 60"}, {Name: "jobs", AgeSeconds: new(75.0), Why: "stale"},
+				{Name: "night", Count: new(int64(0)), Why: "0 until 6"},
+			},
+			Limits: []string{"9 is above max, 8"}, Why: "cpu: 92.5 of 60; jobs: stale; night: 0 until 6; 9 is above max, 8", Outcome: "held", OutcomeWhy: new("an apply holds the group"),
+		},
+	}
+	if diff := cmp.Diff(want, []scalingEntryModel{all.Entries[2], all.Entries[4]}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	lines := strings.Split(strings.TrimSpace(*all.JSONLines), "\n")
+	var last map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || len(lines) != 5 || last["why"] != all.Entries[4].Why || last["to"] != 8.0 {
+		t.Errorf("the last of %d lines is %v (%v)", len(lines), last, err)
+	}
+
+	whole, yes := func(n int) tftypes.Value { return tftypes.NewValue(tftypes.Number, n) }, tftypes.NewValue(tftypes.Bool, true)
+	for name, test := range map[string]struct {
+		set  map[string]tftypes.Value
+		want string
+	}{
+		"all":               {nil, "job/ps 1→2, job/worker 3→4, job/worker 4→4, other/worker 1→1, job/worker 4→8"},
+		"of a group":        {map[string]tftypes.Value{"group": text("other")}, "other/worker 1→1"},
+		"of a role":         {map[string]tftypes.Value{"role": text("ps")}, "job/ps 1→2"},
+		"of nobody":         {map[string]tftypes.Value{"role": text("chief")}, ""},
+		"changes":           {map[string]tftypes.Value{"only_changes": yes, "role": text("worker")}, "job/worker 3→4, job/worker 4→8"},
+		"the newest":        {map[string]tftypes.Value{"limit": whole(2)}, "other/worker 1→1, job/worker 4→8"},
+		"all by its number": {map[string]tftypes.Value{"limit": whole(0), "group": text("job")}, "job/ps 1→2, job/worker 3→4, job/worker 4→4, job/worker 4→8"},
+		"of the last time":  {map[string]tftypes.Value{"since": text("35m")}, "other/worker 1→1, job/worker 4→8"},
+		"since a time":      {map[string]tftypes.Value{"since": text(start.Add(50 * time.Minute).Format(time.RFC3339))}, "job/worker 4→8"},
+	} {
+		model, diags := readHistory(t, lab, test.set)
+		var got []string
+		for _, e := range model.Entries {
+			got = append(got, fmt.Sprintf("%s/%s %d→%d", e.Group, e.Role, e.From, e.To))
+		}
+		if diags.HasError() || strings.Join(got, ", ") != test.want || strings.Count(*model.JSONLines, "\n") != len(got) {
+			t.Errorf("%s: %v %v, want %s; and %q", name, diags, got, test.want, *model.JSONLines)
+		}
+	}
+}
+
+// Without limit, there are the newest hundred.
+func TestScalingHistoryIsLimited(t *testing.T) {
+	now := time.Now()
+	var entries []autoscale.Entry
+	for i := range 150 {
+		entries = append(entries, autoscale.NewEntry("job/worker", now.Add(time.Duration(i-150)*time.Second), 1, autoscale.Decision{From: i, To: i + 1}))
+	}
+	model, diags := readHistory(t, remembering{stubEngine: &stubEngine{cluster: labOf("local")}, records: recordsOf(t, now, entries...)}, nil)
+	if diags.HasError() || len(model.Entries) != 100 || model.Entries[0].From != 50 || model.Entries[99].From != 149 {
+		t.Errorf("%v: %d entries", diags, len(model.Entries))
+	}
+}
+
+func TestScalingHistoryFails(t *testing.T) {
+	now := time.Now()
+	corrupt := recordsOf(t, now, autoscale.NewEntry("job/worker", now, 1, autoscale.Decision{From: 1, To: 2}))
+	corrupt["scaling-history-7"] = engine.Record{Name: "scaling-history-7", Data: []byte("x")}
+	stored := &stubEngine{cluster: labOf("local")}
+	for name, test := range map[string]struct {
+		engine engine.Engine
+		set    map[string]tftypes.Value
+		says   string
+	}{
+		"no cluster":                {remembering{stubEngine: &stubEngine{}}, nil, `There is no history of cluster "lab"`},
+		"a cluster out of reach":    {remembering{stubEngine: &stubEngine{clusterErr: errors.New("down")}}, nil, "down"},
+		"records out of reach":      {remembering{stubEngine: stored, err: errors.New("down")}, nil, "down"},
+		"a part that can't be read": {remembering{stubEngine: stored, records: corrupt}, nil, "the record scaling-history-7 is no part of a history"},
+		"a time that is none":       {remembering{stubEngine: stored}, map[string]tftypes.Value{"since": text("yesterday")}, `"yesterday" is neither a time in RFC 3339`},
+		"an empty history":          {remembering{stubEngine: stored}, nil, ""},
+	} {
+		model, diags := readHistory(t, test.engine, test.set)
+		switch {
+		case test.says == "" && (diags.HasError() || len(model.Entries) != 0 || *model.JSONLines != ""):
+			t.Errorf("%s: %v, %+v", name, diags, model)
+		case test.says != "" && (diags.ErrorsCount() != 1 || !strings.Contains(diags[0].Detail(), test.says)):
+			t.Errorf("%s: %v does not say %q", name, diags, test.says)
+		}
+	}
+}
