@@ -2,7 +2,7 @@
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
-// measures a host. People start it as "top", which shows what a cluster does.
+// measures a host. People start it as "top", which shows what a cluster does, and as "autoscale", which tells what policies decided.
 package main
 
 import (
@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
@@ -34,8 +36,12 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if args[0] == "top" {
-		return top.Run(ctx, args[1:], top.Engines{Open: program.Engines(version), Lists: program.Lists()}, os.Stdout)
+	engines := command.Engines{Open: program.Engines(version), Lists: program.Lists()}
+	switch args[0] {
+	case "top":
+		return top.Run(ctx, args[1:], engines, os.Stdout)
+	case "autoscale":
+		return explain.Run(ctx, args[1:], engines, os.Stdout)
 	}
 	return program.Run(ctx, version, args)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -54,7 +55,7 @@ func (s state) head(width int) []line {
 	if s.err == nil {
 		return head
 	}
-	for _, l := range wrapped(printable(s.err.Error()), width) {
+	for _, l := range wrapped(command.Printable(s.err.Error()), width) {
 		head = append(head, text(l, bad))
 	}
 	again := "Trying again."
@@ -176,7 +177,7 @@ func (r reading) gpus(by sorting, width int) []line {
 			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
 			number("%.0f °C", u.TemperatureC.Last), number("%.0f W", u.PowerW.Last),
 			users(u.Members),
-			text(printable(r.devices[uuid].Model), faint),
+			text(command.Printable(r.devices[uuid].Model), faint),
 		})
 	}
 	return table([]column{

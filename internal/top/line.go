@@ -3,7 +3,6 @@ package top
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -78,12 +77,6 @@ func (l line) padded(width int, right bool) line {
 		return append(line{space}, l...)
 	}
 	return append(slices.Clip(l), space)
-}
-
-// printable returns a text that others wrote as one line, without what a terminal would take for a command.
-func printable(s string) string {
-	words := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
-	return strings.Join(words, " ")
 }
 
 // wrapped breaks a text into lines between words, and words that are too long for one; a width of 0 sets no bound.

@@ -57,6 +57,7 @@ func (r reading) groupTable(groups map[string]map[string]shownMember, by sorting
 		}
 		sum := engine.SumUsage(usages)
 		rows = append(rows, []line{text(group, strong), tally(members), cpus(sum), memory(sum.MemoryMiB.Last), memory(sum.GPUMemoryMiB.Last), {}, {}})
+		rows = append(rows, r.counts(group)...)
 		for _, name := range sorted(members, value, inOrder) {
 			m := members[name]
 			rows = append(rows, []line{

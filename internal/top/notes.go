@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -11,7 +12,7 @@ import (
 func (r reading) notes(width int) []line {
 	about := map[string][]string{}
 	note := func(subject, reason string) {
-		if reason = printable(reason); reason != "" {
+		if reason = command.Printable(reason); reason != "" {
 			about[reason] = append(about[reason], subject)
 		}
 	}

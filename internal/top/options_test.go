@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 )
 
 func TestParse(t *testing.T) {
@@ -12,10 +14,10 @@ func TestParse(t *testing.T) {
 		want options
 		err  string
 	}{
-		{"", options{engine: "process", interval: 2 * time.Second}, ""},
-		{"--state-dir /srv/state --cluster lab --interval 1m --once", options{engine: "process", stateDir: "/srv/state", cluster: "lab", interval: time.Minute, once: true}, ""},
-		{"--docker-host ssh://ops@gpu1", options{engine: "swarm", dockerHost: "ssh://ops@gpu1", interval: 2 * time.Second}, ""},
-		{"--docker-host=", options{engine: "swarm", interval: 2 * time.Second}, ""},
+		{"", options{cluster: command.Cluster{Engine: "process"}, interval: 2 * time.Second}, ""},
+		{"--state-dir /srv/state --cluster lab --interval 1m --once", options{cluster: command.Cluster{Engine: "process", StateDir: "/srv/state", Name: "lab"}, interval: time.Minute, once: true}, ""},
+		{"--docker-host ssh://ops@gpu1", options{cluster: command.Cluster{Engine: "swarm", DockerHost: "ssh://ops@gpu1"}, interval: 2 * time.Second}, ""},
+		{"--docker-host=", options{cluster: command.Cluster{Engine: "swarm"}, interval: 2 * time.Second}, ""},
 		{"--docker-host= --state-dir=", options{}, "not both"},
 		{"--interval 0.5s", options{}, "1s or more"},
 		{"--interval fast", options{}, "invalid value"},
@@ -32,7 +34,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %+v (%v), want %+v", c.args, got, err, c.want)
 		}
 	}
-	if got, err := parse([]string{"--state-dir", "state"}); err != nil || !strings.HasSuffix(got.stateDir, "/internal/top/state") {
+	if got, err := parse([]string{"--state-dir", "state"}); err != nil || !strings.HasSuffix(got.cluster.StateDir, "/internal/top/state") {
 		t.Errorf("a relative state directory: %+v (%v)", got, err)
 	}
 }

@@ -15,6 +15,7 @@ const window = time.Second
 type reading struct {
 	cluster  domain.Cluster
 	groups   map[string]domain.GroupDocument
+	policies map[string]domain.AutoscalingPolicyDocument
 	observed []domain.Observed
 	usage    engine.Usage
 	// devices are what is known of GPUs that stays the same, by UUID.
@@ -36,6 +37,9 @@ func (s *source) read(ctx context.Context) (r reading, err error) {
 	}
 	r.cluster = cluster.Spec
 	if r.groups, err = snapshot.Groups(ctx); err != nil {
+		return r, err
+	}
+	if r.policies, err = snapshot.Policies(ctx); err != nil {
 		return r, err
 	}
 	if r.usage, err = snapshot.Usage(ctx, window); err != nil {

@@ -14,19 +14,12 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 )
-
-// Engines are where clusters are found, and how they are opened.
-type Engines struct {
-	Open engine.Registry
-	// Lists are by the names of the engines.
-	Lists map[string]engine.List
-}
 
 // Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal, one frame is
 // written to it as plain text.
-func Run(ctx context.Context, args []string, engines Engines, out *os.File) error {
+func Run(ctx context.Context, args []string, engines command.Engines, out *os.File) error {
 	options, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -34,18 +27,12 @@ func Run(ctx context.Context, args []string, engines Engines, out *os.File) erro
 	if err != nil {
 		return err
 	}
-	if options.dockerHost != "" {
-		// The flag stands for the variable, with all that belongs to it: certificates, and a host without a scheme.
-		if err := os.Setenv("DOCKER_HOST", options.dockerHost); err != nil {
-			return err
-		}
-	}
-	name, e, err := find(ctx, engines, options)
+	name, e, err := options.cluster.Find(ctx, engines)
 	if err != nil {
 		return err
 	}
 	source := &source{engine: e}
-	state := state{cluster: name, engine: options.engine}
+	state := state{cluster: name, engine: options.cluster.Engine}
 	if options.once || !term.IsTerminal(int(out.Fd())) {
 		if state.reading, err = source.read(ctx); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package top
+package command
 
 import (
 	"context"
@@ -9,24 +9,34 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// find returns the cluster that the options choose, and its engine. One that is named need not be within reach at the moment.
-func find(ctx context.Context, engines Engines, o options) (string, engine.Engine, error) {
-	settings := engine.Settings{StateDir: o.stateDir}
-	name := o.cluster
+// Engines are where clusters are found, and how they are opened.
+type Engines struct {
+	Open engine.Registry
+	// Lists are by the names of the engines.
+	Lists map[string]engine.List
+}
+
+// Find returns the name of the cluster that the flags choose, and its engine. One that is named need not be within reach at the moment.
+func (c Cluster) Find(ctx context.Context, engines Engines) (string, engine.Engine, error) {
+	if err := c.reach(); err != nil {
+		return "", nil, err
+	}
+	settings, list := engine.Settings{StateDir: c.StateDir}, engines.Lists[c.Engine]
+	name := c.Name
 	if name == "" {
 		var err error
-		if name, err = onlyOne(ctx, engines.Lists[o.engine], settings); err != nil {
+		if name, err = onlyOne(ctx, list, settings); err != nil {
 			return "", nil, err
 		}
 	}
-	e, err := engines.Open.Open(domain.ClusterRef{Engine: o.engine, Name: name}, settings)
+	e, err := engines.Open.Open(domain.ClusterRef{Engine: c.Engine, Name: name}, settings)
 	if err != nil {
 		return "", nil, err
 	}
 	_, err = e.Cluster(ctx)
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
-		names, err := engines.Lists[o.engine](ctx, settings)
+		names, err := list(ctx, settings)
 		if err != nil {
 			return "", nil, explained(err)
 		}

@@ -1,0 +1,59 @@
+// Package explain tells people what autoscaling policies decided, and why.
+//
+// What an engine tells of a policy and of its history (reading.go) becomes text (text.go), or lines of JSON.
+package explain
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Run writes what the arguments ask for. What can't be read of the history is an error, after all that can was written.
+func Run(ctx context.Context, args []string, engines command.Engines, out io.Writer) error {
+	options, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	name, e, err := options.cluster.Find(ctx, engines)
+	if err != nil {
+		return err
+	}
+	if options.json {
+		return writeJSON(ctx, e, options, out)
+	}
+	found, err := read(ctx, name, e, options, time.Now())
+	if err != nil {
+		return err
+	}
+	return errors.Join(found.write(out), found.unread)
+}
+
+// writeJSON writes the entries that the options choose, one a line.
+func writeJSON(ctx context.Context, e engine.Engine, o options, out io.Writer) error {
+	records, err := e.Records(ctx, autoscale.ChunkPrefix)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	entries, unread := autoscale.ReadHistory(engine.RecordData(records), now, o.selection(now))
+	for _, entry := range entries {
+		line, err := entry.JSON()
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return unread
+}

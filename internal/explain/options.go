@@ -1,0 +1,98 @@
+package explain
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+)
+
+// defaultEntries is how many entries are shown where nothing else is asked for.
+const defaultEntries = 10
+
+// options are what the arguments say.
+type options struct {
+	cluster command.Cluster
+	// group and role are those of the policy; both are empty for all policies.
+	group, role string
+	// entries is how many are shown at most; 0 for all.
+	entries int
+	since   time.Duration
+	json    bool
+}
+
+const usage = `Shows what an autoscaling policy decided, and why: the newest decision last.
+
+  terraform-provider-trainyard autoscale explain [--state-dir DIR] [--cluster NAME] GROUP/ROLE
+  terraform-provider-trainyard autoscale explain --docker-host ADDRESS [--cluster NAME] GROUP/ROLE
+
+With --json, GROUP/ROLE may be left out, for all policies.
+
+`
+
+func parse(args []string) (options, error) {
+	var o options
+	if len(args) > 0 && args[0] == "explain" {
+		args = args[1:]
+	} else if len(args) == 0 || !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		return o, fmt.Errorf("autoscale has one command, explain, and was given %q: see terraform-provider-trainyard autoscale --help", args)
+	}
+	flags := flag.NewFlagSet("autoscale explain", flag.ContinueOnError)
+	o.cluster.AddFlags(flags)
+	flags.IntVar(&o.entries, "n", defaultEntries, "`number` of entries, the newest; 0 for all, as with --json unless it is given")
+	flags.DurationVar(&o.since, "since", 0, "leave out what was decided before so much `time` ago, such as 2h")
+	flags.BoolVar(&o.json, "json", false, "print lines of JSON, one an entry")
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	policy := ""
+	for { // flags may stand before and after the policy
+		if err := flags.Parse(args); err != nil {
+			return o, err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		if policy != "" {
+			return o, fmt.Errorf("explain is about one policy, and was given %q as well as %q", flags.Arg(0), policy)
+		}
+		policy, args = flags.Arg(0), flags.Args()[1:]
+	}
+	return o, o.complete(flags, policy)
+}
+
+// complete takes from flags that were parsed what they say together.
+func (o *options) complete(flags *flag.FlagSet, policy string) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if o.json && !given["n"] {
+		o.entries = 0
+	}
+	o.group, o.role, _ = strings.Cut(policy, "/")
+	switch {
+	case policy == "" && !o.json:
+		return errors.New("explain needs the policy that it is about, as GROUP/ROLE, such as mnist/worker")
+	case policy != "" && (o.group == "" || o.role == "" || strings.Contains(o.role, "/")):
+		return fmt.Errorf("%q is no policy: give its group and role as GROUP/ROLE, such as mnist/worker", policy)
+	case o.entries < 0:
+		return fmt.Errorf("-n %d is no number of entries; 1 or more are allowed, and 0 for all", o.entries)
+	case o.since < 0:
+		return fmt.Errorf("--since %s is ahead; a time back from now is allowed, such as 2h", o.since)
+	}
+	return o.cluster.Complete(flags)
+}
+
+// selection is what the options choose of the history.
+func (o options) selection(now time.Time) autoscale.Selection {
+	s := autoscale.Selection{Group: o.group, Role: o.role, Limit: o.entries}
+	if o.since > 0 {
+		s.Since = now.Add(-o.since)
+	}
+	return s
+}

@@ -1,0 +1,52 @@
+package explain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+)
+
+func TestParse(t *testing.T) {
+	local := command.Cluster{Engine: "process"}
+	for _, c := range []struct {
+		args string
+		want options
+		err  string
+	}{
+		{"explain mnist/worker", options{cluster: local, group: "mnist", role: "worker", entries: 10}, ""},
+		{"explain mnist/worker -n 3 --since 2h", options{cluster: local, group: "mnist", role: "worker", entries: 3, since: 2 * time.Hour}, ""},
+		{"explain -n 0 mnist/worker --since 2h", options{cluster: local, group: "mnist", role: "worker", since: 2 * time.Hour}, ""},
+		{"explain --json", options{cluster: local, json: true}, ""},
+		{"explain --json -n 10 mnist/worker", options{cluster: local, group: "mnist", role: "worker", entries: 10, json: true}, ""},
+		{
+			"explain --docker-host ssh://ops@gpu1 mnist/worker --cluster lab",
+			options{cluster: command.Cluster{Engine: "swarm", DockerHost: "ssh://ops@gpu1", Name: "lab"}, group: "mnist", role: "worker", entries: 10}, "",
+		},
+		{"", options{}, "autoscale has one command, explain, and was given []"},
+		{"mnist/worker", options{}, `autoscale has one command, explain, and was given ["mnist/worker"]`},
+		{"explain", options{}, "explain needs the policy that it is about, as GROUP/ROLE"},
+		{"explain mnist", options{}, `"mnist" is no policy`},
+		{"explain mnist/", options{}, `"mnist/" is no policy`},
+		{"explain lab/mnist/worker", options{}, `"lab/mnist/worker" is no policy`},
+		{"explain mnist/worker mnist/ps", options{}, `was given "mnist/ps" as well as "mnist/worker"`},
+		{"explain mnist/worker -n -1", options{}, "-n -1 is no number of entries"},
+		{"explain mnist/worker --since -1h", options{}, "--since -1h0m0s is ahead"},
+		{"explain mnist/worker --since today", options{}, "invalid value"},
+		{"explain mnist/worker --docker-host= --state-dir=", options{}, "not both"},
+		{"--help", options{}, "help requested"},
+		{"explain mnist/worker -h", options{}, "help requested"},
+	} {
+		got, err := parse(strings.Fields(c.args))
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%q: %v does not say %q", c.args, err, c.err)
+			}
+			continue
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%q: %+v (%v), want %+v", c.args, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// reading is what was read of a policy at one moment.
+type reading struct {
+	cluster, key string
+	at           time.Time
+	// policy is nil where there is none.
+	policy *domain.AutoscalingPolicyDocument
+	// count is the role's; nil where there is no such role.
+	count *int
+	// entries are those that were asked for, the newest last, and last is the newest that there is; nil where there is none.
+	entries []autoscale.Entry
+	last    *autoscale.Entry
+	// unread is what can't be read of the history; nil where all can.
+	unread error
+}
+
+// read reads what there is of a policy.
+func read(ctx context.Context, cluster string, e engine.Engine, o options, now time.Time) (reading, error) {
+	r := reading{cluster: cluster, key: domain.PolicyKey(o.group, o.role), at: now}
+	snapshot := e.Snapshot() // what several of these read is read once
+	policies, err := snapshot.Policies(ctx)
+	if err != nil {
+		return r, err
+	}
+	if policy, found := policies[r.key]; found {
+		r.policy = &policy
+	}
+	switch group, err := snapshot.Group(ctx, o.group); {
+	case err == nil:
+		if count, found := group.Counts[o.role]; found {
+			r.count = &count
+		}
+	case !errors.Is(err, engine.ErrNotFound):
+		return r, err
+	}
+	records, err := e.Records(ctx, autoscale.ChunkPrefix)
+	if err != nil {
+		return r, err
+	}
+	stored := engine.RecordData(records)
+	newest, unread := autoscale.ReadHistory(stored, now, autoscale.Selection{Group: o.group, Role: o.role, Limit: 1})
+	if len(newest) > 0 {
+		r.last = &newest[0]
+	}
+	if r.policy == nil && r.last == nil && unread == nil {
+		return r, fmt.Errorf("cluster %s has no autoscaling policy %s, and its history tells of none; the policies are %q", cluster, r.key, slices.Sorted(maps.Keys(policies)))
+	}
+	r.entries, r.unread = autoscale.ReadHistory(stored, now, o.selection(now))
+	return r, nil
+}

@@ -1,0 +1,147 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// unknown stands for what is not known.
+const unknown = "–"
+
+// write writes what was read as text: the decisions, the newest last, and then what there is now. Whoever looks at a terminal sees the end.
+func (r reading) write(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, e := range r.entries {
+		r.entry(w, e)
+	}
+	if len(r.entries) == 0 {
+		_, _ = fmt.Fprintf(w, "No decision was recorded%s.\n\n", map[bool]string{true: " yet", false: " in this time"}[r.last == nil])
+	}
+	r.now(w)
+	return w.Flush()
+}
+
+// entry writes a decision: when it was, what became of the count, and below what asked for that and what stood against it.
+func (r reading) entry(w io.Writer, e autoscale.Entry) {
+	when := r.clock(e.At)
+	if e.Decisions > 1 {
+		when += " to " + r.clockOn(e.Until, e.At)
+	}
+	_, _ = fmt.Fprintf(w, "%s  %s\n", when, outcome(e))
+	for _, m := range e.Metrics {
+		value, age, asks := unknown, "", "asks for nothing"
+		if m.Value != nil {
+			value = autoscale.Number(*m.Value)
+		}
+		if m.Value != nil || m.Age > 0 {
+			age = rounded(time.Duration(m.Age*float64(time.Second))).String() + " old"
+		}
+		if m.Count != nil {
+			asks = "asks for " + strconv.Itoa(*m.Count)
+		}
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", command.Printable(m.Name), value, age, asks, command.Printable(m.Why))
+	}
+	for _, why := range e.Changed {
+		_, _ = fmt.Fprintf(w, "  limited: %s\n", command.Printable(why))
+	}
+	_, _ = fmt.Fprintln(w)
+}
+
+// outcome says what became of the count.
+func outcome(e autoscale.Entry) string {
+	change := fmt.Sprintf("%d → %d", e.From, e.To)
+	if e.From == e.To {
+		change = fmt.Sprintf("stays %d", e.From)
+	}
+	if e.Ready != e.From {
+		change += fmt.Sprintf(" (%d ready)", e.Ready)
+	}
+	switch e.Outcome {
+	case autoscale.OutcomeHeld:
+		change += ", held"
+	case autoscale.OutcomeFailed:
+		change += ", failed"
+	case autoscale.OutcomeDryRun:
+		change += ", dry run"
+	}
+	if e.Decisions > 1 {
+		change += fmt.Sprintf(", decided %d times", e.Decisions)
+	}
+	if e.OutcomeWhy != "" {
+		change += ": " + command.Printable(e.OutcomeWhy)
+	}
+	return change
+}
+
+// recordedWithin is how soon a decision is recorded that changed nothing, at the latest.
+const recordedWithin = 5 * time.Minute
+
+// now writes what the policy may do at the moment.
+func (r reading) now(w io.Writer) {
+	line := func(name, format string, args ...any) {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("policy", "%s in cluster %s", r.key, r.cluster)
+	count := unknown
+	if r.count != nil {
+		count = strconv.Itoa(*r.count)
+	}
+	if r.policy == nil {
+		line("count", "%s; there is no policy for it any more", count)
+		return
+	}
+	p := r.policy.Spec
+	line("count", "%s, of %d to %d", count, p.Min, p.Max)
+	switch p.Paused {
+	case domain.PauseAll:
+		line("paused", "all: the count stays, even out of its bounds")
+	case domain.PauseOut:
+		line("paused", "out: no members are added")
+	case domain.PauseIn:
+		line("paused", "in: no members are removed")
+	}
+	if p.DryRun {
+		line("dry run", "what is decided is recorded, and not carried out")
+	}
+	switch {
+	case r.policy.Ending:
+		line("next", "no decision: the policy is being destroyed")
+	case r.last == nil:
+		line("next", "the first decision, once the controller knows of the policy")
+	case r.at.Sub(r.last.Until) > recordedWithin+2*p.Every():
+		line("next", "a decision is overdue, at %s intervals since %s: does the controller run?", p.Every(), r.clock(r.last.Until))
+	default:
+		next := r.last.Until.Add(p.Every())
+		if late := r.at.Sub(next); late > 0 { // decided meanwhile, and not recorded yet
+			next = next.Add(late.Truncate(p.Every()) + p.Every())
+		}
+		line("next", "a decision at %s, in %s, and then every %s", r.clockOn(next, r.at), max(next.Sub(r.at).Round(time.Second), 0), p.Every())
+	}
+}
+
+// clock is a time as clocks here show it.
+func (r reading) clock(t time.Time) string { return t.In(r.at.Location()).Format(time.DateTime) }
+
+// clockOn is a time without its date, where that is the day of another.
+func (r reading) clockOn(t, day time.Time) string {
+	const date = len(time.DateOnly)
+	if shown := r.clock(t); shown[:date] != r.clock(day)[:date] {
+		return shown
+	}
+	return r.clock(t)[date+1:]
+}
+
+// rounded is an age as a person would tell it.
+func rounded(age time.Duration) time.Duration {
+	if age < 10*time.Second {
+		return age.Round(100 * time.Millisecond)
+	}
+	return age.Round(time.Second)
+}
