@@ -3,6 +3,10 @@ locals {
   agents      = "trainyard-${var.cluster.name}-agent"
   agents_port = 9465
 
+  # The same of its controller, which tells of autoscaling policies.
+  controller      = "trainyard-${var.cluster.name}-controller"
+  controller_port = 9466
+
   prometheus_yml = yamlencode({
     global = {
       scrape_interval = var.scrape_interval
@@ -10,12 +14,15 @@ locals {
     }
 
     scrape_configs = concat(
-      [{
-        job_name = "trainyard"
+      [for job in [
+        { name = "trainyard", at = local.agents, port = local.agents_port },
+        { name = "trainyard-controller", at = local.controller, port = local.controller_port },
+        ] : {
+        job_name = job.name
         dns_sd_configs = [{
-          names            = [local.agents]
+          names            = [job.at]
           type             = "A"
-          port             = local.agents_port
+          port             = job.port
           refresh_interval = "10s"
         }]
       }],

@@ -27,3 +27,8 @@ output "agents" {
   description = "`name:port` of the cluster's agents on its network, for a Prometheus of your own: the name stands for all of them (`dns_sd_configs`, type A)."
   value       = "${local.agents}:${local.agents_port}"
 }
+
+output "controller" {
+  description = "`name:port` of the cluster's controller on its network, which tells of autoscaling policies, for a Prometheus of your own."
+  value       = "${local.controller}:${local.controller_port}"
+}

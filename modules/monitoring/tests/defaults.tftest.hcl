@@ -27,12 +27,12 @@ run "defaults" {
   assert {
     condition = yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content) == {
       global = { scrape_interval = "15s", scrape_timeout = "10s" }
-      scrape_configs = [{
-        job_name       = "trainyard"
-        dns_sd_configs = [{ names = ["trainyard-lab-agent"], type = "A", port = 9465, refresh_interval = "10s" }]
-      }]
+      scrape_configs = [
+        { job_name = "trainyard", dns_sd_configs = [{ names = ["trainyard-lab-agent"], type = "A", port = 9465, refresh_interval = "10s" }] },
+        { job_name = "trainyard-controller", dns_sd_configs = [{ names = ["trainyard-lab-controller"], type = "A", port = 9466, refresh_interval = "10s" }] },
+      ]
     }
-    error_message = "Prometheus has to find the agents of the cluster by their name."
+    error_message = "Prometheus has to find the agents of the cluster and its controller by their names."
   }
 
   assert {
@@ -41,8 +41,8 @@ run "defaults" {
   }
 
   assert {
-    condition     = output.agents == "trainyard-lab-agent:9465" && output.grafana_endpoint == null
-    error_message = "The outputs have to name the agents, and no Grafana."
+    condition     = output.agents == "trainyard-lab-agent:9465" && output.controller == "trainyard-lab-controller:9466" && output.grafana_endpoint == null
+    error_message = "The outputs have to name the agents and the controller, and no Grafana."
   }
 }
 
@@ -84,7 +84,7 @@ run "settings" {
   assert {
     condition = (
       yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).global.scrape_timeout == "5s"
-      && yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).scrape_configs[*].job_name == ["trainyard", "dcgm", "cadvisor"]
+      && yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).scrape_configs[*].job_name == ["trainyard", "trainyard-controller", "dcgm", "cadvisor"]
     )
     error_message = "Prometheus refuses a timeout that is longer than the interval, and scrapes what else was asked for."
   }

@@ -31,7 +31,7 @@ run "defaults" {
 
   assert {
     condition = alltrue([
-      for name in ["cluster", "gpus", "groups"] :
+      for name in ["autoscaling", "cluster", "gpus", "groups"] :
       trainyard_group.this.roles.grafana.container.configs["${name}.json"].target == "/etc/grafana/dashboards/${name}.json"
     ])
     error_message = "Grafana has to find its dashboards."
@@ -40,7 +40,7 @@ run "defaults" {
   # The uid leads the dashboards to the data source.
   assert {
     condition = alltrue(flatten([
-      for name in ["cluster", "gpus", "groups"] : [
+      for name in ["autoscaling", "cluster", "gpus", "groups"] : [
         for panel in jsondecode(trainyard_group.this.roles.grafana.container.configs["${name}.json"].content).panels :
         panel.type == "row" ? true : panel.datasource.uid == yamldecode(trainyard_group.this.roles.grafana.container.configs["datasource.yaml"].content).datasources[0].uid
       ]
