@@ -146,6 +146,9 @@ func (l *lab) Preflight(context.Context, []domain.MemberSpec) (domain.Problems, 
 }
 
 func (l *lab) Lock(context.Context, string, engine.Holder) (func() error, error) {
+	if err := l.fails("Lock"); err != nil {
+		return nil, err
+	}
 	return func() error { return nil }, nil
 }
 

@@ -48,7 +48,7 @@ func watchScaling(ctx context.Context, r reconcile.Reconciler, log *slog.Logger,
 		return err
 	}
 	holder := engine.Holder{Who: "controller", Process: os.Getpid(), Operation: "autoscaling", Since: time.Now(), Controller: true}
-	ctx, release, err := engine.Hold(ctx, r.Engine, scalingLock, holder)
+	held, release, err := engine.Hold(ctx, r.Engine, scalingLock, holder)
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
 		pause(ctx, standby)
 		return nil
@@ -56,10 +56,10 @@ func watchScaling(ctx context.Context, r reconcile.Reconciler, log *slog.Logger,
 	if err != nil {
 		return err
 	}
-	s, err := newScaler(ctx, r, log, board)
+	s, err := newScaler(held, r, log, board)
 	if err == nil {
-		err = s.run(ctx, events)
-		s.keepAtEnd(ctx)
+		err = s.run(held, events)
+		s.keepAtEnd(held)
 	}
 	return errors.Join(err, release())
 }

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -269,6 +271,19 @@ func TestTwoScalers(t *testing.T) {
 	}
 	if !errors.Is(err, engine.ErrConflict) {
 		t.Errorf("the second of two has the error %v, not a conflict", err)
+	}
+}
+
+// TestScalerStandsBy: while another controller decides, this one waits.
+func TestScalerStandsBy(t *testing.T) {
+	l := newLab(t, plain)
+	l.load = 3
+	l.faults["Lock"] = &engine.LockedError{Lock: scalingLock}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := watchScaling(ctx, reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	if err != nil || l.count() != 2 {
+		t.Errorf("without the lock, the count is %d: %v", l.count(), err)
 	}
 }
 
