@@ -15,10 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 )
 
@@ -375,7 +377,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	suite, member := os.Args[0], acctest.Build(t, acctest.Member)
-	for _, program := range []string{suite, member, acctest.Build(t, acctest.Provider)} {
+	for _, program := range []string{suite, member, acctest.Build(t, acctest.Provider), acctest.BuildAgent(t)} {
 		if err := exec.Command("cp", program, home).Run(); err != nil {
 			t.Fatal(err)
 		}
@@ -385,7 +387,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(home, filepath.Base(suite)), "-test.run", "^TestConformance$", "-test.v")
 	command.Dir = home
-	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), acctest.BuiltVariable + "=" + home}
+	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), acctest.BuiltVariable + "=" + home, fakenvml.BuiltVariable + "=" + fakenvml.Build(t, enginetest.Lacking)}
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	output, err := command.CombinedOutput()
 	if err != nil || !bytes.Contains(output, []byte("--- PASS: TestConformance/create_and_observe")) {
