@@ -138,7 +138,8 @@ func (m *machine) tells(t *testing.T) {
 	}()
 	eventually(t, "what is told of GPUs", func() bool {
 		found := m.found(t)
-		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.GPU{}, "XIDAt"), cmpopts.IgnoreFields(domain.GPUProcess{}, "Command", "Instance"))
+		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.GPU{}, "XIDAt", "GoneAt"),
+			cmp.Comparer(func(a, b domain.Condemnation) bool { return a.XID == b.XID }), cmpopts.IgnoreFields(domain.GPUProcess{}, "Command", "Instance"))
 		return diff == ""
 	})
 }
@@ -304,6 +305,7 @@ func (m *machine) wanted(t *testing.T) {
 // failing shows an error that condemns a device, and the loss of another.
 func (m *machine) failing(t *testing.T) {
 	m.devices[3].XIDs, m.want[3].XID, m.want[3].Trouble = []int{48}, new(48), "double-bit ECC error (XID 48)"
+	m.want[3].Condemned = &domain.Condemnation{XID: 48}
 	m.devices[4].Lost = true
 	lost := m.want[4]
 	m.want[4] = domain.GPU{Device: lost.Device, Index: lost.Index, PCIBusID: lost.PCIBusID, Trouble: "fallen off the bus"}
