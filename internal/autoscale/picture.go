@@ -24,9 +24,10 @@ const (
 	capacityColour, membersColour = "#d55e00", "#009e73"
 )
 
-// pictureLine is a line of a picture.
+// pictureLine is a line of a picture, with its label in the legend, which begins so far from the left.
 type pictureLine struct {
 	class, label, colour, dashes string
+	legend                       float64
 	values                       []float64
 }
 
@@ -34,9 +35,10 @@ type pictureLine struct {
 // the right axis, on which one is as high as its capacity on the left. The colours are seen on light and on dark ground.
 func (c Course) SVG(trace Trace, model Model) string {
 	lines := []pictureLine{
-		{"load", "Load", loadColour, "", drawable(trace.Load)},
-		{"capacity", "Capacity of members at work", capacityColour, "", carriedBy(c.Ready, model.Capacity)},
-		{"members", "Members ordered (right axis)", membersColour, "5 3", carriedBy(c.Counts, model.Capacity)},
+		// Members that are ordered are seen while they start: then they are at work, above them.
+		{"members", "Members ordered (right axis)", membersColour, "5 3", 340, carriedBy(c.Counts, model.Capacity)},
+		{"capacity", "Capacity of members at work", capacityColour, "", 100, carriedBy(c.Ready, model.Capacity)},
+		{"load", "Load", loadColour, "", 0, drawable(trace.Load)},
 	}
 	length, highest := 0, 0.0
 	for _, line := range lines {
@@ -75,9 +77,9 @@ func (c Course) SVG(trace Trace, model Model) string {
 		}
 		p.text((plotLeft+plotRight)/2, plotBottom+44, "middle", fromTo(trace.Start, covered))
 	}
-	for i, line := range lines {
+	for _, line := range lines {
 		p.line(line, length, top)
-		x := plotLeft + float64(i)*240
+		x := plotLeft + line.legend
 		p.add(`<line x1="%s" y1="20" x2="%s" y2="20" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`, coordinate(x), coordinate(x+24), line.colour, dashes(line))
 		p.text(x+32, 24, "start", line.label)
 	}

@@ -52,6 +52,7 @@ var parts = []struct {
 	{"start", "Start of the provider", (*bench).start, false},
 	{"supervise", "Supervision of idle members", (*bench).supervise, false},
 	{"agent", "An agent that measures its host", (*bench).agentCost, false},
+	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false},
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true},
 }
@@ -80,6 +81,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
 	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, that policies are compared on, too")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
+	pictures := flags.String("pictures", "", "folder to write the pictures of the guides to, in place of all else")
 	parseErr := flags.Parse(args)
 	if b.work != "" {
 		defer func() { err = errors.Join(err, os.RemoveAll(b.work)) }()
@@ -89,6 +91,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	if parseErr != nil {
 		return parseErr
+	}
+	if *pictures != "" {
+		return draw(*pictures)
 	}
 	wanted := strings.Split(*only, ",")
 	for _, name := range wanted {

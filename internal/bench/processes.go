@@ -15,11 +15,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// crew are the processes that a cluster costs beside its members' own commands, by their ids.
+// crew are the processes that a cluster costs beside its members' own commands and the agent, by their ids.
 type crew struct {
 	supervisor int
 	controller int
-	// shells are those under which the members run, and the controller.
+	// shells are those under which the members run, and the controller and the agent.
 	shells []int
 }
 
@@ -48,10 +48,10 @@ func crewOf(dir statedir.Dir) (crew, error) {
 			return c, fmt.Errorf("state of %s: %w", name, err)
 		}
 		c.shells = append(c.shells, state.PID)
-		if state.Group != "" {
+		if state.Group != "" || state.Role != "controller" {
 			continue
 		}
-		for _, p := range instances[state.Instance] { // in no group: the controller
+		for _, p := range instances[state.Instance] {
 			if p.PID != state.PID {
 				c.controller = p.PID
 			}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints the benchmark tables: what plans, applies, the provider's start and supervision cost on this machine, and
-# what scaling policies make of jobs and loads.
+# Prints the benchmark tables: what plans, applies, the provider's start, supervision and autoscaling cost on this
+# machine, and what scaling policies make of jobs and loads.
 #
-#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,swarm,policies] [-trace load.csv]
+#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,swarm,policies] [-trace load.csv]
 #
 # TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
 # PROVIDER  the provider's binary (default: built from this tree, stripped as for a release)

@@ -16,6 +16,12 @@ func (s sample) median() time.Duration {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
+// p95 returns the least of the durations that 95 % of the sample don't exceed.
+func (s sample) p95() time.Duration {
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[(95*len(sorted)+99)/100-1]
+}
+
 // minus returns run by run how much longer s took than the other sample.
 func (s sample) minus(other sample) sample {
 	difference := make(sample, len(s))

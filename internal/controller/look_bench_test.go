@@ -15,7 +15,7 @@ import (
 
 // rest is an engine of a cluster in which nothing changes. Its documents, its members and what they use are in memory.
 type rest struct {
-	engine.Engine
+	lacking
 	*records
 
 	cluster  domain.ClusterDocument
@@ -40,18 +40,6 @@ func (r *rest) Policies(context.Context) (map[string]domain.AutoscalingPolicyDoc
 func (r *rest) Observe(context.Context, string) ([]domain.Observed, error) { return r.observed, nil }
 
 func (r *rest) Usage(context.Context, time.Duration) (engine.Usage, error) { return r.used, nil }
-
-func (r *rest) Records(ctx context.Context, prefix string) (map[string]engine.Record, error) {
-	return r.records.Records(ctx, prefix)
-}
-
-func (r *rest) PutRecord(ctx context.Context, record engine.Record) (engine.Record, error) {
-	return r.records.PutRecord(ctx, record)
-}
-
-func (r *rest) DeleteRecord(ctx context.Context, name string) error {
-	return r.records.DeleteRecord(ctx, name)
-}
 
 // atRest returns a cluster of so many groups, with so many roles each, each of so many members, that are as busy as the policies of all roles want
 // them to be.

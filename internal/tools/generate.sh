@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Formats the Terraform code of examples/ and modules/ and generates docs/ from the provider's schema, templates/ and
-# examples/. With `check`, fails where that changed anything. Works without a network, on Terraform and on OpenTofu.
+# examples/, and the pictures of backtests. With `check`, fails where that changed anything. Works without a network, on Terraform and on OpenTofu.
 #
 # The docs must not depend on the CLI that reads the schema. Terraform before 1.12 leaves resource identities out, so
 # import by identity is shown by a template and an example of another name than tfplugindocs' own import-by-identity.tf.
@@ -58,6 +58,7 @@ for folder in examples modules; do
 done
 quietly go tool -modfile=internal/tools/go.mod tfplugindocs generate \
   --provider-name trainyard --rendered-provider-name Trainyard --providers-schema "$work/schema.json"
+quietly go run ./internal/bench -pictures docs/guides/autoscaling
 
 if [[ ${1:-} == check ]]; then
   for folder in docs examples modules; do

@@ -88,13 +88,17 @@ func (e *Engine) DeleteGPUPool(_ context.Context, pool string) error {
 }
 
 // Policies returns the documents of all autoscaling policies.
-func (e *Engine) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
-	listed, err := e.policies.List()
+func (e *Engine) Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	return e.policies(ctx)
+}
+
+func (e *Engine) readPolicies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	listed, err := e.policyFiles.List()
 	if err != nil {
 		return nil, err
 	}
 	return documents(listed, "", func(name string, stamp statedir.Stamp) (domain.AutoscalingPolicyDocument, error) {
-		doc, err := e.policies.Read(name, stamp)
+		doc, err := e.policyFiles.Read(name, stamp)
 		return known(e.dir.Document(statedir.Policies, name), doc, err)
 	})
 }

@@ -31,11 +31,12 @@ const Name = "process"
 type Engine struct {
 	dir     statedir.Dir
 	program Program
-	// gpus reads the GPUs of this machine.
-	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
-	// states and policies are read again and again, of a thousand members and roles: only what has changed is.
-	states   *statedir.Remembered[statedir.State]
-	policies *statedir.Remembered[domain.AutoscalingPolicyDocument]
+	// gpus reads the GPUs of this machine, and policies the documents of all policies.
+	gpus     func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	policies func(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error)
+	// states and policyFiles are looked at again and again, of a thousand members and roles: only those that have changed are read.
+	states      *statedir.Remembered[statedir.State]
+	policyFiles *statedir.Remembered[domain.AutoscalingPolicyDocument]
 }
 
 // Program is what the supervisors and controllers of clusters are run from.
@@ -67,9 +68,9 @@ func Open(cluster string, settings engine.Settings, program Program) (*Engine, e
 	dir := statedir.Dir{Root: root, Cluster: cluster}
 	e := &Engine{
 		dir: dir, program: program,
-		states: statedir.Remember[statedir.State](dir, statedir.States), policies: statedir.Remember[domain.AutoscalingPolicyDocument](dir, statedir.Policies),
+		states: statedir.Remember[statedir.State](dir, statedir.States), policyFiles: statedir.Remember[domain.AutoscalingPolicyDocument](dir, statedir.Policies),
 	}
-	e.gpus = e.readGPUs
+	e.gpus, e.policies = e.readGPUs, e.readPolicies
 	return e, nil
 }
 
@@ -106,10 +107,11 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{Name: Name, FilesDir: e.dir.FilesDir}
 }
 
-// Snapshot returns the engine with the GPUs read at most once. Files are quick to read again.
+// Snapshot returns the engine with the GPUs read at most once, and the policies, each of which a plan looks for among all. Other files are quick to
+// read again.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
-	snapshot.gpus = engine.Once(e.readGPUs)
+	snapshot.gpus, snapshot.policies = engine.Once(e.readGPUs), engine.Once(e.readPolicies)
 	return &snapshot
 }
 

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// lengths is a queue that tells its length by HTTP, and remembers when it was asked for it.
+type lengths struct {
+	server *http.Server
+	url    string
+
+	mu     sync.Mutex
+	length int
+	asked  []time.Time
+}
+
+// newLengths returns a queue of one.
+func newLengths() (*lengths, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	q := &lengths{url: "http://" + listener.Addr().String(), length: 1}
+	q.server = &http.Server{Handler: http.HandlerFunc(q.answer), ReadHeaderTimeout: time.Second}
+	go func() { _ = q.server.Serve(listener) }() // until it is closed
+	return q, nil
+}
+
+func (q *lengths) close() error { return q.server.Close() }
+
+func (q *lengths) answer(w http.ResponseWriter, _ *http.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asked = append(q.asked, time.Now())
+	_, _ = fmt.Fprintf(w, `{"length": %d}`, q.length) // who does not wait for it asks again
+}
+
+// set has the queue be so long, from the moment that is returned.
+func (q *lengths) set(length int) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.length = length
+	return time.Now()
+}
+
+// askedSince returns when the queue was asked for its length from a moment on.
+func (q *lengths) askedSince(t time.Time) []time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, at := range q.asked {
+		if !at.Before(t) {
+			return append([]time.Time(nil), q.asked[i:]...)
+		}
+	}
+	return nil
+}
+
+// source is where policies find the length.
+func (q *lengths) source() domain.ScalingSource {
+	return domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: q.url, Path: "length"}}}
+}
+
+// step is when what happened after the queue had grown.
+type step struct {
+	// grown is when it did, look when the look began that took notice, and asked when that had come to ask the queue.
+	grown, look, asked time.Time
+	// written is when the count was written, and running when the member ran.
+	written, running time.Time
+}
+
+// stepPatience bounds the wait for what a step leads to.
+const stepPatience = time.Minute
+
+// steps has the queue grow by one, again and again, each time in another part of the policy's interval.
+func (s *scalingBench) steps(ctx context.Context) ([]step, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := s.engine.Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var steps []step
+	for i := range scalingSteps {
+		if err := pause(ctx, time.Second+time.Second*time.Duration(i)/scalingSteps); err != nil {
+			return nil, err
+		}
+		one := step{grown: s.queue.set(i + 2)}
+		err := await(ctx, events, fmt.Sprintf("count %d", i+2), func() (bool, error) {
+			doc, err := s.engine.Group(ctx, probeGroup)
+			one.written, one.look = time.Now(), doc.Scaled[probeRole].At
+			return doc.Counts[probeRole] == i+2, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range s.queue.askedSince(one.look) {
+			if at.Before(one.written) {
+				one.asked = at
+			}
+		}
+		member := domain.MemberName(probeGroup, probeRole, i+1)
+		err = await(ctx, events, "member "+member, func() (bool, error) {
+			state, err := statedir.Read[statedir.State](s.dir.Document(statedir.States, member))
+			if errors.Is(err, engine.ErrNotFound) {
+				return false, nil
+			}
+			if state.State == domain.StateRunning && state.StartedAt != nil {
+				one.running = *state.StartedAt
+			}
+			return !one.running.IsZero(), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, one)
+	}
+	return steps, nil
+}
+
+// await returns once something is so, which is looked at after each change of the cluster.
+func await(ctx context.Context, events <-chan struct{}, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepPatience, fmt.Errorf("no %s within %s", what, stepPatience))
+	defer cancel()
+	for {
+		if so, err := is(); so || err != nil {
+			return err
+		}
+		select {
+		case _, open := <-events:
+			if !open {
+				return engine.ErrEventsLost
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func stepTable(steps []step) []fmt.Stringer {
+	t := &table{head: []string{fmt.Sprintf("a queue grows, beside %s policies at rest", count(scalingPolicies)), "median", "p95"}}
+	for _, part := range []struct {
+		name string
+		took func(s step) time.Duration
+	}{
+		{"the next look begins", func(s step) time.Duration { return s.look.Sub(s.grown) }},
+		{"it has read documents and members, and asks", func(s step) time.Duration { return s.asked.Sub(s.look) }},
+		{"it has all answers, and the count is written", func(s step) time.Duration { return s.written.Sub(s.asked) }},
+		{"the member runs", func(s step) time.Duration { return s.running.Sub(s.written) }},
+		{"from the growth to the count", func(s step) time.Duration { return s.written.Sub(s.grown) }},
+		{"from the growth to the member", func(s step) time.Duration { return s.running.Sub(s.grown) }},
+	} {
+		var took sample
+		for _, s := range steps {
+			took = append(took, part.took(s))
+		}
+		t.add(part.name, inMilliseconds(took.median()), inMilliseconds(took.p95()))
+	}
+	return []fmt.Stringer{
+		note(""), t,
+		note(fmt.Sprintf("%d steps, each in another part of the policy's interval of a second. It decides together with those of the others whose time it is,", len(steps))),
+		note("whose metrics agents measure: a look waits for all answers."),
+	}
+}
