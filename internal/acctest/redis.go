@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +32,20 @@ func StartRedis(t testing.TB) string {
 		return pings(address)
 	})
 	return address
+}
+
+// AskRedis has a Redis carry out a command, and returns its answer, a line each where there are several.
+func AskRedis(t testing.TB, address string, command ...string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput() // of the package of the server
+	if err != nil {
+		t.Fatalf("redis-cli %s: %v\n%s", strings.Join(command, " "), err, answer)
+	}
+	return strings.TrimSpace(string(answer))
 }
 
 // pings tells whether a Redis answers at an address.

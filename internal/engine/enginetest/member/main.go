@@ -8,6 +8,7 @@
 //	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
 //	until:<file>       waits until the file is there
 //	burn:<file>        until it is told to stop, keeps the share of a processor busy that the file says, such as 0.2: none where there is no file
+//	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits
 package main
@@ -78,6 +79,12 @@ func main() {
 		case "burn":
 			burn(operand, stop)
 			os.Exit(0)
+		case "work":
+			if err := workOff(operand, stop); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case "wait":
 			<-stop
 			fmt.Fprintln(os.Stdout, "told to stop")
@@ -95,19 +102,33 @@ func main() {
 	}
 }
 
-// burn works for a share of each turn, until it is told to stop.
+// burn works for a share of the time, until it is told to stop: by the time that the kernel gives it, so that it takes as much on a machine that has
+// others to do, too.
 func burn(file string, stop <-chan os.Signal) {
-	const turn = 50 * time.Millisecond
-	for {
+	const turn, most = 50 * time.Millisecond, time.Second
+	var owed time.Duration
+	for last := time.Now(); ; {
 		text, _ := os.ReadFile(file) // without it there is nothing to do
 		share, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-		work := time.Duration(min(max(share, 0), 1) * float64(turn))
-		for start := time.Now(); time.Since(start) < work; {
+		share = min(max(share, 0), 1)
+		now := time.Now()
+		owed = min(owed+time.Duration(share*float64(now.Sub(last))), time.Duration(share*float64(most)))
+		last = now
+		start := worked()
+		for worked()-start < owed {
 		}
+		owed -= worked() - start
 		select {
 		case <-stop:
 			return
-		case <-time.After(turn - work):
+		case <-time.After(turn):
 		}
 	}
+}
+
+// worked is how long this process has had a processor.
+func worked() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // which fails for nobody
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
