@@ -146,6 +146,8 @@ func (l *lab) Preflight(context.Context, []domain.MemberSpec) (domain.Problems, 
 }
 
 func (l *lab) Lock(context.Context, string, engine.Holder) (func() error, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err := l.fails("Lock"); err != nil {
 		return nil, err
 	}
