@@ -456,12 +456,14 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 			for i := range 3 {
 				l.updateService(l.member("worker", i), leave)
 			}
-			l.change("trainyard-hosts-agent", leave)
-			acctest.Eventually(l, "the agents to leave the network", func() bool {
-				return !slices.ContainsFunc(l.tasksOf(l.service("trainyard-hosts-agent").ID), func(task dockerswarm.Task) bool {
-					return len(task.Spec.Networks) > 0 || task.Status.State != dockerswarm.TaskStateRunning
+			for _, resident := range []string{"trainyard-hosts-agent", "trainyard-hosts-controller"} {
+				l.change(resident, leave)
+				acctest.Eventually(l, resident+" to leave the network", func() bool {
+					return !slices.ContainsFunc(l.tasksOf(l.service(resident).ID), func(task dockerswarm.Task) bool {
+						return len(task.Spec.Networks) > 0 || task.Status.State != dockerswarm.TaskStateRunning
+					})
 				})
-			})
+			}
 			acctest.Eventually(l, "the network to be left by all tasks", func() bool {
 				return bed.Nodes[0].Client().NetworkRemove(t.Context(), "trainyard-hosts") == nil
 			})
