@@ -326,8 +326,8 @@ func TestAccAutoscalingPolicyTwice(t *testing.T) {
 		resource.TestStep{PlanOnly: true, Config: l.job(waiting("replicas = 2")+"\n  depends_on = [trainyard_autoscaling_policy.it]") +
 			strings.Replace(one, "trainyard_group.job.name", `"job"`, 1), ExpectError: says(both...)},
 		// From one to the other, and back.
-		resource.TestStep{Config: counted, Check: resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectAlive(2))},
-		resource.TestStep{Config: l.scaledJob(strings.Replace(one, "  min = 1", "  min = 2", 1)), Check: resource.ComposeTestCheckFunc(l.expectPolicy("2 to 4, after 2"), l.expectAlive(2))},
+		resource.TestStep{Config: counted, Check: resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectCount(2))},
+		resource.TestStep{Config: l.scaledJob(strings.Replace(one, "  min = 1", "  min = 2", 1)), Check: resource.ComposeTestCheckFunc(l.expectPolicy("2 to 4, after 2"), l.expectCount(2))},
 	)
 }
 
