@@ -271,7 +271,7 @@ func TestCheckPolicy(t *testing.T) {
 	}
 }
 
-// Only what could never be placed is warned of, whatever is in the way for now.
+// Only what could never be placed is warned of, whatever is in the way at the moment.
 func TestCheckRoom(t *testing.T) {
 	host := domain.Host{Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8000}}
 	view := reconcile.View{
