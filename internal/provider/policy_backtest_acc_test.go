@@ -75,7 +75,7 @@ func TestAccPolicyBacktest(t *testing.T) {
 				known("member_hours", between(11, 12)),
 				known("under_provisioned_seconds", between(0, 60)),
 				known("under_provisioned_percent", between(0, 2)),
-				known("svg", knownvalue.StringRegexp(regexp.MustCompile(`(?s)^<svg .*class="load".*class="capacity".*class="members".*</svg>\n$`))),
+				known("svg", knownvalue.StringRegexp(regexp.MustCompile(`(?s)^<svg .*class="members".*class="capacity".*class="load".*</svg>\n$`))),
 			},
 		},
 		resource.TestStep{
