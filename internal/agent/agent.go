@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,7 +34,7 @@ type options struct {
 	identity, peers string
 	// metrics is the address where Prometheus is answered.
 	metrics string
-	window  time.Duration
+	query   telemetry.Query
 }
 
 // Run is "agent", which stays and measures, and "agent sample", which writes a report as JSON: of the resident behind a socket, of all peers,
@@ -52,7 +51,8 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
 	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as :9465")
 	flags.StringVar(&o.peers, "peers", "", "with sample: ask all agents that this name stands for")
-	flags.DurationVar(&o.window, "window", 0, "with sample: the window of time to tell of")
+	flags.DurationVar(&o.query.Window, "window", 0, "with sample: the window of time to tell of")
+	flags.BoolVar(&o.query.New, "new", false, "with sample: look for what has just been started, too")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func (o options) sample(ctx context.Context, out io.Writer) error {
 	var err error
 	switch {
 	case o.peers != "":
-		told, err = telemetry.AskPeers(ctx, o.peers, o.identity, o.window)
+		told, err = telemetry.AskPeers(ctx, o.peers, o.identity, o.query)
 	case o.socket != "":
-		told, err = telemetry.Ask(ctx, o.socket, o.window)
+		told, err = telemetry.Ask(ctx, o.socket, o.query)
 	default:
 		told, err = telemetry.Once(ctx, o.settings(nvml.Source(nvmlSettings())))
 	}

@@ -42,7 +42,7 @@ func TestWhileDriverHangs(t *testing.T) {
 	ask := func() (telemetry.Report, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // less than the driver is given to start
 		defer cancel()
-		return telemetry.Ask(ctx, socket, 0)
+		return telemetry.Ask(ctx, socket, telemetry.Query{})
 	}
 	acctest.Eventually(t, "the agent", func() bool {
 		_, err := os.Stat(socket)

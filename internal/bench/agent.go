@@ -76,7 +76,7 @@ func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 		if err := pause(ctx, asked); err != nil {
 			return nil, err
 		}
-		if _, err := telemetry.Ask(ctx, socket, 0); err != nil {
+		if _, err := telemetry.Ask(ctx, socket, telemetry.Query{}); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 func firstReport(ctx context.Context, socket string) (telemetry.Report, error) {
 	const patience, retry = 30 * time.Second, 100 * time.Millisecond
 	for begin := time.Now(); ; {
-		report, err := telemetry.Ask(ctx, socket, telemetry.Interval)
+		report, err := telemetry.Ask(ctx, socket, telemetry.Query{Window: telemetry.Interval})
 		if err == nil && len(report.GPUs.GPUs) > 0 || time.Since(begin) > patience {
 			return report, err
 		}

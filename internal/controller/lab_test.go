@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -114,8 +115,7 @@ func (l *lab) controller() *scaler {
 func (l *lab) pass(s *scaler, d time.Duration) (counts []int) {
 	l.Helper()
 	for end := l.now.Add(d); l.now.Before(end); l.now = l.now.Add(time.Second) {
-		_, err := s.look(l.Context(), l.now)
-		l.must(nil, err)
+		l.must(nil, l.look(s))
 		for _, f := range s.followed {
 			if f.changing {
 				s.finish(<-s.outcomes)
@@ -124,6 +124,20 @@ func (l *lab) pass(s *scaler, d time.Duration) (counts []int) {
 		counts = append(counts, l.count())
 	}
 	return slices.Compact(counts)
+}
+
+// look has a controller look, and decide by what it is told.
+func (l *lab) look(s *scaler) error {
+	return lookAndDecide(l.Context(), s, l.now)
+}
+
+// lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered.
+func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
+	err := s.look(ctx, now)
+	for len(s.answered) < s.asking {
+		s.answered = append(s.answered, <-s.answers)
+	}
+	return errors.Join(err, s.decide(ctx, now))
 }
 
 func (l *lab) Traits() engine.Traits {

@@ -90,7 +90,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	now := noon
 	look := func() {
-		if _, err := s.look(b.Context(), now); err != nil {
+		if err := lookAndDecide(b.Context(), s, now); err != nil {
 			b.Fatal(err)
 		}
 		now = now.Add(domain.DefaultScalingInterval)

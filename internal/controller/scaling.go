@@ -3,16 +3,12 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -28,9 +24,8 @@ const (
 	scalingLock = "autoscaling"
 	// standby is how soon a controller tries again to get that lock.
 	standby = 5 * time.Second
-	// changesAtOnce bounds the groups whose counts are changed at the same time, and hooksAtOnce the algorithms of users that are asked.
+	// changesAtOnce bounds the groups whose counts are changed at the same time.
 	changesAtOnce = 8
-	hooksAtOnce   = 32
 )
 
 // policyPace is that of looks after events: who changes a policy wants to see what comes of it.
@@ -94,6 +89,14 @@ type scaler struct {
 	// scaledAt is when the history last has a policy change a count, by the policies' keys, as it was read.
 	scaledAt map[string]time.Time
 	followed map[string]*followed
+	// woken is when it is to look because of an event, the zero time where there was none since it last did, and rested when it may.
+	woken, rested time.Time
+	// asking is the number of what was asked for and not decided by yet. What is answered comes by answers, and those are in answered that have come; hooks
+	// has a place for each algorithm of a user that is asked.
+	asking   int
+	answers  chan *asked
+	answered []*asked
+	hooks    chan struct{}
 	// outcomes are those of changes that were carried out; changes has a place for each that is.
 	outcomes chan outcome
 	changes  chan struct{}
@@ -107,8 +110,10 @@ type followed struct {
 	autoscaler *autoscale.Autoscaler
 	questions  []meter.Question
 	state      autoscale.State
-	// next is when it decides the next time, and restored tells that it has not since its state was read.
+	// next is when it asks the next time, and asked what it waits for until it decides; nil where it does not. Restored tells that it has not decided
+	// since its state was read.
 	next     time.Time
+	asked    *asked
 	restored bool
 	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its end.
 	changing bool
@@ -118,7 +123,8 @@ type followed struct {
 func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
 	s := &scaler{
 		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
-		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, outcomes: make(chan outcome), changes: make(chan struct{}, changesAtOnce),
+		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
+		outcomes: make(chan outcome), changes: make(chan struct{}, changesAtOnce),
 	}
 	return s, errors.Join(s.memory.load(ctx), s.loadHistory(ctx))
 }
@@ -147,93 +153,111 @@ func (s *scaler) loadHistory(ctx context.Context) error {
 
 // run decides whenever it is time to, until ctx is done, the stream of changes ends, or there are no policies any more.
 func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
-	for {
+	for look := true; ; {
 		start := time.Now()
-		next, err := s.look(ctx, start)
+		var err error
+		retry := start.Add(atLatest)
+		if look {
+			err = s.look(ctx, start)
+			s.woken, s.rested = time.Time{}, start.Add(policyPace.After(time.Since(start)))
+		}
+		err = errors.Join(err, s.decide(ctx, start))
 		switch {
 		case errors.Is(err, engine.ErrConflict):
 			return err // another controller has taken over
 		case err == nil && len(s.followed) == 0 && len(s.changes) == 0:
 			return nil
+		case err != nil:
+			retry = time.Now().Add(afterFault)
 		}
 		if s.told.news(allPolicies, err) && err != nil && ctx.Err() == nil {
 			s.log.Error("not all autoscaling policies can be followed; trying again", "error", err)
 		}
-		if err != nil {
-			next = earliest(next, time.Now().Add(afterFault))
-		}
-		if err := s.await(ctx, events, start, next); err != nil {
+		if look, err = s.await(ctx, events, earliest(retry, s.next())); err != nil {
 			return err
 		}
 	}
 }
 
-// await returns when there is something to do: at a moment, when a change was carried out, or after an event, which are looked at a few times a
-// second at most.
-func (s *scaler) await(ctx context.Context, events <-chan struct{}, start, next time.Time) error {
+// await returns when there is something to do: when what was asked for was answered, a change was carried out, or it is time to look, which it is at a moment,
+// or after an event, though a few times a second at most.
+func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Time) (look bool, err error) {
+	if !s.woken.IsZero() {
+		next = earliest(next, s.woken)
+	}
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
-	rest := start.Add(policyPace.After(time.Since(start)))
+	var gathered <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-timer.C:
-			return nil
+			return true, nil
 		case o := <-s.outcomes:
 			s.finish(o)
-			return nil
+			return false, nil
+		case a := <-s.answers:
+			s.answered = append(s.answered, a)
+			if len(s.answered) == s.asking {
+				return false, nil
+			}
+			if gathered == nil {
+				gathered = time.After(gathering)
+			}
+		case <-gathered:
+			return false, nil
 		case _, open := <-events:
 			if !open {
-				return engine.ErrEventsLost
+				return false, engine.ErrEventsLost
 			}
 			events = nil // one is as good as many
-			timer.Reset(max(min(time.Until(rest), time.Until(next)), 0))
+			if s.woken.IsZero() {
+				s.woken = s.rested
+				timer.Reset(time.Until(earliest(next, s.woken)))
+			}
 		}
 	}
 }
 
-// look has the policies decide whose time has come, or which were changed, and returns when the next one's comes.
-func (s *scaler) look(ctx context.Context, now time.Time) (next time.Time, err error) {
+// look has the policies ask whose time has come, or which were changed.
+func (s *scaler) look(ctx context.Context, now time.Time) error {
 	snapshot := s.reconciler
 	snapshot.Engine = s.reconciler.Engine.Snapshot()
 	documents, err := snapshot.Engine.Policies(ctx)
 	if err != nil {
-		return now.Add(afterFault), err
+		return err
 	}
 	s.follow(documents, now)
 	var due []*followed
 	for _, key := range slices.Sorted(maps.Keys(s.followed)) {
-		if f := s.followed[key]; !f.next.After(now) {
+		if f := s.followed[key]; f.asked == nil && !f.next.After(now) {
 			due = append(due, f)
-		}
-	}
-	var decided []change
-	if len(due) > 0 {
-		decided, err = s.decide(ctx, snapshot, due, now)
-		for _, f := range due {
 			f.next = beat(f.document.Spec, len(s.followed), now)
 		}
 	}
-	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role with the role alone.
-	err = errors.Join(err, s.keep(ctx, now))
-	if errors.Is(err, engine.ErrConflict) {
-		return now, err
+	if len(due) == 0 {
+		return nil
 	}
-	for _, c := range decided {
-		s.begin(ctx, c)
-	}
-	next = now.Add(atLatest)
+	return s.ask(ctx, snapshot, due, now)
+}
+
+// next returns when the next policy asks. One that waits for an answer does not ask again before.
+func (s *scaler) next() time.Time {
+	next := time.Now().Add(atLatest)
 	for _, f := range s.followed {
-		next = earliest(next, f.next)
+		if f.asked == nil {
+			next = earliest(next, f.next)
+		}
 	}
-	return next, err
+	return next
 }
 
 // follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once.
 func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, now time.Time) {
-	for key := range s.followed {
+	for key, f := range s.followed {
 		if doc, found := documents[key]; !found || !decides(doc) {
+			f.asked = nil
 			delete(s.followed, key)
 			s.memory.forget(key)
 			s.board.remove(key)
@@ -248,7 +272,7 @@ func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, n
 		if f != nil && doc.Revision <= f.document.Revision {
 			// It was destroyed and made anew since the last look.
 			s.memory.forget(key)
-			f = nil
+			f.asked, f = nil, nil
 		}
 		autoscaler, err := autoscale.New(doc.Spec)
 		if s.told.news(key, err) && err != nil {
@@ -263,14 +287,14 @@ func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, n
 			s.followed[key] = f
 			s.changed = true
 		}
-		f.document, f.autoscaler, f.questions, f.next = doc, autoscaler, questionsOf(doc.Spec), now
+		f.document, f.autoscaler, f.questions, f.next, f.asked = doc, autoscaler, questionsOf(doc.Spec), now, nil
 	}
 }
 
-// batch is the number of policies that decide together at most, where their interval leaves room for others: they share what they ask for.
+// batch is the number of policies that ask together at most, where their interval leaves room for others: they share what they ask for.
 const batch = 100
 
-// beat returns when a policy decides the next time. All of one interval do at the same times, whatever took how long: or, where there are many of them,
+// beat returns when a policy asks the next time. All of one interval do at the same times, whatever took how long: or, where there are many of them,
 // at as many times within it.
 func beat(policy domain.AutoscalingPolicy, policies int, now time.Time) time.Time {
 	every := policy.Every()
@@ -287,17 +311,19 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// decide has policies decide at a moment, and returns what is to be carried out.
-func (s *scaler) decide(ctx context.Context, snapshot reconcile.Reconciler, due []*followed, now time.Time) (decided []change, err error) {
-	scene, err := snapshot.Scene(ctx)
-	if err != nil && scene.Groups == nil {
-		return nil, err
-	}
-	seen := s.see(ctx, scene, due, now)
-	for i, f := range due {
-		s.recover(f, scene, seen[i], now)
-		decision := f.autoscaler.Decide(&f.state, seen[i])
-		entry := autoscale.NewEntry(f.document.Spec.Key(), now, seen[i].Ready, decision)
+// decide has those policies decide that were answered, and carries out what they decide.
+func (s *scaler) decide(ctx context.Context, now time.Time) error {
+	var decided []change
+	for _, a := range s.answered {
+		f := a.policy
+		if f.asked != a {
+			continue // the policy is gone, or another one by now
+		}
+		f.asked = nil
+		a.seen.Now = now
+		s.recover(f, a.scene, a.seen, now)
+		decision := f.autoscaler.Decide(&f.state, a.seen)
+		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
 		switch {
 		case decision.To == decision.From:
 			s.note(f.document.Spec, entry)
@@ -305,10 +331,20 @@ func (s *scaler) decide(ctx context.Context, snapshot reconcile.Reconciler, due 
 			entry.Outcome = autoscale.OutcomeDryRun
 			s.note(f.document.Spec, entry)
 		default:
-			decided = append(decided, change{f, decision, entry, scene})
+			decided = append(decided, change{f, decision, entry, a.scene})
 		}
 	}
-	return decided, err
+	s.asking -= len(s.answered)
+	s.answered = nil
+	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role with the role alone.
+	err := s.keep(ctx, now)
+	if errors.Is(err, engine.ErrConflict) {
+		return err
+	}
+	for _, c := range decided {
+		s.begin(ctx, c)
+	}
+	return err
 }
 
 // note adds what came of a decision to what is told of the policy.
@@ -341,98 +377,4 @@ func recovered(policy domain.AutoscalingPolicy, last domain.Scaled) autoscale.En
 		Policy: policy.Key(), At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
 		OutcomeWhy: "carried out, though whoever decided it could not note that",
 	}
-}
-
-// see returns what is seen of the roles of some policies: all their metrics are read at once.
-func (s *scaler) see(ctx context.Context, scene reconcile.Scene, due []*followed, now time.Time) []autoscale.Seen {
-	var questions []meter.Question
-	for _, f := range due {
-		questions = append(questions, f.questions...)
-	}
-	measured := s.meter.Read(ctx, now, meter.Scene{Groups: scene.Groups, Members: scene.Members}, questions)
-	seen := make([]autoscale.Seen, len(due))
-	asked := 0
-	for i, f := range due {
-		policy := f.document.Spec
-		standing := scene.Standing(policy.Group, policy.Role)
-		seen[i] = autoscale.Seen{
-			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Roles: scene.Groups[policy.Group].Counts,
-		}
-		if f.changing && seen[i].Held == "" {
-			seen[i].Held = "the last change is still being carried out"
-		}
-		for _, q := range f.questions {
-			if q.Metric == busyMetric {
-				seen[i].Busy = busyBy(measured[asked], *policy.Guards.Busy.Prometheus)
-			} else {
-				seen[i].Metrics[q.Metric] = measured[asked]
-			}
-			asked++
-		}
-	}
-	s.askExternal(ctx, due, seen)
-	return seen
-}
-
-// busyMetric is the name of what tells whether a role is busy: no metric of the user's has it.
-const busyMetric = ""
-
-// questionsOf returns what a policy needs to know, in an order of its own.
-func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
-	var questions []meter.Question
-	for _, name := range slices.Sorted(maps.Keys(policy.Metrics)) {
-		metric := policy.Metrics[name]
-		if metric.Algorithm.Measures() {
-			questions = append(questions, meter.Question{
-				Policy: policy.Key(), Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
-			})
-		}
-	}
-	if busy := policy.Guards.Busy; busy != nil && busy.Prometheus != nil {
-		questions = append(questions, meter.Question{
-			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Prometheus: busy.Prometheus},
-		})
-	}
-	return questions
-}
-
-// busyBy says why no member may go, by the value of a query; "" where it is 0.
-func busyBy(m autoscale.Measurement, query domain.PrometheusSource) string {
-	switch {
-	case m.Why != "":
-		return "it can't be told whether it is busy: " + m.Why
-	case m.Value != 0:
-		return fmt.Sprintf("it is busy: %s is %g", query.Query, m.Value)
-	}
-	return ""
-}
-
-// askExternal asks the algorithms of users, all at once.
-func (s *scaler) askExternal(ctx context.Context, due []*followed, seen []autoscale.Seen) {
-	var asking errgroup.Group
-	asking.SetLimit(hooksAtOnce)
-	var mu sync.Mutex
-	for i, f := range due {
-		for name, metric := range f.document.Spec.Metrics {
-			if metric.Algorithm.External == nil {
-				continue
-			}
-			if seen[i].Answers == nil {
-				seen[i].Answers = map[string]autoscale.Answer{}
-			}
-			question := f.autoscaler.Ask(seen[i])
-			asking.Go(func() error {
-				said, err := meter.Call(ctx, metric.Algorithm.External.ScalingHook, question)
-				answer := autoscale.ParseAnswer(said)
-				if err != nil {
-					answer = autoscale.Answer{Why: err.Error()}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				seen[i].Answers[name] = answer
-				return nil
-			})
-		}
-	}
-	_ = asking.Wait() // each answer has its own error
 }

@@ -138,8 +138,7 @@ func TestScalerDies(t *testing.T) {
 			l.pass(s, 10*time.Second)
 			l.must(nil, s.memory.store(t.Context(), s.followed, l.now))
 			l.load = 2
-			_, err := s.look(t.Context(), l.now)
-			l.must(nil, err)
+			l.must(nil, l.look(s))
 			stores(s, <-s.outcomes)
 			l.load = 3
 			l.now = l.now.Add(time.Second)
@@ -158,8 +157,7 @@ func TestScalerDiesAtOnce(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
 	l.load = 2
-	_, err := s.look(t.Context(), l.now)
-	l.must(nil, err)
+	l.must(nil, l.look(s))
 	<-s.outcomes // of which it takes no notice any more
 	l.pass(l.controller(), time.Second)
 	if got := l.changes(); len(got) != 1 || !strings.HasPrefix(got[0], "2 → 4 done") {
@@ -173,8 +171,7 @@ func TestScalerNotesFirst(t *testing.T) {
 	s := l.controller()
 	l.load = 3
 	for range 2 {
-		_, err := s.look(t.Context(), l.now)
-		l.must(nil, err)
+		l.must(nil, l.look(s))
 		s.finish(<-s.outcomes)
 		l.now = l.now.Add(5 * time.Second)
 	}
@@ -188,8 +185,7 @@ func TestScalerNotesFirst(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := s.look(t.Context(), l.now)
-	l.must(nil, err)
+	l.must(nil, l.look(s))
 	if s.finish(<-s.outcomes); !stored {
 		t.Error("the last change was not stored")
 	}
@@ -265,7 +261,7 @@ func TestTwoScalers(t *testing.T) {
 	l.load = 1
 	first, second := l.controller(), l.controller()
 	l.pass(first, 10*time.Second)
-	_, err := second.look(t.Context(), l.now)
+	err := l.look(second)
 	if second.changed = true; err == nil {
 		err = second.keep(t.Context(), l.now)
 	}

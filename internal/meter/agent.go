@@ -13,7 +13,7 @@ import (
 )
 
 // askAgents notes that the agents have to be asked of a window.
-func (r *reading) askAgents(q Question, s domain.AgentSource) func() autoscale.Measurement {
+func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	over := q.Window.Or(domain.DefaultAgentWindow)
 	type key time.Duration
 	told := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })

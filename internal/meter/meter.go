@@ -20,12 +20,12 @@ import (
 // DefaultLimit is how long sources may take.
 const DefaultLimit = 5 * time.Second
 
-// settling is how long a Read waits beyond its limit for sources to say themselves what they were waiting for.
+// settling is how long an answer is waited for beyond the limit for sources to say themselves what they were waiting for.
 const settling = 100 * time.Millisecond
 
 // Meter reads the metrics of a cluster's policies. All its methods may be called at the same time.
 type Meter struct {
-	// Limit is how long a Read waits for all that it asks. It is not to be changed while one is under way.
+	// Limit is how long sources may take. It is not to be changed while one is asked.
 	Limit time.Duration
 
 	engine engine.Engine
@@ -62,28 +62,41 @@ type Question struct {
 
 // Read returns the measurements of metrics at a moment, in the order of the questions. What can't be read says why, and is no error of others.
 func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions []Question) []autoscale.Measurement {
-	slow := fmt.Errorf("there was no answer within %s", m.Limit)
-	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, slow)
-	defer cancel()
-	patience, giveUp := context.WithTimeoutCause(context.WithoutCancel(ctx), m.Limit+settling, slow)
-	defer giveUp()
-	r := &reading{meter: m, now: now, scene: scene, patience: patience}
-	answers := make([]func() autoscale.Measurement, len(questions))
-	for i, question := range questions {
-		answers[i] = r.ask(question)
-	}
-	for _, run := range r.errands {
-		go run(ctx)
-	}
 	measurements := make([]autoscale.Measurement, len(questions))
-	for i, answer := range answers {
+	for i, answer := range m.Ask(ctx, now, scene, questions) {
 		measurements[i] = answer()
 	}
-	m.forget(now)
 	return measurements
 }
 
-// reading is one Read. Questions note errands, which are what has to be read for them; once all are noted, they are run, and then the answers come of
+// Answer waits for the measurement of a metric: until the limit at the latest, and for nothing that is another metric's alone. It may be called at the
+// same time as others.
+type Answer func() autoscale.Measurement
+
+// Ask has metrics read, as [Meter.Read] does, and does not wait for them.
+func (m *Meter) Ask(ctx context.Context, now time.Time, scene Scene, questions []Question) []Answer {
+	slow := fmt.Errorf("there was no answer within %s", m.Limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, slow)
+	patience, giveUp := context.WithTimeoutCause(context.WithoutCancel(ctx), m.Limit+settling, slow)
+	m.forget(now)
+	r := &reading{meter: m, now: now, scene: scene, patience: patience}
+	answers := make([]Answer, len(questions))
+	for i, question := range questions {
+		answers[i] = r.ask(question)
+	}
+	var errands sync.WaitGroup
+	for _, run := range r.errands {
+		errands.Go(func() { run(ctx) })
+	}
+	go func() {
+		errands.Wait()
+		cancel()
+		giveUp()
+	}()
+	return answers
+}
+
+// reading is one Ask. Questions note errands, which are what has to be read for them; once all are noted, they are run, and then the answers come of
 // what they brought.
 type reading struct {
 	meter    *Meter
@@ -94,14 +107,16 @@ type reading struct {
 	errands []func(context.Context)
 	shared  map[any]any
 	lanes   map[string]lane
-	parts   map[partKey]*part
 	servers map[string]*redisServer
 	// logs is the engine for reading logs, each of whose lists is read once.
 	logs engine.Engine
+
+	mu    sync.Mutex
+	parts map[partKey]*part
 }
 
 // ask notes what has to be read for a question, and returns what makes the measurement of it afterwards.
-func (r *reading) ask(q Question) func() autoscale.Measurement {
+func (r *reading) ask(q Question) Answer {
 	switch s := q.Source; {
 	case s.Agent != nil:
 		return r.askAgents(q, *s.Agent)
@@ -122,7 +137,7 @@ type value struct {
 }
 
 // sample makes the measurement of a value, or of those that are remembered of the question's window.
-func (r *reading) sample(q Question, read func() (value, error)) func() autoscale.Measurement {
+func (r *reading) sample(q Question, read func() (value, error)) Answer {
 	return func() autoscale.Measurement {
 		v, err := read()
 		if err != nil {

@@ -24,6 +24,8 @@ type part struct {
 // part returns a role of a group.
 func (r *reading) part(group, role string) *part {
 	key := partKey{group, role}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if known := r.parts[key]; known != nil {
 		return known
 	}

@@ -27,7 +27,7 @@ type logKey struct {
 }
 
 // askProgress notes that the logs of the members have to be read.
-func (r *reading) askProgress(q Question, s domain.ProgressSource) func() autoscale.Measurement {
+func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 	pattern, err := regexp.Compile(s.Pattern)
 	if err != nil {
 		return func() autoscale.Measurement {

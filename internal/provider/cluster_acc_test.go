@@ -90,7 +90,7 @@ data "trainyard_utilisation" "now" {
 		return func(*terraform.State) error {
 			socket := l.files.Path("agent.sock")
 			acctest.Eventually(t, fmt.Sprintf("an agent (%t)", want), func() bool {
-				_, err := telemetry.Ask(t.Context(), socket, 0)
+				_, err := telemetry.Ask(t.Context(), socket, telemetry.Query{})
 				return (err == nil) == want
 			})
 			return nil

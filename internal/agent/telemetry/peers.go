@@ -55,7 +55,7 @@ func readIdentity(file string) (*tls.Config, error) {
 
 // AskPeers asks all agents that a name stands for, on the network of the cluster. It takes as long as the slowest, and no longer than a few
 // seconds.
-func AskPeers(ctx context.Context, name, identityFile string, window time.Duration) (Reports, error) {
+func AskPeers(ctx context.Context, name, identityFile string, q Query) (Reports, error) {
 	settings, err := readIdentity(identityFile)
 	if err != nil {
 		return Reports{}, err
@@ -65,10 +65,10 @@ func AskPeers(ctx context.Context, name, identityFile string, window time.Durati
 	if err != nil {
 		return Reports{}, fmt.Errorf("the cluster's agents are not found on its network: %w", err)
 	}
-	return askAll(ctx, addresses, PeerPort, settings, window), nil
+	return askAll(ctx, addresses, PeerPort, settings, q), nil
 }
 
-func askAll(ctx context.Context, addresses []string, port int, settings *tls.Config, window time.Duration) Reports {
+func askAll(ctx context.Context, addresses []string, port int, settings *tls.Config, q Query) Reports {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true}, Timeout: peerPatience}
 	found := Reports{Reports: map[string]Report{}, Failures: map[string]string{}}
 	var mu sync.Mutex
@@ -76,7 +76,7 @@ func askAll(ctx context.Context, addresses []string, port int, settings *tls.Con
 	all.SetLimit(peersAtOnce)
 	for _, address := range addresses {
 		all.Go(func() error {
-			report, err := ask(ctx, client, "https://"+net.JoinHostPort(address, fmt.Sprint(port)), window)
+			report, err := ask(ctx, client, "https://"+net.JoinHostPort(address, fmt.Sprint(port)), q)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -58,7 +58,7 @@ func TestPeers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return askAll(t.Context(), []string{"127.0.0.1", "127.0.0.2"}, port, settings, time.Minute)
+		return askAll(t.Context(), []string{"127.0.0.1", "127.0.0.2"}, port, settings, Query{Window: time.Minute})
 	}
 
 	if found := ask(ours); len(found.Reports) != 1 || found.Reports["node1"].Samples == 0 || len(found.Failures) != 1 || !strings.Contains(found.Failures["127.0.0.2"], "refused") {

@@ -34,8 +34,8 @@ type Resident struct {
 	// measuring is held by who takes a sample.
 	measuring sync.Mutex
 	last      reading
-	// known is when the instances were looked for last.
-	known time.Time
+	// known is when the instances were looked for last, and refreshed when somebody last had that done, and them measured.
+	known, refreshed time.Time
 
 	// looking is full while the GPUs are looked at.
 	looking chan struct{}
@@ -53,7 +53,7 @@ type Resident struct {
 // which may take long.
 func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
 	r := resident(ctx, settings, node, log)
-	return r, r.refresh(ctx)
+	return r, r.refresh(ctx, time.Now())
 }
 
 // resident returns one that has not measured yet.
@@ -140,19 +140,28 @@ func (r *Resident) step() error {
 	return r.sample(known)
 }
 
-// refresh looks for instances, and takes a sample of a moment from then on: so that those are in it that have just been started.
-func (r *Resident) refresh(ctx context.Context) error {
+// refresh looks for instances, and takes a sample of a moment from then on: so that those are in it that had been started at a time. What was done
+// for somebody else since then serves.
+func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 	r.measuring.Lock()
 	defer r.measuring.Unlock()
+	if r.refreshed.After(started) {
+		return nil
+	}
 	var err error
 	if r.last, err = r.settings.read(nil); err != nil {
 		return err
 	}
 	r.found(r.last)
+	looked := r.last.at
 	if !pause(ctx, moment) {
 		return context.Cause(ctx)
 	}
-	return r.sample(r.last.instances)
+	if err := r.sample(r.last.instances); err != nil {
+		return err
+	}
+	r.refreshed = looked
+	return nil
 }
 
 // sample takes a sample of the instances that are known, or of all where none are.
@@ -206,13 +215,15 @@ func (r *Resident) Report(window time.Duration) Report {
 const (
 	reportPath   = "/report"
 	windowOption = "window"
+	newOption    = "new"
 )
 
-// Handler answers requests for reports: GET /report?window=1m, with a [Report] as JSON. The GPUs are looked at anew; where that
-// takes long, they are those of the last look. Without a window all else is of the last sample; with one, instances are looked for before.
+// Handler answers requests for reports, as a [Query] has them: GET /report?window=1m&new=true, with a [Report] as JSON. The GPUs are looked at anew;
+// where that takes long, they are those of the last look.
 func (r *Resident) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+reportPath, func(w http.ResponseWriter, request *http.Request) {
+		arrived := time.Now()
 		var window time.Duration
 		if text := request.URL.Query().Get(windowOption); text != "" {
 			var err error
@@ -227,8 +238,8 @@ func (r *Resident) Handler() http.Handler {
 		looking, cancel := context.WithTimeout(request.Context(), lookPatience)
 		defer cancel()
 		r.look(looking)
-		if window > 0 {
-			if err := r.refresh(request.Context()); err != nil {
+		if request.URL.Query().Has(newOption) {
+			if err := r.refresh(request.Context(), arrived); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
@@ -251,7 +262,7 @@ func CheckWindow(window time.Duration) error {
 func Once(ctx context.Context, settings Settings) (Report, error) {
 	r := resident(ctx, settings, "", slog.New(slog.DiscardHandler))
 	r.look(ctx) // however long it takes
-	if err := r.refresh(ctx); err != nil {
+	if err := r.refresh(ctx, time.Now()); err != nil {
 		return Report{}, err
 	}
 	return r.Report(Interval), nil

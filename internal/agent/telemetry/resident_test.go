@@ -76,14 +76,14 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// TestResidentLooksForInstances: who asks for a window is told of instances that have just been started, and of none that has ended.
+// TestResidentLooksForInstances: who asks for new ones is told of instances that have just been started, and of none that has ended.
 func TestResidentLooksForInstances(t *testing.T) {
 	r := newResident(t)
 	socket := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "agent.sock")
 	serveAt(t, socket, r.Handler())
 	asked := func() Report {
 		t.Helper()
-		report, err := Ask(t.Context(), socket, time.Minute)
+		report, err := Ask(t.Context(), socket, Query{Window: time.Minute, New: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,12 +96,42 @@ func TestResidentLooksForInstances(t *testing.T) {
 			t.Errorf("an instance that has just been started uses %+v", report.Instances[name])
 		}
 	})
+	// Who does not ask for them has no process looked for.
+	t.Run("unless they are asked for", func(t *testing.T) {
+		start(t, name+"-unknown", "echo ready; read never")
+		if report, err := Ask(t.Context(), socket, Query{Window: time.Minute}); err != nil || report.Instances[name+"-unknown"].CPUs.Last != nil {
+			t.Errorf("an instance that nobody has looked for uses %+v, %v", report.Instances[name+"-unknown"], err)
+		}
+	})
 	if report := asked(); slices.Contains(slices.Collect(maps.Keys(report.Instances)), name) {
 		t.Errorf("an instance that has ended uses %+v", report.Instances[name])
 	}
-	report, err := Ask(t.Context(), socket, 0)
+	report, err := Ask(t.Context(), socket, Query{})
 	if err != nil || report.Samples != 1 {
 		t.Errorf("without a window there are %d samples, %v", report.Samples, err)
+	}
+}
+
+// TestRefreshIsShared: who asks for new instances is served by a look for them that began since, whoever asked for that.
+func TestRefreshIsShared(t *testing.T) {
+	begin := time.Now()
+	r := newResident(t)
+	for _, step := range []struct {
+		name  string
+		since time.Time
+		looks bool
+	}{
+		{"asked before the last look", begin, false},
+		{"asked after it", time.Now(), true},
+		{"asked before that", begin, false},
+	} {
+		before := r.refreshed
+		if err := r.refresh(t.Context(), step.since); err != nil {
+			t.Fatal(err)
+		}
+		if looked := r.refreshed != before; looked != step.looks {
+			t.Errorf("%s: it looked: %v", step.name, looked)
+		}
 	}
 }
 
@@ -110,11 +140,11 @@ func TestResidentIsReplaced(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	for _, node := range []string{"first", "second"} {
 		serveAt(t, socket, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"node":"` + node + `"}`)) }))
-		if report, err := Ask(t.Context(), socket, 0); err != nil || report.Node != node {
+		if report, err := Ask(t.Context(), socket, Query{}); err != nil || report.Node != node {
 			t.Errorf("%q answers, %v; want %q", report.Node, err, node)
 		}
 	}
-	if _, err := Ask(t.Context(), socket+"2", 0); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if _, err := Ask(t.Context(), socket+"2", Query{}); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("where there is none: %v", err)
 	}
 }

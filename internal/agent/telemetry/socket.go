@@ -36,8 +36,29 @@ func Listen(socket string) (net.Listener, error) {
 	return listener, os.Chmod(short, 0o600)
 }
 
-// Ask asks the resident behind a socket for a report over a window, or, where that is 0, of the last sample alone.
-func Ask(ctx context.Context, socket string, window time.Duration) (Report, error) {
+// Query says what a resident is asked for.
+type Query struct {
+	// Window is the time before now to tell of; where it is 0, that is the last sample alone.
+	Window time.Duration
+	// New has instances looked for before, so that those are told of that have just been started. It takes the resident all processes of its host, and
+	// a moment to measure them.
+	New bool
+}
+
+// path is where the answer is found.
+func (q Query) path() string {
+	options := url.Values{}
+	if q.Window > 0 {
+		options.Set(windowOption, q.Window.String())
+	}
+	if q.New {
+		options.Set(newOption, "true")
+	}
+	return (&url.URL{Path: reportPath, RawQuery: options.Encode()}).String()
+}
+
+// Ask asks the resident behind a socket for a report.
+func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		short, done, err := shortened(socket)
 		if err != nil {
@@ -48,17 +69,12 @@ func Ask(ctx context.Context, socket string, window time.Duration) (Report, erro
 		return dialer.DialContext(ctx, "unix", short)
 	}
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
-	return ask(ctx, &http.Client{Transport: transport}, "http://agent", window)
+	return ask(ctx, &http.Client{Transport: transport}, "http://agent", q)
 }
 
 // ask asks for the report of the resident at a URL.
-func ask(ctx context.Context, client *http.Client, at string, window time.Duration) (Report, error) {
-	if window > 0 {
-		at += reportPath + "?" + url.Values{windowOption: {window.String()}}.Encode()
-	} else {
-		at += reportPath
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+func ask(ctx context.Context, client *http.Client, at string, q Query) (Report, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+q.path(), nil)
 	if err != nil {
 		return Report{}, err
 	}

@@ -28,6 +28,16 @@ type Running struct {
 	Noun      string
 }
 
+// Unmeasured tells whether a member runs of which the agent of its host, though that answered, told nothing: it has just been started.
+func (r Running) Unmeasured(answers map[string]Answer) bool {
+	return slices.ContainsFunc(r.Observed, func(o domain.Observed) bool {
+		instance, runs := r.Instances[o.Name]
+		answer, asked := answers[o.Host]
+		_, told := answer.Instances[instance]
+		return runs && asked && answer.Why == "" && !told
+	})
+}
+
 // Usage turns what the agents of a cluster's hosts told into what is used of its hosts, GPUs and members.
 func Usage(answers map[string]Answer, running Running) engine.Usage {
 	usage := engine.Usage{

@@ -33,3 +33,27 @@ func TestUsageOfAMoment(t *testing.T) {
 		}
 	}
 }
+
+// TestUnmeasured: a member that runs, and of which its agent does not know, is worth another question; one of which nobody could know is not.
+func TestUnmeasured(t *testing.T) {
+	told := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": {}}}}
+	for name, test := range map[string]struct {
+		instances map[string]string
+		answers   map[string]Answer
+		want      bool
+	}{
+		"it is told of":             {map[string]string{"runs": "mark"}, map[string]Answer{"a": told}, false},
+		"it is not":                 {map[string]string{"runs": "another"}, map[string]Answer{"a": told}, true},
+		"another host's agent does": {map[string]string{"runs": "mark"}, map[string]Answer{"a": {}, "b": told}, true},
+		"it does not run":           {nil, map[string]Answer{"a": told}, false},
+		"its agent did not answer":  {map[string]string{"runs": "mark"}, map[string]Answer{"a": {Why: "no agent"}, "b": told}, false},
+		"its host has none":         {map[string]string{"runs": "mark"}, map[string]Answer{"b": told}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running := Running{Observed: []domain.Observed{{Name: "runs", Host: "a"}}, Instances: test.instances}
+			if got := running.Unmeasured(test.answers); got != test.want {
+				t.Errorf("it is %v", got)
+			}
+		})
+	}
+}

@@ -42,10 +42,10 @@ func (e *Engine) programFile() string {
 	return supervisor.Executable()
 }
 
-// askAgent asks the resident agent for a report over a window. Where none answers that knows the GPUs, as when the cluster has just been made, one is
+// askAgent asks the resident agent for a report. Where none answers that knows the GPUs, as when the cluster has just been made, one is
 // run as a child of this process, and measures for a moment; brief is why.
-func (e *Engine) askAgent(ctx context.Context, window time.Duration) (report telemetry.Report, brief string, err error) {
-	resident, err := e.askResident(ctx, window)
+func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report telemetry.Report, brief string, err error) {
+	resident, err := e.askResident(ctx, q)
 	if err == nil && !resident.Starting || ctx.Err() != nil {
 		return resident, "", err
 	}
@@ -61,12 +61,12 @@ func (e *Engine) askAgent(ctx context.Context, window time.Duration) (report tel
 }
 
 // askResident asks the resident agent. Nobody else knows of a window: for that, one is waited for that has just been ordered.
-func (e *Engine) askResident(ctx context.Context, window time.Duration) (telemetry.Report, error) {
+func (e *Engine) askResident(ctx context.Context, q telemetry.Query) (telemetry.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, residentPatience)
 	defer cancel()
 	for {
-		report, err := telemetry.Ask(ctx, e.agentSocket(), window)
-		if err == nil && !report.Starting || window == 0 || !e.agentArrives() {
+		report, err := telemetry.Ask(ctx, e.agentSocket(), q)
+		if err == nil && !report.Starting || q.Window == 0 || !e.agentArrives() {
 			return report, err
 		}
 		select {

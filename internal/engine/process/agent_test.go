@@ -65,7 +65,7 @@ func TestAskAgentThatStarts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			report, brief, err := e.askAgent(t.Context(), time.Minute)
+			report, brief, err := e.askAgent(t.Context(), telemetry.Query{Window: time.Minute})
 			if err != nil || report.Node != test.want {
 				t.Errorf("%q told, want %q: %v", report.Node, test.want, err)
 			}

@@ -30,7 +30,7 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns what the agent tells of each host, and what runs.
+// told returns what the agent tells of each host, and what runs. It is asked once more where it does not know yet of a member that runs.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	cluster, err := e.Cluster(ctx)
@@ -43,13 +43,20 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if running.Instances, err = e.instances(running.Observed); err != nil {
 		return nil, running, err
 	}
-	var answer telemetry.Answer
-	if answer.Report, answer.Brief, err = e.askAgent(ctx, window); err != nil {
-		answer.Why = err.Error()
+	ask := func(q telemetry.Query) map[string]telemetry.Answer {
+		var answer telemetry.Answer
+		if answer.Report, answer.Brief, err = e.askAgent(ctx, q); err != nil {
+			answer.Why = err.Error()
+		}
+		answers := map[string]telemetry.Answer{}
+		for name := range cluster.Spec.Hosts {
+			answers[name] = answer
+		}
+		return answers
 	}
-	answers := map[string]telemetry.Answer{}
-	for name := range cluster.Spec.Hosts {
-		answers[name] = answer
+	answers := ask(telemetry.Query{Window: window})
+	if window > 0 && running.Unmeasured(answers) {
+		answers = ask(telemetry.Query{Window: window, New: true})
 	}
 	return answers, running, ctx.Err()
 }

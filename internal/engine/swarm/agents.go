@@ -66,7 +66,7 @@ func (e *Engine) identitySecret(ctx context.Context, m manager, name string) (id
 }
 
 // told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its container: that needs neither a
-// port nor the address of any other host.
+// port nor the address of any other host. They are asked once more where one does not know yet of a member that runs.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "container"}
 	document, err := e.Cluster(ctx)
@@ -93,14 +93,29 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if err != nil {
 		return nil, running, err
 	}
-	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
-	if !document.Spec.Agent.Disabled {
-		if reports, why, err = e.gather(ctx, document.Spec, engines, window); err != nil {
-			return nil, running, err
+	answers, err := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window})
+	if err == nil && window > 0 && running.Unmeasured(answers) {
+		if again, failed := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window, New: true}); failed == nil {
+			answers = again
 		}
 	}
-	answers := make(map[string]telemetry.Answer, len(document.Spec.Hosts))
-	for name, host := range document.Spec.Hosts {
+	if err != nil {
+		return nil, running, err
+	}
+	return answers, running, ctx.Err()
+}
+
+// answers returns what the agents answer to a query, by the names of the cluster's hosts.
+func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, q telemetry.Query) (map[string]telemetry.Answer, error) {
+	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
+	if !cluster.Agent.Disabled {
+		var err error
+		if reports, why, err = e.gather(ctx, cluster, engines, q); err != nil {
+			return nil, err
+		}
+	}
+	answers := make(map[string]telemetry.Answer, len(cluster.Hosts))
+	for name, host := range cluster.Hosts {
 		report, found := reports.Reports[host.ID]
 		answer := telemetry.Answer{Report: report}
 		if !found {
@@ -112,11 +127,11 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 		}
 		answers[name] = answer
 	}
-	return answers, running, ctx.Err()
+	return answers, nil
 }
 
 // askAgents has the agent behind one of the Engines ask all agents; why is why one is not among the reports.
-func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APIClient, window time.Duration) (reports telemetry.Reports, why string) {
+func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string) {
 	var failures []error
 	for _, node := range slices.Sorted(maps.Keys(engines)) {
 		reached := engines[node]
@@ -130,7 +145,7 @@ func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APICli
 		case len(agents) == 0:
 			continue // a drained node runs none
 		}
-		reports, err := askThrough(ctx, reached, agents[0].ID, residentName(e.cluster.Name, kindAgent), window)
+		reports, err := askThrough(ctx, reached, agents[0].ID, residentName(e.cluster.Name, kindAgent), q)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -149,13 +164,17 @@ func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APICli
 
 // askThrough has the agent in a container ask those that a name stands for. Its program is what the container runs: an image of the user's own may
 // have it anywhere.
-func askThrough(ctx context.Context, reached client.APIClient, agent, peers string, window time.Duration) (telemetry.Reports, error) {
+func askThrough(ctx context.Context, reached client.APIClient, agent, peers string, q telemetry.Query) (telemetry.Reports, error) {
 	inspected, err := reached.ContainerInspect(ctx, agent)
 	if err != nil {
 		return telemetry.Reports{}, err
 	}
+	command := []string{inspected.Path, "agent", "sample", "--peers", peers, "--identity", identityPath, "--window", q.Window.String()}
+	if q.New {
+		command = append(command, "--new")
+	}
 	exec, err := reached.ContainerExecCreate(ctx, agent, container.ExecOptions{
-		Cmd:          []string{inspected.Path, "agent", "sample", "--peers", peers, "--identity", identityPath, "--window", window.String()},
+		Cmd:          command,
 		AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {

@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const (
+	// hooksAtOnce bounds the algorithms of users that are asked at the same time.
+	hooksAtOnce = 32
+	// gathering is how long the first answer waits for others, to be decided by with them.
+	gathering = 20 * time.Millisecond
+)
+
+// asked is what a policy has asked for at a moment, and, once it was answered, what is seen of its role. Nobody waits for what another one asked for.
+type asked struct {
+	policy   *followed
+	document domain.AutoscalingPolicyDocument
+	scene    reconcile.Scene
+	seen     autoscale.Seen
+}
+
+// ask has some policies ask for what they need to know, all of them together: what several ask for is read once. What they are told comes by s.answers.
+func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*followed, now time.Time) error {
+	scene, err := snapshot.Scene(ctx)
+	if err != nil && scene.Groups == nil {
+		return err
+	}
+	var questions []meter.Question
+	for _, f := range due {
+		questions = append(questions, f.questions...)
+	}
+	answers := s.meter.Ask(ctx, now, meter.Scene{Groups: scene.Groups, Members: scene.Members}, questions)
+	for _, f := range due {
+		spec := f.document.Spec
+		standing := scene.Standing(spec.Group, spec.Role)
+		a := &asked{policy: f, document: f.document, scene: scene, seen: autoscale.Seen{
+			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
+		}}
+		if f.changing && a.seen.Held == "" {
+			a.seen.Held = "the last change is still being carried out"
+		}
+		f.asked = a
+		s.asking++
+		own := answers[:len(f.questions)]
+		answers = answers[len(f.questions):]
+		go s.answer(ctx, a, f.autoscaler, f.questions, own)
+	}
+	return err
+}
+
+// answer waits for what a policy asked for, and tells the loop.
+func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, questions []meter.Question, answers []meter.Answer) {
+	for i, q := range questions {
+		measured := answers[i]()
+		if q.Metric == busyMetric {
+			a.seen.Busy = busyBy(measured, *a.document.Spec.Guards.Busy.Prometheus)
+		} else {
+			a.seen.Metrics[q.Metric] = measured
+		}
+	}
+	s.askExternal(ctx, a, autoscaler)
+	select {
+	case s.answers <- a:
+	case <-ctx.Done():
+	}
+}
+
+// askExternal asks the algorithms of users, all of a policy at once.
+func (s *scaler) askExternal(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler) {
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	for name, metric := range a.document.Spec.Metrics {
+		if metric.Algorithm.External == nil {
+			continue
+		}
+		if a.seen.Answers == nil {
+			a.seen.Answers = map[string]autoscale.Answer{}
+		}
+		question := autoscaler.Ask(a.seen)
+		asking.Go(func() {
+			select {
+			case s.hooks <- struct{}{}:
+				defer func() { <-s.hooks }()
+			case <-ctx.Done():
+				return
+			}
+			said, err := meter.Call(ctx, metric.Algorithm.External.ScalingHook, question)
+			answer := autoscale.ParseAnswer(said)
+			if err != nil {
+				answer = autoscale.Answer{Why: err.Error()}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			a.seen.Answers[name] = answer
+		})
+	}
+	asking.Wait()
+}
+
+// busyMetric is the name of what tells whether a role is busy: no metric of the user's has it.
+const busyMetric = ""
+
+// questionsOf returns what a policy needs to know, in an order of its own.
+func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
+	var questions []meter.Question
+	for _, name := range slices.Sorted(maps.Keys(policy.Metrics)) {
+		metric := policy.Metrics[name]
+		if metric.Algorithm.Measures() {
+			questions = append(questions, meter.Question{
+				Policy: policy.Key(), Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
+			})
+		}
+	}
+	if busy := policy.Guards.Busy; busy != nil && busy.Prometheus != nil {
+		questions = append(questions, meter.Question{
+			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Prometheus: busy.Prometheus},
+		})
+	}
+	return questions
+}
+
+// busyBy says why no member may go, by the value of a query; "" where it is 0.
+func busyBy(m autoscale.Measurement, query domain.PrometheusSource) string {
+	switch {
+	case m.Why != "":
+		return "it can't be told whether it is busy: " + m.Why
+	case m.Value != 0:
+		return fmt.Sprintf("it is busy: %s is %g", query.Query, m.Value)
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// askedByQueue has a second policy of the lab, of a role that is not there, ask a source that does not answer before it is released.
+func (l *lab) askedByQueue() (release func()) {
+	hangs := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-hangs
+		_, _ = w.Write([]byte("3"))
+	}))
+	release = sync.OnceFunc(func() { close(hangs) })
+	l.Cleanup(func() {
+		release()
+		server.Close()
+	})
+	l.put(domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "ps", Min: 1, Max: 6, Metrics: map[string]domain.ScalingMetric{"items": {
+		Source:    domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}},
+		Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}},
+	}}})
+	return release
+}
+
+// nextAnswer takes the next answer, which is to be one to a policy.
+func (s *scaler) nextAnswer(t *testing.T, policy string) {
+	t.Helper()
+	a := <-s.answers
+	if got := a.document.Spec.Key(); got != policy {
+		t.Errorf("policy %s was answered, want %s", got, policy)
+	}
+	s.answered = append(s.answered, a)
+}
+
+// TestNobodyWaitsForAnother: policies whose sources answer decide, time after time, while another one's hangs; and that one once it is answered.
+func TestNobodyWaitsForAnother(t *testing.T) {
+	l := newLab(t, plain)
+	release := l.askedByQueue()
+	s := l.controller()
+	for _, want := range []int{4, 5, 6} {
+		l.load = float64(want) / 2
+		l.must(nil, s.look(t.Context(), l.now))
+		s.nextAnswer(t, "job/worker")
+		l.must(nil, s.decide(t.Context(), l.now))
+		s.finish(<-s.outcomes)
+		if got := l.count(); got != want || s.asking != 1 {
+			t.Errorf("with another one that waits there are %d members, want %d; %d wait", got, want, s.asking)
+		}
+		if next := s.next(); next.Before(l.now) || next.After(l.now.Add(domain.DefaultScalingInterval)) {
+			t.Errorf("the next decision is at %s", next)
+		}
+		l.now = l.now.Add(domain.DefaultScalingInterval)
+	}
+	release()
+	s.nextAnswer(t, "job/ps")
+	l.must(nil, s.decide(t.Context(), l.now))
+	if next := s.next(); next.After(l.now) || s.asking != 0 {
+		t.Errorf("it asks again at %s, %d wait", next, s.asking)
+	}
+}
+
+// TestAnswersToNobody: what was asked for a policy that is another one by now, or gone, decides nothing.
+func TestAnswersToNobody(t *testing.T) {
+	for name, change := range map[string]func(l *lab){
+		"it was changed":   func(l *lab) { l.askedByQueue() },
+		"it was destroyed": func(l *lab) { delete(l.policies, "job/ps") },
+		"it was made anew": func(l *lab) { delete(l.policies, "job/ps"); l.askedByQueue() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, plain)
+			release := l.askedByQueue()
+			s := l.controller()
+			l.must(nil, s.look(t.Context(), l.now))
+			s.nextAnswer(t, "job/worker")
+			l.must(nil, s.decide(t.Context(), l.now))
+			change(l)
+			l.now = l.now.Add(time.Second)
+			l.must(nil, s.look(t.Context(), l.now))
+			release()
+			s.nextAnswer(t, "job/ps")
+			l.must(nil, s.decide(t.Context(), l.now))
+			for _, status := range s.board.statuses() {
+				if status.Role == "ps" {
+					t.Errorf("it has decided: %+v", status)
+				}
+			}
+		})
+	}
+}
