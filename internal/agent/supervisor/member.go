@@ -233,6 +233,11 @@ func (m *member) start(s *supervisor, now time.Time) error {
 	// The mark is on disk before the first process bears it, so that a successor knows what to look for.
 	m.state.Instance, m.state.PID, m.state.StartTime, m.state.Boot = newInstanceID(), 0, 0, s.boot
 	m.state.State, m.state.RestartAt = domain.StatePending, nil
+	// What the instance before left, its exit code and error, stays to be seen.
+	m.state.StartedAt, m.state.FinishedAt = &now, nil
+	if m.state.RunStartedAt == nil {
+		m.state.RunStartedAt = &now
+	}
 	if err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, statedir.Volatile); err != nil {
 		m.state = before
 		return err
@@ -241,11 +246,6 @@ func (m *member) start(s *supervisor, now time.Time) error {
 	if _, err := os.Stat(s.dir.Document(statedir.Specs, m.name)); errors.Is(err, os.ErrNotExist) {
 		m.state, m.spec = before, nil
 		return nil
-	}
-	// What the instance before left, its exit code and error, stays to be seen.
-	m.state.StartedAt, m.state.FinishedAt = &now, nil
-	if m.state.RunStartedAt == nil {
-		m.state.RunStartedAt = &now
 	}
 	started, err := startInstance(s, *m.spec, m.state.Instance)
 	if fault, ok := errors.AsType[*commandError](err); ok {

@@ -329,6 +329,9 @@ func (s *supervisor) step(now time.Time) (next time.Time) {
 		if m.forgotten {
 			delete(s.members, name)
 		}
+		if m.instance != nil && m.unsaved {
+			m.save(s)
+		}
 		if m.instance != nil || m.unsaved {
 			next = earlier(next, now.Add(tick))
 		}

@@ -65,6 +65,24 @@ func TestKilledSupervisorIsReplaced(t *testing.T) {
 	l.awaitState("job-ps-0", domain.StateStopped)
 }
 
+// TestSupervisorDiesInAStart: a member whose supervisor died before it could note that it runs, runs, and is not started once more.
+func TestSupervisorDiesInAStart(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	pid, supervisor := l.command("job-ps-0"), l.supervisor(0)
+	l.must(unix.Kill(supervisor, unix.SIGSTOP))
+	l.kill(l.controller(0))
+	begun := l.state("job-ps-0")
+	begun.State, begun.PID, begun.StartTime = domain.StatePending, 0, 0
+	l.must(statedir.Write(l.files.Document(statedir.States, "job-ps-0"), begun, statedir.Volatile))
+	l.kill(supervisor)
+
+	l.awaitState("job-ps-0", domain.StateRunning)
+	if again := l.command("job-ps-0"); again != pid {
+		t.Errorf("the member's process was %d and is %d", pid, again)
+	}
+}
+
 func TestNothingIsLostWithoutAnybody(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
