@@ -156,24 +156,24 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 	for look := true; ; {
 		start := time.Now()
 		var err error
-		retry := start.Add(atLatest)
 		if look {
 			err = s.look(ctx, start)
 			s.woken, s.rested = time.Time{}, start.Add(policyPace.After(time.Since(start)))
 		}
 		err = errors.Join(err, s.decide(ctx, start))
+		next := s.next()
 		switch {
 		case errors.Is(err, engine.ErrConflict):
 			return err // another controller has taken over
 		case err == nil && len(s.followed) == 0 && len(s.changes) == 0:
 			return nil
 		case err != nil:
-			retry = time.Now().Add(afterFault)
+			next = earliest(next, time.Now().Add(afterFault))
 		}
-		if s.told.news(allPolicies, err) && err != nil && ctx.Err() == nil {
+		if (look || err != nil) && s.told.news(allPolicies, err) && err != nil && ctx.Err() == nil {
 			s.log.Error("not all autoscaling policies can be followed; trying again", "error", err)
 		}
-		if look, err = s.await(ctx, events, earliest(retry, s.next())); err != nil {
+		if look, err = s.await(ctx, events, next); err != nil {
 			return err
 		}
 	}
@@ -226,6 +226,11 @@ func (s *scaler) look(ctx context.Context, now time.Time) error {
 	snapshot.Engine = s.reconciler.Engine.Snapshot()
 	documents, err := snapshot.Engine.Policies(ctx)
 	if err != nil {
+		for _, f := range s.followed {
+			if !f.next.After(now) {
+				f.next = now.Add(afterFault)
+			}
+		}
 		return err
 	}
 	s.follow(documents, now)

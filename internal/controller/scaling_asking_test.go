@@ -1,13 +1,19 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // askedByQueue has a second policy of the lab, of a role that is not there, ask a source that does not answer before it is released.
@@ -92,5 +98,36 @@ func TestAnswersToNobody(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// unreadable is a lab whose policies can be read once.
+type unreadable struct {
+	*lab
+
+	reads atomic.Int64
+}
+
+func (u *unreadable) Snapshot() engine.Engine { return u }
+
+func (u *unreadable) Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+	if u.reads.Add(1) > 1 {
+		return nil, errors.New("the engine is down")
+	}
+	return u.lab.Policies(ctx)
+}
+
+// TestScalerRestsAfterFaults: policies that can't be read are tried again after a while, and not at once, though it is time for one to decide.
+func TestScalerRestsAfterFaults(t *testing.T) {
+	u := &unreadable{lab: newLab(t, func(p *domain.AutoscalingPolicy) { p.Interval = new(domain.Duration(time.Second)) })}
+	s, err := newScaler(t.Context(), reconcile.Reconciler{Engine: u, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	u.must(nil, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.run(ctx, make(chan struct{})); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it ends by %v", err)
+	}
+	if n := u.reads.Load(); n < 2 || n > 3 {
+		t.Errorf("the policies were read %d times", n)
 	}
 }
