@@ -28,13 +28,22 @@ type Running struct {
 	Noun      string
 }
 
-// Unmeasured tells whether a member runs of which the agent of its host, though that answered, told nothing: it has just been started.
+// Unmeasured tells whether a member runs, or there is a GPU, of which the agent of its host, though that answered, has measured nothing yet: it has just
+// been started, or found.
 func (r Running) Unmeasured(answers map[string]Answer) bool {
+	for _, answer := range answers {
+		if slices.ContainsFunc(answer.GPUs.GPUs, func(gpu domain.GPU) bool {
+			_, measured := answer.Devices[gpu.UUID]
+			return !measured
+		}) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(r.Observed, func(o domain.Observed) bool {
 		instance, runs := r.Instances[o.Name]
 		answer, asked := answers[o.Host]
-		_, told := answer.Instances[instance]
-		return runs && asked && answer.Why == "" && !told
+		_, measured := answer.Instances[instance]
+		return runs && asked && answer.Why == "" && !measured
 	})
 }
 

@@ -37,6 +37,11 @@ func TestUsageOfAMoment(t *testing.T) {
 // TestUnmeasured: a member that runs, and of which its agent does not know, is worth another question; one of which nobody could know is not.
 func TestUnmeasured(t *testing.T) {
 	told := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": {}}}}
+	withGPU := func(uuid string) Answer {
+		a := told
+		a.GPUs.GPUs, a.Devices = []domain.GPU{{Device: domain.Device{UUID: uuid}}}, map[string]DeviceReport{"GPU-1": {}}
+		return a
+	}
 	for name, test := range map[string]struct {
 		instances map[string]string
 		answers   map[string]Answer
@@ -47,6 +52,8 @@ func TestUnmeasured(t *testing.T) {
 		"another host's agent does": {map[string]string{"runs": "mark"}, map[string]Answer{"a": {}, "b": told}, true},
 		"it does not run":           {nil, map[string]Answer{"a": told}, false},
 		"its agent did not answer":  {map[string]string{"runs": "mark"}, map[string]Answer{"a": {Why: "no agent"}, "b": told}, false},
+		"a GPU is told of":          {map[string]string{"runs": "mark"}, map[string]Answer{"a": withGPU("GPU-1")}, false},
+		"a GPU is not":              {map[string]string{"runs": "mark"}, map[string]Answer{"a": told, "b": withGPU("GPU-2")}, true},
 		"its host has none":         {map[string]string{"runs": "mark"}, map[string]Answer{"b": told}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
