@@ -131,9 +131,9 @@ func (l *lab) look(s *scaler) error {
 	return lookAndDecide(l.Context(), s, l.now)
 }
 
-// lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered.
+// lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered, which is later.
 func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
-	err := s.look(ctx, now)
+	err := errors.Join(s.look(ctx, now), s.decide(ctx, now))
 	for len(s.answered) < s.asking {
 		s.answered = append(s.answered, <-s.answers)
 	}

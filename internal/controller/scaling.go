@@ -290,7 +290,6 @@ func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, n
 			f = &followed{}
 			f.state, f.restored = s.memory.recall(key)
 			s.followed[key] = f
-			s.changed = true
 		}
 		f.document, f.autoscaler, f.questions, f.next, f.asked = doc, autoscaler, questionsOf(doc.Spec), now, nil
 	}
@@ -326,6 +325,8 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		}
 		f.asked = nil
 		a.seen.Now = now
+		// From when on it decides has to be known to whoever finds its first change.
+		s.changed = s.changed || f.state.Since.IsZero()
 		s.recover(f, a.scene, a.seen, now)
 		decision := f.autoscaler.Decide(&f.state, a.seen)
 		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
