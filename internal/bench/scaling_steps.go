@@ -72,8 +72,8 @@ func (q *lengths) source() domain.ScalingSource {
 
 // step is when what happened after the queue had grown.
 type step struct {
-	// grown is when it did, look when the look began that took notice, and asked when that had come to ask the queue.
-	grown, look, asked time.Time
+	// grown is when it did, asked when the queue was asked next, and decided when the policy decided by the answer.
+	grown, asked, decided time.Time
 	// written is when the count was written, and running when the member ran.
 	written, running time.Time
 }
@@ -97,14 +97,14 @@ func (s *scalingBench) steps(ctx context.Context) ([]step, error) {
 		one := step{grown: s.queue.set(i + 2)}
 		err := await(ctx, events, fmt.Sprintf("count %d", i+2), func() (bool, error) {
 			doc, err := s.engine.Group(ctx, probeGroup)
-			one.written, one.look = time.Now(), doc.Scaled[probeRole].At
+			one.written, one.decided = time.Now(), doc.Scaled[probeRole].At
 			return doc.Counts[probeRole] == i+2, err
 		})
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range s.queue.askedSince(one.look) {
-			if at.Before(one.written) {
+		for _, at := range s.queue.askedSince(one.grown) {
+			if at.Before(one.decided) {
 				one.asked = at
 			}
 		}
@@ -152,9 +152,9 @@ func stepTable(steps []step) []fmt.Stringer {
 		name string
 		took func(s step) time.Duration
 	}{
-		{"the next look begins", func(s step) time.Duration { return s.look.Sub(s.grown) }},
-		{"it has read documents and members, and asks", func(s step) time.Duration { return s.asked.Sub(s.look) }},
-		{"it has all answers, and the count is written", func(s step) time.Duration { return s.written.Sub(s.asked) }},
+		{"the queue is asked next", func(s step) time.Duration { return s.asked.Sub(s.grown) }},
+		{"the policy decides", func(s step) time.Duration { return s.decided.Sub(s.asked) }},
+		{"the count is written", func(s step) time.Duration { return s.written.Sub(s.decided) }},
 		{"the member runs", func(s step) time.Duration { return s.running.Sub(s.written) }},
 		{"from the growth to the count", func(s step) time.Duration { return s.written.Sub(s.grown) }},
 		{"from the growth to the member", func(s step) time.Duration { return s.running.Sub(s.grown) }},
@@ -167,7 +167,7 @@ func stepTable(steps []step) []fmt.Stringer {
 	}
 	return []fmt.Stringer{
 		note(""), t,
-		note(fmt.Sprintf("%d steps, each in another part of the policy's interval of a second. It decides together with those of the others whose time it is,", len(steps))),
-		note("whose metrics agents measure: a look waits for all answers."),
+		note(fmt.Sprintf("%d steps, each in another part of the policy's interval of a second. It asks together with those of the others whose time it is,", len(steps))),
+		note("whose metrics agents measure, and waits for its own answer only."),
 	}
 }
