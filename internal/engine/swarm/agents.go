@@ -94,13 +94,13 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 		return nil, running, err
 	}
 	answers, err := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window})
-	if err == nil && window > 0 && running.Unmeasured(answers) {
-		if again, failed := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window, New: true}); failed == nil {
-			answers = again
-		}
-	}
 	if err != nil {
 		return nil, running, err
+	}
+	if window > 0 && running.Unmeasured(answers) {
+		if again, err := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window, New: true}); err == nil {
+			answers = again // and else what was told at first is better than nothing
+		}
 	}
 	return answers, running, ctx.Err()
 }
