@@ -111,10 +111,10 @@ type followed struct {
 	questions  []meter.Question
 	state      autoscale.State
 	// next is when it asks the next time, and asked what it waits for until it decides; nil where it does not. Restored tells that it has not decided
-	// since its state was read.
-	next     time.Time
-	asked    *asked
-	restored bool
+	// since its state was read, and idle that it decides nothing: it is gone, or about to go, or one that this build can't follow.
+	next           time.Time
+	asked          *asked
+	restored, idle bool
 	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its end.
 	changing bool
 }
@@ -122,11 +122,15 @@ type followed struct {
 // newScaler returns a scaler with what was remembered of the policies.
 func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
 	s := &scaler{
-		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
+		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: &memory{records: r.Engine}, history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
 		outcomes: make(chan outcome), changes: make(chan struct{}, changesAtOnce),
 	}
-	return s, errors.Join(s.memory.load(ctx), s.loadHistory(ctx))
+	states, err := s.memory.load(ctx)
+	for key, state := range states {
+		s.followed[key] = &followed{state: state, restored: true}
+	}
+	return s, errors.Join(err, s.loadHistory(ctx))
 }
 
 // loadHistory reads the history. It goes on without what of it can't be read.
@@ -233,40 +237,43 @@ func (s *scaler) look(ctx context.Context, now time.Time) error {
 		}
 		return err
 	}
-	s.follow(documents, now)
+	unfollowed := s.follow(ctx, snapshot.Engine, documents, now)
 	var due []*followed
 	for _, key := range slices.Sorted(maps.Keys(s.followed)) {
-		if f := s.followed[key]; f.asked == nil && !f.next.After(now) {
+		if f := s.followed[key]; !f.idle && f.asked == nil && !f.next.After(now) {
 			due = append(due, f)
 			f.next = beat(f.document.Spec, len(s.followed), now)
 		}
 	}
 	if len(due) == 0 {
-		return nil
+		return unfollowed
 	}
-	return s.ask(ctx, snapshot, due, now)
+	return errors.Join(unfollowed, s.ask(ctx, snapshot, due, now))
 }
 
 // next returns when the next policy asks. One that waits for an answer does not ask again before.
 func (s *scaler) next() time.Time {
 	next := time.Now().Add(atLatest)
 	for _, f := range s.followed {
-		if f.asked == nil {
+		if !f.idle && f.asked == nil {
 			next = earliest(next, f.next)
 		}
 	}
 	return next
 }
 
-// follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once.
-func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, now time.Time) {
+// follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once, and what is known of one that is
+// gone is kept until the change that its end has made is in the history.
+func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[string]domain.AutoscalingPolicyDocument, now time.Time) (failed error) {
 	for key, f := range s.followed {
-		if doc, found := documents[key]; !found || !decides(doc) {
-			f.asked = nil
-			delete(s.followed, key)
-			s.memory.forget(key)
-			s.board.remove(key)
-			s.changed = true
+		doc, found := documents[key]
+		if f.idle = !found || !decides(doc); !f.idle {
+			continue
+		}
+		f.asked = nil
+		s.board.remove(key)
+		if !found && !f.changing {
+			failed = errors.Join(failed, s.leave(ctx, e, key))
 		}
 	}
 	for key, doc := range documents {
@@ -276,23 +283,46 @@ func (s *scaler) follow(documents map[string]domain.AutoscalingPolicyDocument, n
 		}
 		if f != nil && doc.Revision <= f.document.Revision {
 			// It was destroyed and made anew since the last look.
-			s.memory.forget(key)
-			f.asked, f = nil, nil
+			if err := s.leave(ctx, e, key); err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			f = nil
 		}
 		autoscaler, err := autoscale.New(doc.Spec)
 		if s.told.news(key, err) && err != nil {
 			s.log.Error("an autoscaling policy can't be followed", "policy", key, "error", err)
 		}
-		if err != nil {
-			continue // a build that knows more has written it
+		if err != nil { // a build that knows more has written it
+			if f != nil {
+				f.asked, f.idle = nil, true
+			}
+			continue
 		}
 		if f == nil {
 			f = &followed{}
-			f.state, f.restored = s.memory.recall(key)
 			s.followed[key] = f
 		}
 		f.document, f.autoscaler, f.questions, f.next, f.asked = doc, autoscaler, questionsOf(doc.Spec), now, nil
 	}
+	return failed
+}
+
+// leave forgets a policy that is gone, once the change that its end may have made is noted.
+func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
+	f := s.followed[key]
+	name, role := autoscale.Entry{Policy: key}.Key()
+	group, err := e.Group(ctx, name)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	if last := group.Scaled[role]; f.unheeded(last) && s.unnoted(key, last) {
+		s.history.Add(madeBy(key, last))
+	}
+	f.asked = nil
+	delete(s.followed, key)
+	s.changed = true
+	return nil
 }
 
 // batch is the number of policies that ask together at most, where their interval leaves room for others: they share what they ask for.
@@ -364,11 +394,13 @@ func (s *scaler) note(policy domain.AutoscalingPolicy, e autoscale.Entry) {
 func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
 	policy := f.document.Spec
 	last := scene.Groups[policy.Group].Scaled[policy.Role]
-	if since := f.state.Since; !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange) {
-		f.autoscaler.Changed(&f.state, last.At, last.From, last.To)
-		if known := s.scaledAt[policy.Key()]; last.At.Sub(known) > time.Millisecond { // to which it is kept
-			s.history.Add(recovered(policy, last))
+	if f.unheeded(last) {
+		if s.unnoted(policy.Key(), last) {
+			e := madeBy(policy.Key(), last)
+			e.OutcomeWhy = "carried out, though whoever decided it could not note that"
+			s.history.Add(e)
 		}
+		f.autoscaler.Changed(&f.state, last.At, last.From, last.To)
 		s.changed = true
 	}
 	if f.restored {
@@ -377,10 +409,20 @@ func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen
 	}
 }
 
-// recovered is the entry of a change that was not noted when it was made.
-func recovered(policy domain.AutoscalingPolicy, last domain.Scaled) autoscale.Entry {
+// unheeded tells whether a policy does not know of the last change of its role, though that was made since it decides.
+func (f *followed) unheeded(last domain.Scaled) bool {
+	since := f.state.Since
+	return !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange)
+}
+
+// unnoted tells whether a change of which the present controller has not noted anything is not in the history that it has read.
+func (s *scaler) unnoted(key string, last domain.Scaled) bool {
+	return last.At.Sub(s.scaledAt[key]) > time.Millisecond // to which it is kept
+}
+
+// madeBy is the entry of a change of which nothing is known but what the role tells of it.
+func madeBy(policy string, last domain.Scaled) autoscale.Entry {
 	return autoscale.Entry{
-		Policy: policy.Key(), At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
-		OutcomeWhy: "carried out, though whoever decided it could not note that",
+		Policy: policy, At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
 	}
 }

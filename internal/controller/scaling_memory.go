@@ -29,44 +29,31 @@ const (
 // memory is what policies remember, as it is kept with the cluster.
 type memory struct {
 	records engine.Records
-	stored  map[string]autoscale.State
 	// shards are the records as they were written or read last; whoever finds another one there is no longer the one that decides.
 	shards [memoryShards]engine.Record
 	kept   time.Time
 }
 
-func newMemory(records engine.Records) *memory {
-	return &memory{records: records, stored: map[string]autoscale.State{}}
-}
-
-// recall returns what a policy remembered when that was read, and whether there was anything.
-func (m *memory) recall(policy string) (autoscale.State, bool) {
-	state, found := m.stored[policy]
-	return state, found
-}
-
-// forget drops what was read of a policy.
-func (m *memory) forget(policy string) { delete(m.stored, policy) }
-
-// load reads what policies remember.
-func (m *memory) load(ctx context.Context) error {
+// load reads what policies remember, by their keys.
+func (m *memory) load(ctx context.Context) (map[string]autoscale.State, error) {
+	remembered := map[string]autoscale.State{}
 	records, err := m.records.Records(ctx, memoryRecord)
 	if err != nil {
-		return fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
+		return nil, fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
 	}
 	for name, record := range records {
 		shard, err := strconv.Atoi(name[len(memoryRecord):])
 		if err != nil || shard < 0 || shard >= memoryShards {
-			return &engine.CorruptError{Where: "record " + name, Err: fmt.Errorf("its number is not one from 0 to %d", memoryShards-1)}
+			return nil, &engine.CorruptError{Where: "record " + name, Err: fmt.Errorf("its number is not one from 0 to %d", memoryShards-1)}
 		}
 		var states map[string]autoscale.State
 		if err := unpack(record.Data, &states); err != nil {
-			return &engine.CorruptError{Where: "record " + name, Err: err}
+			return nil, &engine.CorruptError{Where: "record " + name, Err: err}
 		}
-		maps.Copy(m.stored, states)
+		maps.Copy(remembered, states)
 		m.shards[shard] = record
 	}
-	return nil
+	return remembered, nil
 }
 
 // store writes what policies remember, as far as that has changed.

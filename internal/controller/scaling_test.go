@@ -255,6 +255,45 @@ func TestScalerPolicyReplaced(t *testing.T) {
 	}
 }
 
+// TestEndOfPolicy: the change that the end of a policy makes is in the history, whatever the controller saw of that.
+func TestEndOfPolicy(t *testing.T) {
+	for name, during := range map[string]func(l *lab, s *scaler) *scaler{
+		"nothing":       func(_ *lab, s *scaler) *scaler { return s },
+		"each step":     func(l *lab, s *scaler) *scaler { l.must(nil, l.look(s)); return s },
+		"a later one":   func(l *lab, _ *scaler) *scaler { return l.controller() },
+		"a death of it": func(l *lab, _ *scaler) *scaler { s := l.controller(); l.must(nil, l.look(s)); return s },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, plain)
+			l.load = 1.4
+			s := l.controller()
+			l.pass(s, 10*time.Second)
+			key := domain.PolicyKey("job", "worker")
+			document := l.policies[key]
+			document.Ending = true
+			document.Revision++
+			l.policies[key] = document
+			s = during(l, s)
+			_, _, err := reconcile.Reconciler{Engine: l}.Scale(t.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: 3, To: 1, At: l.now, Why: "the policy ends"})
+			l.must(nil, err)
+			s = during(l, s)
+			if _, known := s.followed[key]; !known {
+				t.Error("it is forgotten before it is gone")
+			}
+			delete(l.policies, key)
+			s = during(l, s)
+			l.pass(s, time.Second)
+			if len(s.followed) > 0 || len(s.board.statuses()) > 0 {
+				t.Error("it is not forgotten")
+			}
+			s.keepAtEnd(t.Context())
+			if diff := cmp.Diff([]string{"2 → 3 done", "3 → 1 done"}, l.changes()); diff != "" {
+				t.Errorf("in the history (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestTwoScalers: a controller that another one has taken over from, without its noticing, ends at its next write.
 func TestTwoScalers(t *testing.T) {
 	l := newLab(t, plain)
