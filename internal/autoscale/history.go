@@ -111,14 +111,32 @@ func (e Entry) Key() (group, role string) {
 // longestGap is how far apart two decisions of one entry may be. A controller that was away for longer left a gap that is to be seen.
 const longestGap = 10 * time.Minute
 
-// continues tells whether the entry says the same as the one before it of the same policy: both left the count as it was, and all metrics asked
-// for the same.
+// continues tells whether the entry says the same as the one before it of the same policy, but for numbers: both left the count as it was, all metrics asked
+// for the same, and those that asked for nothing, and what stood against what was asked for, did so for the same reasons.
 func (e *Entry) continues(before *Entry) bool {
 	return !e.Scaled() && !before.Scaled() &&
 		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.At.Sub(before.Until) <= longestGap &&
+		sameReason(e.OutcomeWhy, before.OutcomeWhy) && slices.EqualFunc(e.Changed, before.Changed, sameReason) &&
 		slices.EqualFunc(e.Metrics, before.Metrics, func(a, b EntryMetric) bool {
-			return a.Name == b.Name && (a.Count == nil) == (b.Count == nil) && (a.Count == nil || *a.Count == *b.Count)
+			if a.Count == nil || b.Count == nil {
+				return a.Name == b.Name && a.Count == b.Count && sameReason(a.Why, b.Why)
+			}
+			return a.Name == b.Name && *a.Count == *b.Count
 		})
+}
+
+// sameReason tells whether two texts have the same words, where those with a digit, such as numbers, times and the names of members, are all the same.
+func sameReason(a, b string) bool {
+	for a != b {
+		var word, other string
+		word, a, _ = strings.Cut(a, " ")
+		other, b, _ = strings.Cut(b, " ")
+		const digits = "0123456789"
+		if word != other && (!strings.ContainsAny(word, digits) || !strings.ContainsAny(other, digits)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Scaled tells whether the count was changed.

@@ -16,7 +16,7 @@ import (
 const defaultHistory = 100
 
 var scalingHistoryDescription = fmt.Sprintf("What autoscaling policies decided, and why: what each metric showed and asked for, what changed that, and what came of it. "+
-	"Decisions in a row that change nothing and ask for the same are one entry, with the values and reasons of the last of them.\n\n"+
+	"Decisions in a row that change nothing, ask for the same and give the same reasons, but for numbers, are one entry, with the values of the last of them.\n\n"+
 	"It is kept with the cluster, for %d days and %d entries of a policy, and %d MB for all of them, and can be read while the controller does not run. "+
 	"Decisions that change no count are in it after half a minute, and after some minutes where there are hundreds of policies.\n\n"+
 	"`terraform-provider-trainyard autoscale explain` shows the same to a person, without Terraform.",
