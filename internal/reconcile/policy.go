@@ -40,13 +40,16 @@ func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy
 	if _, err := r.Engine.Cluster(ctx); err != nil {
 		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
-	groups, err := r.Engine.Groups(ctx)
+	group, err := r.Engine.Group(ctx, spec.Group)
+	if errors.Is(err, engine.ErrNotFound) {
+		groups, err := r.Engine.Groups(ctx)
+		if err != nil {
+			return false, err
+		}
+		return false, UnknownGroup(spec, slices.Sorted(maps.Keys(groups)))
+	}
 	if err != nil {
 		return false, err
-	}
-	group, found := groups[spec.Group]
-	if !found {
-		return false, UnknownGroup(spec, slices.Sorted(maps.Keys(groups)))
 	}
 	if err := CheckPolicy(r.Engine.Traits(), group.Spec, spec).Err(); err != nil {
 		return false, err

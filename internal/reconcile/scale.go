@@ -138,7 +138,7 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 	doc := g.Document
 	switch {
 	case doc.Applying:
-		return held("an apply of group %q has not come to its end; the next one has to take over first", doc.Spec.Name)
+		return held("an apply of group %q is at work; if it was cut short, the next one finishes it", doc.Spec.Name)
 	case g.Progress.Phase.Ended():
 		return held("group %q has %s", doc.Spec.Name, g.Progress.Phase)
 	}

@@ -31,7 +31,7 @@ func TestScaleIsHeld(t *testing.T) {
 		want   string
 	}{
 		"an apply that did not end": {
-			change: edit(func(doc *domain.GroupDocument) { doc.Applying = true }), want: `an apply of group "mnist" has not come to its end`,
+			change: edit(func(doc *domain.GroupDocument) { doc.Applying = true }), want: `an apply of group "mnist" is at work`,
 		},
 		"completed": {
 			change: func(_ *testing.T, f *fake) {
