@@ -150,7 +150,10 @@ func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]dom
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited for %s in vain; the members are %+v", what, observed)
+			for _, o := range observed {
+				t.Logf("%v, exit code %v: %s", o, o.ExitCode, o.LastError)
+			}
+			t.Fatalf("waited for %s in vain", what)
 		case <-events:
 		}
 	}

@@ -146,6 +146,7 @@ func (f farm) files() map[string]map[string]string {
 
 // TestPoolLifecycle has somebody interfere with the one service that the workers share.
 func TestPoolLifecycle(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t)
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
 	spec := f.group(3)
@@ -180,6 +181,7 @@ func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
 // TestPoolUpdatePaused changes workers one at a time to what fails: the error names the one that failed, and the others run on.
 func TestPoolUpdatePaused(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t)
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
 	f.apply(f.group(3))
@@ -215,6 +217,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 
 // TestFilesOfMembers follows the config objects and secrets of a group through its life.
 func TestFilesOfMembers(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t)
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
 	f.apply(f.group(1))

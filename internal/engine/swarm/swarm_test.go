@@ -91,6 +91,7 @@ func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
 	acctest.LoadMember(t, bed, memberImage)
 	acctest.LoadAgent(t, bed, enginetest.Lacking)
