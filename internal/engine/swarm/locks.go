@@ -102,8 +102,8 @@ type lock struct {
 }
 
 // Lock takes a lock. It needs the cluster to be there, and is [engine.ErrNotFound] otherwise. A lock whose holder has died is
-// taken over: at once where it was a process of this machine, else by a call that comes at least the duration of a
-// lease after another one, if the holder has not renewed it in between.
+// taken over: at once where it was a process of this machine, or a task of which its host says so, else by a call that comes at
+// least the duration of a lease after another one, if the holder has not renewed it in between.
 func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
 	_, release, err = e.Hold(ctx, name, holder)
 	return release, err
@@ -145,7 +145,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			return nil
 		case failure != nil:
 			return failure
-		case found != nil && !l.free(found, current):
+		case found != nil && !l.free(ctx, found, current):
 			return &engine.LockedError{Lock: l.name, Holder: current.Holder, Unsure: l.engine.locks.unsure(l.object, current)}
 		}
 		// A write whose answer is lost may have been carried out: that is seen by another look.
@@ -156,9 +156,22 @@ func (l *lock) acquire(ctx context.Context) error {
 }
 
 // free tells whether the holder of a lock is dead, or has to be taken for dead.
-func (l *lock) free(found *swarm.Config, current lease) bool {
+func (l *lock) free(ctx context.Context, found *swarm.Config, current lease) bool {
 	locks := l.engine.locks
-	return current.Owner.endedFor(locks.self) || locks.expired(l.object, found.Version.Index, time.Now())
+	return current.Owner.endedFor(locks.self) || locks.expired(l.object, found.Version.Index, time.Now()) || l.engine.hasEnded(ctx, current.Owner.Task)
+}
+
+// hasEnded tells whether the host of a task has told that it ended. The Swarm may give one up for lost that goes on, on a host that nobody hears of.
+func (e *Engine) hasEnded(ctx context.Context, task string) bool {
+	if task == "" {
+		return false
+	}
+	m, err := e.manager(ctx)
+	if err != nil {
+		return false
+	}
+	found, _, err := m.TaskInspectWithRaw(ctx, task)
+	return err == nil && ended(found) && found.Status.State != swarm.TaskStateOrphaned
 }
 
 // look returns the lock's object, nil where there is none, and its lease.

@@ -19,11 +19,16 @@ type owner struct {
 	Machine   string `json:"machine,omitempty"`
 	Process   int    `json:"process"`
 	StartTime uint64 `json:"start_time,omitempty"`
+	// Task is the ID of the Swarm's task that the process is; empty for one that the Swarm does not run.
+	Task string `json:"task,omitempty"`
 }
+
+// taskVariable tells a process which task of the Swarm it is.
+const taskVariable = "TRAINYARD_TASK"
 
 // thisProcess returns the present process.
 var thisProcess = sync.OnceValue(func() owner {
-	self := owner{Process: os.Getpid()}
+	self := owner{Process: os.Getpid(), Task: os.Getenv(taskVariable)}
 	// In a /proc of another PID namespace our id is somebody else's.
 	if id, err := os.Readlink("/proc/self"); err != nil || id != strconv.Itoa(self.Process) {
 		return self

@@ -21,7 +21,7 @@ func childOwner(t *testing.T) (owner, *exec.Cmd) {
 	})
 	process, err := proctree.Lookup(child.Process.Pid)
 	must(t, err)
-	return owner{thisProcess().Machine, process.PID, process.StartTime}, child
+	return owner{Machine: thisProcess().Machine, Process: process.PID, StartTime: process.StartTime}, child
 }
 
 func TestEndedOwner(t *testing.T) {
@@ -37,7 +37,8 @@ func TestEndedOwner(t *testing.T) {
 		t.Error("a process that lives has ended")
 	}
 	// An id that was given to another process.
-	if reused := (owner{o.Machine, o.Process, o.StartTime + 1}); !reused.endedFor(self) {
+	reused := o
+	if reused.StartTime++; !reused.endedFor(self) {
 		t.Error("a process whose id another one has by now has not ended")
 	}
 
@@ -50,11 +51,13 @@ func TestEndedOwner(t *testing.T) {
 	if !o.endedFor(self) {
 		t.Error("a process that was killed has not ended")
 	}
+	other, unknown := o, o
+	other.Machine, unknown.Machine = "other", ""
 	for name, pair := range map[string][2]owner{
-		"of another machine": {{"other", o.Process, o.StartTime}, self},
-		"of an unknown one":  {{"", o.Process, o.StartTime}, self},
+		"of another machine": {other, self},
+		"of an unknown one":  {unknown, self},
 		"for an unknown one": {o, {}},
-		"both unknown":       {{"", o.Process, o.StartTime}, {}},
+		"both unknown":       {unknown, {}},
 	} {
 		if pair[0].endedFor(pair[1]) {
 			t.Errorf("a process %s is known to have ended", name)

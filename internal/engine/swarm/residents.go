@@ -170,6 +170,7 @@ func (e *Engine) residentNetwork(ctx context.Context) (string, error) {
 func controllerService(cluster string, from residentImage, network string) swarm.ServiceSpec {
 	controller := resident(cluster, from, network, kindController, "controller", "--engine", Name, "--cluster", cluster,
 		"--metrics", fmt.Sprintf(":%d", telemetry.ControllerMetricsPort))
+	controller.TaskTemplate.ContainerSpec.Env = []string{taskVariable + "={{.Task.ID}}"}
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socketPath, Target: socketPath}}
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
 	setReplicas(&controller, 1)
