@@ -5,6 +5,8 @@
 package autoscale
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -36,6 +38,18 @@ type Measurement struct {
 	Unready, Missing []string
 	// Why says why there is no value; "" where there is one.
 	Why string
+}
+
+// of returns the measurement with another value, and with those of members as much larger.
+func (m Measurement) of(value float64) Measurement {
+	members := maps.Clone(m.Members)
+	for name, own := range members {
+		if members[name] = value; m.Value > 0 {
+			members[name] = own * (value / m.Value)
+		}
+	}
+	m.Value, m.Members = value, members
+	return m
 }
 
 // State is what a policy remembers between two decisions. Its zero value is that of a new policy.
@@ -91,6 +105,22 @@ type asking struct {
 	policy *domain.AutoscalingPolicy
 	// answer is that of an algorithm of the user's.
 	answer Answer
+	// requested tells that the metric is in percent of what members request.
+	requested bool
+}
+
+// active is the number of members that the metric is of: of those that are ready the ones that have a value, where that is known.
+func (in asking) active() int {
+	if in.metric.Members == nil {
+		return in.ready
+	}
+	active := 0
+	for name, value := range in.metric.Members {
+		if finite(value) && !slices.Contains(in.metric.Unready, name) {
+			active++
+		}
+	}
+	return active
 }
 
 // proposal is the count that a metric asks for, within no bounds yet, and why.

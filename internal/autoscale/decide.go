@@ -105,24 +105,26 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 		state.Initial = a.policy.Initial != nil && !a.policy.DryRun
 		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count}) // as if it had been asked for: a new policy scales nothing in at once
 	}
+	state.rewind(seen.Now)
 	state.learnStartup(seen)
-	d.To = a.withinBudget(d, state, seen)
-	if d.To == d.From {
-		d.To = a.within(d, seen.Count)
+	count, spent := a.withinBudget(d, state, seen)
+	if count == d.From && !spent {
+		count = a.within(d, seen.Count)
 	}
-	if d.To == d.From {
-		d.To = a.initial(d, state, seen.Count)
+	if count == d.From && !spent {
+		count = a.guarded(d, seen, a.initial(d, state, seen.Count))
 	}
-	if d.To == d.From {
-		d.To = a.wanted(d, state, seen)
+	if count == d.From && !spent {
+		count = a.wanted(d, state, seen)
 	}
-	d.To = a.guarded(d, seen)
+	d.To = a.guarded(d, seen, count)
 }
 
 // Changed remembers a change of the count that was carried out.
 func (a *Autoscaler) Changed(state *State, at time.Time, from, to int) {
 	state.Changes = append(keepRecent(state.Changes, at, a.changed), At[int]{at, to - from})
 	state.LastChange = at
+	state.Initial = false
 	state.Starting = nil
 	if to > from {
 		state.Starting = &At[int]{at, to}
@@ -144,7 +146,7 @@ func lastAsked(asked []At[int]) int {
 	return asked[len(asked)-1].Value
 }
 
-// initial returns the count with which the policy begins, until the role had that once.
+// initial returns the count with which the policy begins, until the role had that once, or came as near to it as it could.
 func (a *Autoscaler) initial(d *Decision, state *State, count int) int {
 	if !state.Initial || a.policy.Initial == nil || *a.policy.Initial == count {
 		state.Initial = false
@@ -202,7 +204,17 @@ func (a *Autoscaler) remember(state *State, now time.Time, count int) {
 
 // cools tells whether a change was made so short a time ago that there is none in a direction.
 func (a *Autoscaler) cools(b domain.ScalingBehaviour, state *State, now time.Time) bool {
-	return !state.LastChange.IsZero() && now.Sub(state.LastChange) < b.Cooldown.Or(0)
+	since := now.Sub(state.LastChange)
+	return since >= 0 && since < b.Cooldown.Or(0) // below 0 where the clock was put back
+}
+
+// rewind has nothing be asked for, or changed, later than now: a clock may be put back.
+func (s *State) rewind(now time.Time) {
+	for _, list := range [...][]At[int]{s.Asked, s.Changes} {
+		for i := len(list) - 1; i >= 0 && list[i].At.After(now); i-- {
+			list[i].At = now
+		}
+	}
 }
 
 // ask notes what the metrics and schedules ask for, and returns the name of a metric that is missing and keeps the role from being scaled in.
@@ -224,7 +236,9 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 
 // askMetric returns what one metric asks for. startup is how long members take to start, as far as that is known.
 func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, name string, seen *Seen, startup time.Duration) Asked {
-	in := asking{now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy, answer: seen.Answers[name]}
+	in := asking{
+		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy, answer: seen.Answers[name], requested: metric.Source.OfRequest(),
+	}
 	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
 	measures := metric.Algorithm.Measures()
 	if measures {
@@ -256,8 +270,9 @@ func (a *Autoscaler) askMetric(metric *domain.ScalingMetric, memory *Memory, nam
 		if memory.Forecast == nil {
 			memory.Forecast = &Trend{}
 		}
-		in.metric = Measurement{At: in.metric.At}
-		in.metric.Value, source = memory.Forecast.expect(f, in.metric.At, asked.Value)
+		var expected float64
+		expected, source = memory.Forecast.expect(f, in.metric.At, asked.Value)
+		in.metric = in.metric.of(expected)
 	}
 	p := propose(metric.Algorithm, memory, in)
 	asked.Count, asked.Abstains, asked.Why = p.count, p.abstains, p.why

@@ -277,3 +277,73 @@ func TestDecideProperties(t *testing.T) {
 		}
 	}
 }
+
+// Members that are not ready have no say in what is expected, nor in how hot a role is, as they have none in what is there.
+func TestUnreadyMembersAddNobody(t *testing.T) {
+	ahead := targetOf(50)
+	ahead.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
+	for name, metric := range map[string]domain.ScalingMetric{
+		"target": targetOf(50), "forecast": ahead,
+		"heat": {Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 1}}},
+	} {
+		policy := policyOf(map[string]domain.ScalingMetric{"cpu": metric})
+		policy.Max = 100
+		measured := Measurement{Value: 100, At: noon, Members: membersWith(100, 100, 100, 100), Unready: []string{"m4", "m5", "m6", "m7"}}
+		d := scalerOf(t, policy).Decide(&State{}, Seen{Now: noon, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": measured}})
+		if d.To != 8 {
+			t.Errorf("%s: four members at twice the target, and four that have just been started: → %d, %q", name, d.To, d.Why())
+		}
+	}
+}
+
+// What members are expected to be like is as much more as their mean is.
+func TestMeasurementOf(t *testing.T) {
+	for _, test := range []struct {
+		value, expected float64
+		members, want   map[string]float64
+	}{
+		{40, 60, membersWith(20, 60), membersWith(30, 90)},
+		{0, 60, membersWith(0, 0), membersWith(60, 60)},
+		{40, 60, nil, nil},
+	} {
+		m := Measurement{Value: test.value, At: noon, Members: test.members, Missing: []string{"m9"}}
+		want := Measurement{Value: test.expected, At: noon, Members: test.want, Missing: []string{"m9"}}
+		if diff := cmp.Diff(want, m.of(test.expected)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Of a metric in percent of requests, what has no value is at all of its request before anything is scaled in.
+func TestMissingOfRequest(t *testing.T) {
+	for measure, want := range map[domain.AgentMeasure]int{domain.AgentCPUPercent: 4, domain.AgentMemoryPercent: 4, domain.AgentGPUPercent: 3} {
+		metric := targetOf(50)
+		metric.Source.Agent = &domain.AgentSource{Measure: measure}
+		measured := Measurement{Value: 20, At: noon, Members: membersWith(20, 20), Missing: []string{"m2", "m3"}}
+		d := scalerOf(t, policyOf(map[string]domain.ScalingMetric{"cpu": metric})).Decide(&State{}, Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": measured}})
+		if d.To != want {
+			t.Errorf("%s: → %d, want %d: %s", measure, d.To, want, d.Why())
+		}
+	}
+}
+
+// A clock that is put back by hours keeps nothing from being scaled until it is as late again.
+func TestClockPutBack(t *testing.T) {
+	for name, change := range map[string]func(p *domain.AutoscalingPolicy){
+		"plain":         func(*domain.AutoscalingPolicy) {},
+		"with cooldown": func(p *domain.AutoscalingPolicy) { p.ScaleOut.Cooldown = seconds(60) },
+	} {
+		policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+		change(&policy)
+		scaler, state := scalerOf(t, policy), State{}
+		see := func(now time.Time, value float64, count int) Decision {
+			return scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"cpu": {Value: value, At: now}}})
+		}
+		see(noon, 100, 1)
+		scaler.Changed(&state, noon, 1, 2)
+		see(noon.Add(time.Minute), 50, 2)
+		if d := see(noon.Add(-3*time.Hour), 100, 2); d.To != 4 {
+			t.Errorf("%s: → %d: %s", name, d.To, d.Why())
+		}
+	}
+}

@@ -6,23 +6,23 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// guarded returns the count as far as the guards allow it.
-func (a *Autoscaler) guarded(d *Decision, seen *Seen) int {
+// guarded returns a count as far as the guards allow it.
+func (a *Autoscaler) guarded(d *Decision, seen *Seen, count int) int {
 	switch {
-	case d.To == d.From:
-		return d.To
+	case count == d.From:
+		return count
 	case a.policy.Paused == domain.PauseAll:
-		return d.limit(d.From, say(d.To, " wanted, but the policy is paused"))
-	case a.policy.Paused == domain.PauseOut && d.To > d.From:
-		return d.limit(d.From, say(d.To, " wanted, but scaling out is paused"))
-	case a.policy.Paused == domain.PauseIn && d.To < d.From:
-		return d.limit(d.From, say(d.To, " wanted, but scaling in is paused"))
+		return d.limit(d.From, say(count, " wanted, but the policy is paused"))
+	case a.policy.Paused == domain.PauseOut && count > d.From:
+		return d.limit(d.From, say(count, " wanted, but scaling out is paused"))
+	case a.policy.Paused == domain.PauseIn && count < d.From:
+		return d.limit(d.From, say(count, " wanted, but scaling in is paused"))
 	case seen.Held != "":
-		return d.limit(d.From, say(d.To, " wanted, but ", seen.Held))
-	case seen.Busy != "" && d.To < d.From:
-		return d.limit(d.From, say(d.To, " wanted, but ", seen.Busy))
+		return d.limit(d.From, say(count, " wanted, but ", seen.Held))
+	case seen.Busy != "" && count < d.From:
+		return d.limit(d.From, say(count, " wanted, but ", seen.Busy))
 	}
-	return d.To
+	return count
 }
 
 // Spent is what a role has used of a day.
@@ -32,25 +32,21 @@ type Spent struct {
 	At    time.Time `json:"at"`
 }
 
-// withinBudget returns the least count once the day's member-hours are used up, and the present one as long as they are not.
-func (a *Autoscaler) withinBudget(d *Decision, state *State, seen *Seen) int {
+// withinBudget returns the least count once the day's member-hours are spent, and the present one as long as they are not.
+func (a *Autoscaler) withinBudget(d *Decision, state *State, seen *Seen) (count int, spent bool) {
 	budget := a.policy.Guards.MemberHoursPerDay
 	if budget <= 0 {
 		state.Spent = nil
-		return d.From
+		return d.From, false
 	}
 	if state.Spent == nil {
 		state.Spent = &Spent{At: seen.Now}
 	}
 	state.Spent.pass(seen.Now, seen.Count)
 	if state.Spent.Hours < budget {
-		return d.From
+		return d.From, false
 	}
-	spent := say("the ", budget, " member-hours of the day are used up")
-	if d.From <= a.policy.Min {
-		return d.limit(a.within(d, d.From), spent)
-	}
-	return d.limit(a.policy.Min, spent)
+	return d.limit(a.policy.Min, say("the ", budget, " member-hours of the day are used up")), true
 }
 
 // pass adds what so many members have used since the last time.

@@ -48,22 +48,20 @@ func TestBudget(t *testing.T) {
 	policy.Guards.MemberHoursPerDay = 20
 	scaler, state, count := scalerOf(t, policy), State{}, 4
 	for _, step := range []struct {
-		at   time.Duration
-		want int
-		says string
+		at    time.Duration
+		value float64
+		want  int
+		says  string
 	}{
-		{0, 4, "cpu: "},
-		{4 * time.Hour, 4, "cpu: "}, // 16 hours
-		{5 * time.Hour, 1, "the 20 member-hours of the day are used up"},
-		{11 * time.Hour, 1, "the 20 member-hours of the day are used up"},
-		{12*time.Hour + time.Minute, 2, "cpu: "}, // the next day
+		{0, 50, 4, "cpu: "},
+		{4 * time.Hour, 50, 4, "cpu: "}, // 16 hours
+		{5 * time.Hour, 50, 1, "the 20 member-hours of the day are used up"},
+		{6 * time.Hour, 100, 1, "the 20 member-hours of the day are used up"},
+		{11 * time.Hour, 100, 1, "the 20 member-hours of the day are used up"},
+		{12*time.Hour + time.Minute, 100, 2, "cpu: "}, // the next day
 	} {
 		now := noon.Add(step.at)
-		value := 50.0
-		if step.at > 12*time.Hour {
-			value = 100
-		}
-		d := scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"cpu": {Value: value, At: now}}})
+		d := scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"cpu": {Value: step.value, At: now}}})
 		if d.To != step.want || !strings.Contains(d.Why(), step.says) {
 			t.Errorf("after %s: → %d, %q, want %d, %q", step.at, d.To, d.Why(), step.want, step.says)
 		}
@@ -150,5 +148,38 @@ func TestInitial(t *testing.T) {
 		if d.To != step.want {
 			t.Errorf("step %d: %d → %d: %s", i, d.From, d.To, d.Why())
 		}
+	}
+}
+
+// Where the initial count can't be had, or only a part of the way, the metrics decide.
+func TestInitialOutOfReach(t *testing.T) {
+	for name, test := range map[string]struct {
+		initial int
+		guard   func(p *domain.AutoscalingPolicy, s *Seen)
+		value   float64
+		want    int
+	}{
+		"scaling out is paused, and in wanted": {8, func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 25, 2},
+		"it is busy, and more wanted":          {2, func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "an application runs" }, 100, 8},
+		"it is paused":                         {8, func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 25, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+			policy.Initial = &test.initial
+			seen := Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: noon}}}
+			test.guard(&policy, &seen)
+			if d := scalerOf(t, policy).Decide(&State{}, seen); d.To != test.want {
+				t.Errorf("→ %d, %q, want %d", d.To, d.Why(), test.want)
+			}
+		})
+	}
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.Initial = new(8)
+	scaler, state := scalerOf(t, policy), State{}
+	scaler.Decide(&state, Seen{Now: noon, Count: 4, Ready: 4})
+	scaler.Changed(&state, noon, 4, 6) // there is no place for more
+	now := noon.Add(time.Minute)
+	if d := scaler.Decide(&state, Seen{Now: now, Count: 6, Ready: 6, Metrics: map[string]Measurement{"cpu": {Value: 25, At: now}}}); d.To != 3 {
+		t.Errorf("after a part of the way → %d, %q", d.To, d.Why())
 	}
 }

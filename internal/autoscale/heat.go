@@ -18,7 +18,7 @@ const defaultRecurrence = 3
 //
 //	count = ⌈active × value / target⌉
 //
-// where active are the members that are ready. As in the publication, that count is taken as it is: nothing keeps it from being smaller than
+// where active are the members that are ready, or those of them whose values are known. As in the publication, that count is taken as it is: nothing keeps it from being smaller than
 // the present count though the metric is hot, which happens where members that were ordered are not ready yet. There, cooldowns are against
 // that, and here, too, they are the policy's: see [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated in a cooldown, the heat
 // counts during one as at any other time.
@@ -38,7 +38,8 @@ func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 	default:
 		m.Heat -= cmp.Compare(m.Heat, 0)
 	}
-	count := wholeMembers(float64(in.ready) * u / a.Target)
+	active := in.active()
+	count := wholeMembers(float64(active) * u / a.Target)
 	where, limit := " is at least ", a.Upper
 	if m.Heat < recurrence && m.Heat > -recurrence {
 		switch {
@@ -52,7 +53,7 @@ func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 	if m.Heat < 0 {
 		where, limit = " is at most ", a.Lower
 	}
-	why := say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit, ", and ", in.ready, " × ", u, " / ", a.Target, " makes ", count)
+	why := say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit, ", and ", active, " × ", u, " / ", a.Target, " makes ", count)
 	m.Heat = 0
 	return proposal{count: count, why: why}
 }

@@ -55,9 +55,8 @@ func targetOfMean(a domain.TargetAlgorithm, in asking, mean float64, ready int) 
 // targetOfMembers asks for the count by the values of single members, as upstream's calcPlainMetricReplicas.
 //
 // The mean of the members that are ready and have a value gives the direction. Those without one are then assumed to damp it: at 0 where it is to be
-// scaled out, also for members that are not ready, and at the target where it is to be scaled in. Where the direction is another one by that, or the
-// mean within the tolerance, nothing changes. What upstream has only for utilisations of requests, that a missing one is at 100 % of its request even
-// where the target is below that, has no counterpart: no metric here is one of a request.
+// scaled out, also for members that are not ready, and at the target where it is to be scaled in; of a metric in percent of what is requested at 100 % where
+// the target is below that, as in upstream's GetResourceReplicas. Where the direction is another one by that, or the mean within the tolerance, nothing changes.
 func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 	unready := map[string]bool{}
 	for _, name := range in.metric.Unready {
@@ -91,7 +90,11 @@ func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 	}
 	switch {
 	case ratio < 1:
-		sum += float64(missing) * a.Value
+		assumed := a.Value
+		if in.requested {
+			assumed = max(assumed, 100)
+		}
+		sum += float64(missing) * assumed
 		considered += missing
 	case ratio > 1:
 		considered += missing

@@ -240,7 +240,7 @@ func (s *scaler) look(ctx context.Context, now time.Time) error {
 	unfollowed := s.follow(ctx, snapshot.Engine, documents, now)
 	var due []*followed
 	for _, key := range slices.Sorted(maps.Keys(s.followed)) {
-		if f := s.followed[key]; !f.idle && f.asked == nil && !f.next.After(now) {
+		if f := s.followed[key]; !f.idle && f.asked == nil && f.isDue(now) {
 			due = append(due, f)
 			f.next = beat(f.document.Spec, len(s.followed), now)
 		}
@@ -267,7 +267,7 @@ func (s *scaler) next() time.Time {
 func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[string]domain.AutoscalingPolicyDocument, now time.Time) (failed error) {
 	for key, f := range s.followed {
 		doc, found := documents[key]
-		if f.idle = !found || !decides(doc); !f.idle {
+		if f.idle = !found || !decides(doc) || f.autoscaler == nil; !f.idle {
 			continue
 		}
 		f.asked = nil
@@ -293,17 +293,12 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 		if s.told.news(key, err) && err != nil {
 			s.log.Error("an autoscaling policy can't be followed", "policy", key, "error", err)
 		}
-		if err != nil { // a build that knows more has written it
-			if f != nil {
-				f.asked, f.idle = nil, true
-			}
-			continue
-		}
 		if f == nil {
 			f = &followed{}
 			s.followed[key] = f
 		}
 		f.document, f.autoscaler, f.questions, f.next, f.asked = doc, autoscaler, questionsOf(doc.Spec), now, nil
+		f.idle = err != nil // a build that knows more has written it
 	}
 	return failed
 }
@@ -323,6 +318,11 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	delete(s.followed, key)
 	s.changed = true
 	return nil
+}
+
+// isDue tells whether it is time for a policy to ask: also where the clock was put back, and that time is further away than it ever is.
+func (f *followed) isDue(now time.Time) bool {
+	return !f.next.After(now) || f.next.Sub(now) > 2*f.document.Spec.Every()
 }
 
 // batch is the number of policies that ask together at most, where their interval leaves room for others: they share what they ask for.

@@ -294,6 +294,41 @@ func TestEndOfPolicy(t *testing.T) {
 	}
 }
 
+// TestScalerOfUnknownPolicies: a controller that can follow none of the policies goes on with that, and does not begin anew over and over again.
+func TestScalerOfUnknownPolicies(t *testing.T) {
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Schedules = map[string]domain.ScalingSchedule{"office": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: "Mars/Olympus", Count: 2}}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	events := make(chan struct{})
+	if err := l.controller().run(ctx, events); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it has ended: %v", err)
+	}
+	s := l.controller()
+	policy := l.policies["job/worker"].Spec
+	l.must(nil, l.look(s))
+	policy.Schedules = nil
+	l.put(policy)
+	l.load = 1.4
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{3}) {
+		t.Errorf("once it can follow the policy, the counts are %v", got)
+	}
+}
+
+// TestClockPutBack: a policy decides on, also where it was to do so at a time that is hours away by now.
+func TestClockPutBack(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	l.load = 1
+	l.pass(s, 10*time.Second)
+	l.now = l.now.Add(-3 * time.Hour)
+	l.load = 1.4
+	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 3 {
+		t.Errorf("three hours earlier, the counts are %v", got)
+	}
+}
+
 // TestTwoScalers: a controller that another one has taken over from, without its noticing, ends at its next write.
 func TestTwoScalers(t *testing.T) {
 	l := newLab(t, plain)

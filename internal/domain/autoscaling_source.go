@@ -10,6 +10,11 @@ type ScalingSource struct {
 	Progress   *ProgressSource   `json:"progress,omitempty"`
 }
 
+// OfRequest tells whether the values are in percent of what members request.
+func (s ScalingSource) OfRequest() bool {
+	return s.Agent != nil && (s.Agent.Measure == AgentCPUPercent || s.Agent.Measure == AgentMemoryPercent)
+}
+
 // DefaultAgentWindow is the time over which an agent's values are aggregated.
 const DefaultAgentWindow = 30 * time.Second
 

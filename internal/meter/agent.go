@@ -100,7 +100,8 @@ func (m measured) members() autoscale.Measurement {
 
 // starts tells whether a member's value is of a time in which it was starting.
 func (m measured) starts(o *domain.Observed, at time.Time) bool {
-	return (m.measure == domain.AgentCPUs || m.measure == domain.AgentCPUPercent) && o.StartedAt != nil && at.Before(o.StartedAt.Add(m.window))
+	cpus := m.measure == domain.AgentCPUs || m.measure == domain.AgentCPUPercent
+	return cpus && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.window // it started later where the clock was put back
 }
 
 // of returns the value of a member, or why there is none.

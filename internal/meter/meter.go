@@ -58,6 +58,8 @@ type Question struct {
 	// Window and Aggregation are as in [domain.ScalingMetric].
 	Window      *domain.Duration
 	Aggregation domain.Aggregation
+	// StaleAfter is how old the samples of a Prometheus may be; 0 leaves that to it.
+	StaleAfter time.Duration
 }
 
 // Read returns the measurements of metrics at a moment, in the order of the questions. What can't be read says why, and is no error of others.
@@ -123,7 +125,7 @@ func (r *reading) ask(q Question) Answer {
 	case s.Progress != nil:
 		return r.askProgress(q, *s.Progress)
 	case s.Prometheus != nil:
-		return r.sample(q, r.askPrometheus(*s.Prometheus))
+		return r.sample(q, r.askPrometheus(query{*s.Prometheus, q.StaleAfter}))
 	case s.Queue != nil:
 		return r.sample(q, r.askQueue(*s.Queue))
 	}

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
@@ -10,10 +11,17 @@ import (
 // queriesAtOnce bounds how many queries a Prometheus has to answer at once.
 const queriesAtOnce = 4
 
+// query is what a Prometheus is asked, with samples that are so old at most.
+type query struct {
+	domain.PrometheusSource
+
+	oldest time.Duration
+}
+
 // askPrometheus notes a query.
-func (r *reading) askPrometheus(s domain.PrometheusSource) func() (value, error) {
-	return share(r, s, r.lane("Prometheus "+s.URL, queriesAtOnce), func(ctx context.Context) (v value, err error) {
-		v.value, v.at, err = prometheus.Settings{URL: s.URL, Timeout: r.meter.Limit}.Value(ctx, s.Query)
+func (r *reading) askPrometheus(q query) func() (value, error) {
+	return share(r, q, r.lane("Prometheus "+q.URL, queriesAtOnce), func(ctx context.Context) (v value, err error) {
+		v.value, v.at, err = prometheus.Settings{URL: q.URL, Timeout: r.meter.Limit}.Value(ctx, q.Query, q.oldest)
 		return v, err
 	}).wait
 }

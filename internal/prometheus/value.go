@@ -7,12 +7,14 @@ import (
 	"math"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 )
 
-// Value returns the value of a query at this moment, as the Prometheus has it, and that moment: a value says nothing of the age of the samples it was
-// made of, which are 5 minutes old at most, unless it is told otherwise. The query has to return one series, or a scalar. None, or what is no number, is an error.
-func (s Settings) Value(ctx context.Context, query string) (value float64, at time.Time, err error) {
+// Value returns the value of a query at this moment, as the Prometheus has it, and that moment: a value says nothing of the age of the samples that it was
+// made of. Those of series are not older than oldest, and where that is 0 than the Prometheus is told, which is 5 minutes by default, as before version 2.44;
+// what is made of a range of them is as old as that. The query has to return one series, or a scalar. None, or what is no number, is an error.
+func (s Settings) Value(ctx context.Context, query string, oldest time.Duration) (value float64, at time.Time, err error) {
 	c, err := newClient(s)
 	if err != nil {
 		return 0, time.Time{}, err
@@ -20,7 +22,7 @@ func (s Settings) Value(ctx context.Context, query string) (value float64, at ti
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	const what = "the value"
-	answer, _, _, err := c.api.Query(ctx, query, time.Time{})
+	answer, _, _, err := c.api.Query(ctx, query, time.Time{}, v1.WithLookbackDelta(oldest))
 	if err != nil {
 		return 0, time.Time{}, c.explain(what, query, err)
 	}

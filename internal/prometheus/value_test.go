@@ -23,7 +23,7 @@ func TestValue(t *testing.T) {
 		"-node_load1":         -1.5,
 	} {
 		before := time.Now().Add(-time.Second)
-		value, at, err := settings.Value(t.Context(), query)
+		value, at, err := settings.Value(t.Context(), query, time.Minute)
 		if err != nil || value != want || at.Before(before) || at.After(time.Now().Add(time.Second)) {
 			t.Errorf("%s is %v at %s, %v; want %v", query, value, at, err, want)
 		}
@@ -38,7 +38,7 @@ func TestValue(t *testing.T) {
 		"node_load1 / (node_load1*0)":  "returns +Inf",
 		"sum(node_cpu_seconds_total{)": "Prometheus can't answer the query",
 	} {
-		value, _, err := settings.Value(t.Context(), query)
+		value, _, err := settings.Value(t.Context(), query, time.Minute)
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s is %v, and the error %v; want %q", query, value, err, says)
 		}
@@ -61,13 +61,29 @@ func TestNoValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
-			value, _, err := Settings{URL: server.URL, Timeout: 300 * time.Millisecond}.Value(acctest.Bounded(t), "up")
+			value, _, err := Settings{URL: server.URL, Timeout: 300 * time.Millisecond}.Value(acctest.Bounded(t), "up", 0)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it is %v, and the error %v; want %q", value, err, test.want)
 			}
 		})
 	}
-	if _, _, err := (Settings{URL: "prometheus:9090"}).Value(t.Context(), "up"); err == nil {
+	if _, _, err := (Settings{URL: "prometheus:9090"}).Value(t.Context(), "up", 0); err == nil {
 		t.Error("there is a value of what is no address")
+	}
+}
+
+// How old samples may be is Prometheus' to see to, which since version 2.44 takes that with the query.
+func TestOldestSample(t *testing.T) {
+	for oldest, want := range map[time.Duration]string{time.Minute: "1m0s", 0: ""} {
+		var asked string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = r.FormValue("lookback_delta")
+			says(http.StatusOK, `{"status":"success","data":{"resultType":"scalar","result":[1,"5"]}}`)(w, r)
+		}))
+		defer server.Close()
+		value, _, err := Settings{URL: server.URL, Timeout: 10 * time.Second}.Value(t.Context(), "5", oldest)
+		if err != nil || value != 5 || asked != want {
+			t.Errorf("asked for samples of %q at most, and not %q: %v, %v", asked, want, value, err)
+		}
 	}
 }

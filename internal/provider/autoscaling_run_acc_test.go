@@ -343,7 +343,7 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 
 	works.Store(true)
 	acctest.Eventually(t, "Prometheus to know that they work", func() bool {
-		value, _, err := prom.Settings{URL: prometheus, Timeout: time.Minute}.Value(t.Context(), "sum(applications)")
+		value, _, err := prom.Settings{URL: prometheus, Timeout: time.Minute}.Value(t.Context(), "sum(applications)", 0)
 		l.must(err)
 		return value == 1
 	})
