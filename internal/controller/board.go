@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// board shows what the policies have done since the controller runs. It may be used by several goroutines; without one, nothing is shown.
+// board shows what the policies have done since the controller runs. It may be used by several goroutines.
 type board struct {
 	mu       sync.Mutex
 	policies map[string]metrics.PolicyStatus

@@ -1,8 +1,8 @@
 // Package controller is the resident process of a cluster that acts between two applies: it ends the rest of a
-// group that has completed, sees to deadlines, moves members off hosts that are lost, restarts groups as a whole, and notes which
-// GPUs of pools can't be used.
+// group that has completed, sees to deadlines, moves members off hosts that are lost, restarts groups as a whole, notes which
+// GPUs of pools can't be used, and follows autoscaling policies.
 //
-// It keeps nothing of its own. All that it knows it reads from the engine, so that it may die at any point.
+// It keeps nothing to itself. All that it knows it reads from the engine, or keeps with the cluster, so that it may die at any point.
 package controller
 
 import (

@@ -53,6 +53,9 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
+		if err := trustRoots(); err != nil {
+			return err
+		}
 		e, err := Engines(version).Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
 		if err != nil {
 			return err

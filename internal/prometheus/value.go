@@ -12,8 +12,9 @@ import (
 )
 
 // Value returns the value of a query at this moment, as the Prometheus has it, and that moment: a value says nothing of the age of the samples that it was
-// made of. Those of series are not older than oldest, and where that is 0 than the Prometheus is told, which is 5 minutes by default, as before version 2.44;
-// what is made of a range of them is as old as that. The query has to return one series, or a scalar. None, or what is no number, is an error.
+// made of. Those of series are not older than oldest, in whole seconds, where the Prometheus is new enough to be told so (2023): others go back 5 minutes, as
+// all do where it is 0. What is made of a range of samples is as old as that. The query has to return one series, or a scalar. None, or what is no number, is
+// an error.
 func (s Settings) Value(ctx context.Context, query string, oldest time.Duration) (value float64, at time.Time, err error) {
 	c, err := newClient(s)
 	if err != nil {
@@ -22,7 +23,8 @@ func (s Settings) Value(ctx context.Context, query string, oldest time.Duration)
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	const what = "the value"
-	answer, _, _, err := c.api.Query(ctx, query, time.Time{}, v1.WithLookbackDelta(oldest))
+	lookback := (oldest + time.Second - 1).Truncate(time.Second) // it takes no fractions
+	answer, _, _, err := c.api.Query(ctx, query, time.Time{}, v1.WithLookbackDelta(lookback))
 	if err != nil {
 		return 0, time.Time{}, c.explain(what, query, err)
 	}

@@ -72,9 +72,9 @@ func TestNoValue(t *testing.T) {
 	}
 }
 
-// How old samples may be is Prometheus' to see to, which since version 2.44 takes that with the query.
+// How old samples may be is Prometheus' to see to: newer ones are told so with the query.
 func TestOldestSample(t *testing.T) {
-	for oldest, want := range map[time.Duration]string{time.Minute: "1m0s", 0: ""} {
+	for oldest, want := range map[time.Duration]string{time.Minute: "1m0s", 1500 * time.Millisecond: "2s", 0: ""} {
 		var asked string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			asked = r.FormValue("lookback_delta")

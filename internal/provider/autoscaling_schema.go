@@ -98,7 +98,7 @@ func scalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 	return map[string]schema.Attribute{
 		"min":      neededWhole("The least number of members."),
 		"max":      neededWhole("The largest number of members."),
-		"initial":  scalingWhole("Number of members to begin with. Defaults to `min`."),
+		"initial":  scalingWhole("Number of members to begin with, as soon as that can be had; then the metrics decide. Defaults to the count that the role has, and in a backtest to `min`."),
 		"interval": scalingDuration("Time between two decisions, from `1s` to `1h`. Defaults to `" + written(domain.DefaultScalingInterval) + "`."),
 		"metrics": schema.MapNestedAttribute{
 			MarkdownDescription: "What the count follows, by names that you choose. The largest count that one of them, or of `schedules`, asks for is taken.",
