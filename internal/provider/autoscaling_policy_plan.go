@@ -171,12 +171,15 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan autoscalingPo
 		tflog.Debug(ctx, "the group is not known yet: the policy will be checked during the apply", map[string]any{"cluster": spec.Cluster, "group": spec.Group})
 		return found, nil, nil
 	case !planned:
-		groups, err := reconciler.Engine.Groups(ctx)
+		document, err := reconciler.Engine.Group(ctx, spec.Group)
 		if err != nil && !notThereYet(err) {
 			return false, nil, err
 		}
-		document, there := groups[spec.Group]
-		if !there {
+		if err != nil {
+			groups, err := reconciler.Engine.Groups(ctx)
+			if err != nil && !notThereYet(err) {
+				return false, nil, err
+			}
 			problems = append(problems, reconcile.UnknownGroup(spec, slices.Sorted(maps.Keys(groups))))
 			if lasts {
 				problems = asWarnings(problems)
@@ -223,11 +226,17 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 	if gpus := group.Roles[spec.Role].GPUs; !cluster.settled || gpus != nil && plans.poolIsOpen(idOf(key), gpus.Pool) {
 		return nil, nil
 	}
-	view, err := reconciler.View(ctx, cluster.spec, group)
-	if err != nil {
+	// Who else is in the cluster makes no difference, and is not read.
+	view := reconcile.View{Traits: reconciler.Engine.Traits()}
+	var err error
+	if view.Inventory, err = reconciler.Engine.Inventory(ctx, cluster.spec); err != nil {
 		return nil, err
 	}
-	view.Pools = plans.foreseePools(idOf(key), view.Pools)
+	pools, err := reconciler.Engine.GPUPools(ctx)
+	if err != nil && !notThereYet(err) {
+		return nil, err
+	}
+	view.Pools = plans.foreseePools(idOf(key), pools)
 	return reconcile.CheckRoom(view, group, spec), nil
 }
 
