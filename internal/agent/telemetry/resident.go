@@ -64,7 +64,8 @@ func resident(ctx context.Context, settings Settings, node string, log *slog.Log
 	}
 }
 
-// moment is the time over which a sample is taken for which somebody waits.
+// moment is the time over which a sample is taken for which somebody waits, and the shortest over which any is: the counters' ticks of 10 ms tell
+// nothing of less.
 const moment = 250 * time.Millisecond
 
 // Run measures until ctx is done. What can't be measured is tried again, and logged once.
@@ -129,10 +130,13 @@ func (r *Resident) look(ctx context.Context) {
 	}
 }
 
-// step takes a sample of the time since the last one.
+// step takes a sample of the time since the last one, unless somebody has just had one taken.
 func (r *Resident) step() error {
 	r.measuring.Lock()
 	defer r.measuring.Unlock()
+	if time.Since(r.last.at) < moment {
+		return nil
+	}
 	known := r.last.instances
 	if time.Since(r.known) >= censusEvery {
 		known = nil

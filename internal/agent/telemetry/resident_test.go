@@ -46,7 +46,7 @@ func TestResident(t *testing.T) {
 	report := r.Report(Interval)
 	// A machine under load may leave the busy instance without a processor for a while.
 	for *report.Instances[busy].CPUs.Last == 0 {
-		if err := r.step(); err != nil {
+		if err := r.refresh(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		report = r.Report(Interval)
@@ -133,6 +133,26 @@ func TestRefreshIsShared(t *testing.T) {
 			t.Errorf("%s: it looked: %v", step.name, looked)
 		}
 	}
+}
+
+// TestSamplesTakeTime: what is sampled right after somebody else's sample would be of too short a time, and is left out.
+func TestSamplesTakeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newResident(t)
+		for _, step := range []struct {
+			after time.Duration
+			taken bool
+		}{{0, false}, {moment - 1, false}, {1, true}, {1, false}, {Interval, true}} {
+			before := r.Report(Interval).SampledAt
+			time.Sleep(step.after) //nolint:forbidigo // time is the test's
+			if err := r.step(); err != nil {
+				t.Fatal(err)
+			}
+			if taken := r.Report(Interval).SampledAt.After(before); taken != step.taken {
+				t.Errorf("%s later a sample was taken: %v", step.after, taken)
+			}
+		}
+	})
 }
 
 // TestResidentIsReplaced: another agent takes the place of one that died, and left its socket behind.
