@@ -68,17 +68,17 @@ func (o *owners) of(pid int) string {
 	if o.known == nil {
 		o.known = map[int]string{}
 	}
-	if instances, err := o.settings.census(); err == nil { // or else they are nobody's, this time
-		for id, processes := range instances {
-			for _, p := range processes {
-				o.known[p.PID] = id
-			}
+	instances, err := o.settings.census()
+	for id, processes := range instances {
+		for _, p := range processes {
+			o.known[p.PID] = id
 		}
 	}
-	if o.known[pid] == "" {
-		o.known[pid] = containerOf(o.settings.Proc, pid)
+	id = cmp.Or(o.known[pid], containerOf(o.settings.Proc, pid))
+	if id != "" || err == nil { // or else it is nobody's, this time
+		o.known[pid] = id
 	}
-	return o.known[pid]
+	return id
 }
 
 // nvidiaVendor is NVIDIA's number among the makers of PCI devices, and displays begin the classes of those that compute or display.

@@ -74,6 +74,23 @@ func TestOwnersAreKept(t *testing.T) {
 	}
 }
 
+// TestOwnersAfterAFailure: a process is looked for again as long as the process table could not be read, and no longer.
+func TestOwnersAfterAFailure(t *testing.T) {
+	id, proc := strings.Repeat("a", 64), filepath.Join(t.TempDir(), "proc")
+	o := &owners{settings: Settings{Proc: proc}}
+	for _, step := range []struct{ groups, want string }{{"", ""}, {"0::/docker/" + id, id}, {"0::/", id}} {
+		if step.groups != "" {
+			mkdir(t, filepath.Join(proc, "7"))
+			if err := os.WriteFile(filepath.Join(proc, "7", "cgroup"), []byte(step.groups), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := o.of(7); got != step.want {
+			t.Errorf("with the control groups %q it is of %q, want %q", step.groups, got, step.want)
+		}
+	}
+}
+
 // A process that uses a GPU is found to be that of an instance by the instance's mark.
 func TestReport(t *testing.T) {
 	pid := start(t, "mnist-worker-0.1", "echo ready; read end")
