@@ -196,7 +196,8 @@ func askThrough(ctx context.Context, reached client.APIClient, agent, peers stri
 	return telemetry.ReadReports(out.Bytes())
 }
 
-// containers returns the IDs of the containers of members that run, by the members' names.
+// containers returns the IDs of the containers of members that run, by the members' names. One whose health is not known yet runs, too, though its
+// task is said to be starting until then.
 func containers(cluster string, services []swarm.Service, tasks map[string][]swarm.Task) map[string]string {
 	found := map[string]string{}
 	for _, service := range services {
@@ -205,8 +206,9 @@ func containers(cluster string, services []swarm.Service, tasks map[string][]swa
 		}
 		for _, member := range membersOf(service, tasks[service.ID]) {
 			for _, task := range member.tasks {
-				if task.Status.State == swarm.TaskStateRunning && task.Status.ContainerStatus != nil {
-					found[member.name] = task.Status.ContainerStatus.ContainerID
+				runs := task.Status.State == swarm.TaskStateRunning || task.Status.State == swarm.TaskStateStarting
+				if status := task.Status.ContainerStatus; runs && status != nil && status.ContainerID != "" {
+					found[member.name] = status.ContainerID
 				}
 			}
 		}

@@ -4,8 +4,43 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/api/types/system"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
+
+// TestContainers: a member's container is known as its own from its start, also while its health is not known yet, until it has ended.
+func TestContainers(t *testing.T) {
+	const runs, shutdown = swarm.TaskStateRunning, swarm.TaskStateShutdown
+	for name, test := range map[string]struct {
+		desired, state swarm.TaskState
+		status         *swarm.ContainerStatus
+		want           bool
+	}{
+		"it runs":                     {runs, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"its health is not known yet": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it is to end":                {shutdown, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it has not been started":     {swarm.TaskStateReady, swarm.TaskStateReady, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it has ended":                {shutdown, swarm.TaskStateComplete, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it is not known":             {runs, swarm.TaskStateStarting, nil, false},
+		"it is not known by its name": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, domain.Role{}.RestartRule(), nil)
+			h.task(1, shutdown, swarm.TaskStateFailed, 1, "").task(2, test.desired, test.state, 0, "")
+			h.tasks[1].Status.ContainerStatus = test.status
+			want := map[string]string{}
+			if test.want {
+				want["job-worker-0"] = "own"
+			}
+			if diff := cmp.Diff(want, containers("lab", []swarm.Service{h.service}, byService(h.tasks))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
 
 func TestRuntimeAdvice(t *testing.T) {
 	const configure = `is "runc" there: to use its GPUs, make it "nvidia" (`
