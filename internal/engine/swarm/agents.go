@@ -93,24 +93,29 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if err != nil {
 		return nil, running, err
 	}
-	answers, err := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window})
+	nodes, err := e.reads.nodes(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	asked := worthAsking(engines, m, newNodeView(nodes))
+	answers, err := e.answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: window})
 	if err != nil {
 		return nil, running, err
 	}
 	if window > 0 && running.Unmeasured(answers) {
-		if again, err := e.answers(ctx, document.Spec, engines, telemetry.Query{Window: window, New: true}); err == nil {
+		if again, err := e.answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: window, New: true}); err == nil {
 			answers = again // and else what was told at first is better than nothing
 		}
 	}
 	return answers, running, ctx.Err()
 }
 
-// answers returns what the agents answer to a query, by the names of the cluster's hosts.
-func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, q telemetry.Query) (map[string]telemetry.Answer, error) {
+// answers returns what the agents answer to a query through one of the Engines that are asked, by the names of the cluster's hosts.
+func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []client.APIClient, q telemetry.Query) (map[string]telemetry.Answer, error) {
 	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
 	if !cluster.Agent.Disabled {
 		var err error
-		if reports, why, err = e.gather(ctx, cluster, engines, q); err != nil {
+		if reports, why, err = e.gather(ctx, cluster, asked, q); err != nil {
 			return nil, err
 		}
 	}
@@ -130,11 +135,27 @@ func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines ma
 	return answers, nil
 }
 
-// askAgents has the agent behind one of the Engines ask all agents; why is why one is not among the reports.
-func (e *Engine) askAgents(ctx context.Context, engines map[string]client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string) {
+// worthAsking returns those of the Engines behind which an agent is worth asking, the best first: that of the manager, which has just answered, then those
+// on nodes that are ready. One that is down may take all the time that there is before it turns out not to answer.
+func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView) []client.APIClient {
+	var first, ready, others []client.APIClient
+	for _, id := range slices.Sorted(maps.Keys(engines)) {
+		switch reached := engines[id]; {
+		case reached == m:
+			first = append(first, reached)
+		case nodes[id].Status.State == swarm.NodeStateReady:
+			ready = append(ready, reached)
+		case nodes.awaited(id):
+			others = append(others, reached)
+		}
+	}
+	return slices.Concat(first, ready, others)
+}
+
+// askAgents has the agent behind one of the Engines, the first that can, ask all agents; why is why one is not among the reports.
+func (e *Engine) askAgents(ctx context.Context, engines []client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string) {
 	var failures []error
-	for _, node := range slices.Sorted(maps.Keys(engines)) {
-		reached := engines[node]
+	for _, reached := range engines {
 		agents, err := reached.ContainerList(ctx, container.ListOptions{
 			Filters: filters.NewArgs(filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindAgent)),
 		})

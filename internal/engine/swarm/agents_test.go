@@ -6,6 +6,7 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -39,6 +40,40 @@ func TestContainers(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWorthAsking: no host that is powered off takes the time in which others would answer, however many there are.
+func TestWorthAsking(t *testing.T) {
+	m := &agentContainer{}
+	engines := map[string]client.APIClient{"5": m, "has left": &agentContainer{}}
+	nodes := nodeView{}
+	for id, state := range map[string]swarm.NodeState{
+		"1": swarm.NodeStateDown, "2": swarm.NodeStateUnknown, "3": swarm.NodeStateReady, "4": swarm.NodeStateDown, "5": swarm.NodeStateReady, "6": swarm.NodeStateReady,
+	} {
+		nodes[id] = swarm.Node{Status: swarm.NodeStatus{State: state}}
+		if id != "5" {
+			engines[id] = &agentContainer{}
+		}
+	}
+	nodes["not reached"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateReady}}
+	ids := map[client.APIClient]string{}
+	for id, reached := range engines {
+		ids[reached] = id
+	}
+	asked := func() (order []string) {
+		for _, reached := range worthAsking(engines, m, nodes) {
+			order = append(order, ids[reached])
+		}
+		return order
+	}
+	want := []string{"5", "3", "6", "2"}
+	if diff := cmp.Diff(want, asked()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	nodes["5"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateDown}} // as a leader says that has just been elected
+	if diff := cmp.Diff(want, asked()); diff != "" {
+		t.Errorf("with a manager that answers and is said to be down (-want +got):\n%s", diff)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 
 // gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a cluster goes on to its
 // GPUs at once.
-func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
+func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines []client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
 	ask := func(ctx context.Context) (telemetry.Reports, string) { return e.askAgents(ctx, engines, q) }
 	return gatherBy(ctx, cluster, ask, e.patienceFor)
 }
