@@ -83,7 +83,7 @@ func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at t
 			return fmt.Errorf("the errors of GPUs can't be watched: the driver's library lacks %s; update the driver", function)
 		}
 	}
-	ears := ears{reader: r, deaf: map[int]bool{}, tell: tell}
+	ears := ears{reader: r, deaf: map[int]bool{}, breaking: map[int]time.Time{}, tell: tell}
 	for ctx.Err() == nil {
 		next := time.Now().Add(r.pause)
 		if err := ears.listen(ctx); isAnswer(err) {
@@ -108,9 +108,13 @@ func rest(ctx context.Context, d time.Duration) {
 type ears struct {
 	reader *Reader
 	tell   func(uuid string, xid int, at time.Time)
-	// deaf are the devices, by index, that have no events, or break the set that they are added to.
-	deaf map[int]bool
+	// deaf are the devices, by index, that have no events, and breaking those that broke the set that they were added to, with when they are tried again.
+	deaf     map[int]bool
+	breaking map[int]time.Time
 }
+
+// breakingPauses is for how many pauses a device is left alone that broke a set: what others report just then may be lost with it.
+const breakingPauses = 100
 
 // hearing is one event set, with the devices whose events it records, by index.
 type hearing struct {
@@ -162,7 +166,7 @@ func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error
 		return false, err
 	}
 	for _, s := range slots {
-		if h.registered[s.index] || e.deaf[s.index] {
+		if h.registered[s.index] || e.deaf[s.index] || time.Now().Before(e.breaking[s.index]) {
 			continue
 		}
 		l := look{ctx: ctx, reader: e.reader, slot: s}
@@ -177,7 +181,7 @@ func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error
 		case errors.Is(err, notSupported):
 			e.deaf[s.index] = true
 		case errors.Is(err, unknownError):
-			e.deaf[s.index] = true
+			e.breaking[s.index] = time.Now().Add(breakingPauses * e.reader.pause)
 			return true, nil // nvml.h says that the set is in an undefined state then
 		case !isAnswer(err):
 			h.held = true

@@ -196,7 +196,7 @@ func TestWatchUntilReset(t *testing.T) {
 	is("without anything", "")
 }
 
-// TestWatchGoesOn has event sets break, and devices take no part in them.
+// TestWatchGoesOn has event sets break, and devices take no part in them, for good or for a while.
 func TestWatchGoesOn(t *testing.T) {
 	devices := fakenvml.V100s("host", 6)
 	devices[1].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.NotSupported}
@@ -211,12 +211,12 @@ func TestWatchGoesOn(t *testing.T) {
 	want := []told{{devices[0].UUID, 13}, {devices[5].UUID, 13}}
 	w.hears(t, want...)
 
-	devices[3].Faults, devices[4].Lost = nil, false
+	devices[2].Faults, devices[3].Faults, devices[4].Lost = nil, nil, false
 	control.Set(devices...)
 	eventually(t, "the devices that are back", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return len(w.told) >= 4
+		return len(w.told) >= 5
 	})
 
 	control.Break(fakenvml.Faults{"nvmlEventSetWait": fakenvml.IsLost})
@@ -235,7 +235,7 @@ func TestWatchGoesOn(t *testing.T) {
 	if err := w.ends(); err != nil {
 		t.Error(err)
 	}
-	if got := len(w.told); got != 5 {
+	if got := len(w.told); got != 6 {
 		t.Errorf("told of %d errors, want each once: %v", got, w.told)
 	}
 }
