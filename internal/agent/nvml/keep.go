@@ -81,17 +81,28 @@ func (k *keeper) open(ctx context.Context) error {
 	return nil
 }
 
-// listen watches the errors of GPUs.
+// listen watches the errors of GPUs, and goes on after one of the driver's own.
 func (k *keeper) listen() {
 	reader := k.reader
 	watching, stop := context.WithCancel(k.life)
 	k.watch = stop
 	k.ended.Go(func() {
-		err := reader.Watch(watching, func(uuid string, xid int, _ time.Time) {
-			k.log.Warn("the driver reports an error of a GPU", "gpu", uuid, "xid", xid, "means", domain.XIDText(xid))
-		})
-		if err != nil {
-			k.log.Error("errors of GPUs are not heard of", "error", err)
+		complaint := ""
+		for {
+			err := reader.Watch(watching, func(uuid string, xid int, _ time.Time) {
+				k.log.Warn("the driver reports an error of a GPU", "gpu", uuid, "xid", xid, "means", domain.XIDText(xid))
+			})
+			if err == nil {
+				return
+			}
+			if said := err.Error(); said != complaint {
+				k.log.Error("errors of GPUs are not heard of", "error", err)
+				complaint = said
+			}
+			if !isAnswer(err) {
+				return // the library can't do it
+			}
+			rest(watching, reader.pause)
 		}
 	})
 }

@@ -104,6 +104,39 @@ func TestKeepQuarantine(t *testing.T) {
 	}
 }
 
+// logged are the lines of a log.
+type logged chan string
+
+func (l logged) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// TestKeepListening: errors are heard of though the driver refused to tell of them for a while, which is logged once.
+func TestKeepListening(t *testing.T) {
+	devices := fakenvml.V100s("host", 1)
+	settings := patient(t)
+	settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
+	k, control := keep(t, settings, devices...)
+	lines := make(logged, 8)
+	k.log = slog.New(slog.NewTextHandler(lines, nil))
+	control.Break(fakenvml.Faults{"nvmlEventSetCreate": 20})
+	eventually(t, "the driver", func() bool { return k.reads(t) == nil })
+	if line := <-lines; !strings.Contains(line, "out of memory") {
+		t.Errorf("it logs %s", line)
+	}
+	control.Break(nil)
+	devices[0].XIDs = []int{48}
+	control.Set(devices...)
+	eventually(t, "the error", func() bool {
+		gpus, err := k.read(t.Context())
+		return err == nil && gpus[0].Condemned != nil
+	})
+	if line := <-lines; !strings.Contains(line, "xid=48") || len(lines) > 0 {
+		t.Errorf("it logs %s and %d other lines", line, len(lines))
+	}
+}
+
 // TestKeepDriverLoadedAnew: a GPU that has to be reset is acquitted when its driver was not there, and no other that has nothing to do with that.
 func TestKeepDriverLoadedAnew(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
