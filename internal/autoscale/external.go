@@ -87,6 +87,9 @@ func ParseAnswer(data []byte) Answer {
 }
 
 // external asks for what an algorithm of the user's has said. Without an answer it changes nothing, and keeps others from removing members.
+//
+// Up, down and none are the actions of the agents that learn to scale in "Elastic scaling of Kafka with deep reinforcement learning", by a vector of metrics at
+// fixed time steps; see [Question] for ours.
 func external(in asking) proposal {
 	switch {
 	case in.answer.Why != "":

@@ -22,7 +22,8 @@ func TestQueue(t *testing.T) {
 		count    int
 		samples  []sample
 	}{
-		"a member for every five":      {5, nil, 1, []sample{{0, 1, 1}, {5 * time.Second, 5, 1}, {10 * time.Second, 6, 2}, {15 * time.Second, 250, 50}}},
+		"a member for every five": {5, nil, 1, []sample{{0, 1, 1}, {5 * time.Second, 5, 1}, {10 * time.Second, 6, 2}, {15 * time.Second, 250, 50}}},
+		"30 messages, 10 for each pod (documentation of KEDA's scaler for AWS SQS)": {10, nil, 1, []sample{{0, 30, 3}}},
 		"the first one":                {100, nil, 0, []sample{{0, 0, 0}, {5 * time.Second, 1, 1}, {10 * time.Second, 0.001, 1}, {15 * time.Second, 1e-12, 1}}},
 		"an empty queue starts nobody": {5, nil, 0, []sample{{0, 0, 0}, {time.Hour, 0, 0}}},
 		"the last one goes after five minutes": {5, nil, 8, []sample{

@@ -8,7 +8,8 @@ import (
 //
 //	count = ⌈members of the other role / per⌉
 //
-// Where the group has no such role, it abstains.
+// It is the linear mode of Kubernetes' cluster-proportional-autoscaler (https://github.com/kubernetes-sigs/cluster-proportional-autoscaler), with members of
+// a role in the place of nodes. Where the group has no such role, it abstains.
 func ratio(a domain.RatioAlgorithm, in asking) proposal {
 	others, known := in.roles[a.Role]
 	if !known {

@@ -18,7 +18,10 @@ func TestRatio(t *testing.T) {
 		"and one for what is left": {9, 4, proposal{count: 3, why: "role worker has a count of 9: one for every 4"}},
 		"two for each":             {3, 0.5, proposal{count: 6, why: "role worker has a count of 3: one for every 0.5"}},
 		"for every tenth of one":   {3, 0.1, proposal{count: 30, why: "role worker has a count of 3: one for every 0.1"}},
-		"none for nobody":          {0, 4, proposal{why: "role worker has a count of 0: one for every 4"}},
+		"13 cores, a replica for 2 of them (README of the cluster-proportional-autoscaler)": {
+			13, 2, proposal{count: 7, why: "role worker has a count of 13: one for every 2"},
+		},
+		"none for nobody": {0, 4, proposal{why: "role worker has a count of 0: one for every 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := asking{count: 5, roles: map[string]int{"worker": test.workers}}

@@ -10,6 +10,9 @@ import (
 //
 // Steps are percentages of the count rounded up, or numbers of members; the larger one where a policy gives both, and never less than 1,
 // so that a role leaves 0, too.
+//
+// It is what the threshold strategy of the Nomad Autoscaler does with two checks, delta or percentage, and within_bounds_trigger as the number of samples
+// (https://developer.hashicorp.com/nomad/tools/autoscaling/plugins/strategy/threshold), but that these samples have to be in a row.
 func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
 	value, samples := in.metric.Value, max(a.Samples, 1)
 	switch {

@@ -20,7 +20,10 @@ func TestThreshold(t *testing.T) {
 		values    []float64
 		want      []int
 	}{
-		"one by one":                  {band(domain.ThresholdAlgorithm{}), 4, []float64{61, 70, 45, 19}, []int{5, 6, 6, 5}},
+		"one by one": {band(domain.ThresholdAlgorithm{}), 4, []float64{61, 70, 45, 19}, []int{5, 6, 6, 5}},
+		"delta = 1 and -1, within_bounds_trigger = 5 (documentation of the Nomad Autoscaler)": {
+			band(domain.ThresholdAlgorithm{StepOut: 1, StepIn: 1, Samples: 5}), 4, []float64{70, 80, 90, 100, 99, 10, 10, 10, 10, 10}, []int{4, 4, 4, 4, 5, 5, 5, 5, 5, 4},
+		},
 		"at the thresholds":           {band(domain.ThresholdAlgorithm{}), 4, []float64{60, 20}, []int{4, 4}},
 		"three in a row":              {band(domain.ThresholdAlgorithm{Samples: 3}), 4, []float64{61, 61, 61, 61, 61, 61}, []int{4, 4, 5, 5, 5, 6}},
 		"three in a row downwards":    {band(domain.ThresholdAlgorithm{Samples: 3}), 4, []float64{1, 1, 1, 1, 1, 1}, []int{4, 4, 3, 3, 3, 2}},

@@ -8,7 +8,6 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	warsaw(t)
 	valid := domain.ScalingSchedule{Start: "0 22 * * *", End: "0 6 * * *", TimeZone: "Europe/Warsaw", Count: 2}
 	for name, test := range map[string]struct {
 		change       func(s *domain.ScalingSchedule)
