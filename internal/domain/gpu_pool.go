@@ -185,7 +185,19 @@ func (d GPUPoolDocument) Unhealthy() map[string]string {
 
 // Matches tells whether the selector would have a device of a host.
 func (s DeviceSelector) Matches(host string, labels map[string]string, d Device) bool {
-	if len(s.Hosts) > 0 && !slices.Contains(s.Hosts, host) || d.MemoryMiB < s.MemoryMiB {
+	if !s.MatchesHost(host, labels) || d.MemoryMiB < s.MemoryMiB {
+		return false
+	}
+	if s.Model == "" {
+		return true
+	}
+	matched, err := path.Match(s.pattern(), strings.ReplaceAll(d.Model, "/", "\x00"))
+	return err == nil && matched
+}
+
+// MatchesHost tells whether the selector would have devices of a host at all, whichever it has.
+func (s DeviceSelector) MatchesHost(host string, labels map[string]string) bool {
+	if len(s.Hosts) > 0 && !slices.Contains(s.Hosts, host) {
 		return false
 	}
 	for key, value := range s.Labels {
@@ -193,11 +205,7 @@ func (s DeviceSelector) Matches(host string, labels map[string]string, d Device)
 			return false
 		}
 	}
-	if s.Model == "" {
-		return true
-	}
-	matched, err := path.Match(s.pattern(), strings.ReplaceAll(d.Model, "/", "\x00"))
-	return err == nil && matched
+	return true
 }
 
 // pattern is the model's as path.Match reads it: names of GPUs have slashes in them, which stand for themselves there.

@@ -177,12 +177,8 @@ func awaitsHost(view reconcile.PoolView, spec domain.GPUPool) bool {
 		if _, named := spec.Devices[name]; named {
 			return true
 		}
-		if spec.Select != nil {
-			ofAnyModel := *spec.Select
-			ofAnyModel.Model = ""
-			if ofAnyModel.Matches(name, host.Labels, domain.Device{MemoryMiB: ofAnyModel.MemoryMiB}) {
-				return true
-			}
+		if spec.Select != nil && spec.Select.MatchesHost(name, host.Labels) {
+			return true
 		}
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -382,6 +383,24 @@ func TestReadOfGPUPool(t *testing.T) {
 }
 
 // A pool that was created without a word of it in the state is adopted, and another one of its name is not.
+// A pool that was selected among the hosts that told says so.
+func TestCreateOfGPUPoolWithoutAHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stub := gpuStub()
+		stub.gpus["b"] = domain.HostGPUs{Unknown: "no agent"}
+		tf := newTerraform(t, stub)
+		config := tf.gpuPool("p", selected(t, selectorModel{}))
+		planned, _ := tf.plan(theGPUPool, config, nil)
+		state, diagnostics := tf.apply(theGPUPool, config, nil, planned)
+		if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, "host b: no agent") {
+			t.Errorf("diagnostics: %v", details(diagnostics))
+		}
+		if want := tftypes.NewValue(tftypes.Number, 8); state == nil || !state["slots"].Equal(want) {
+			t.Errorf("the state is %v", state)
+		}
+	})
+}
+
 func TestCreateOfGPUPoolThatExists(t *testing.T) {
 	tf := newTerraform(t, gpuStub())
 	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}}))

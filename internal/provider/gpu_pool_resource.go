@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -51,7 +52,7 @@ func (r *gpuPoolResource) Create(ctx context.Context, req resource.CreateRequest
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	document, err := r.put(ctx, plan, resp.Private, true)
+	document, err := r.put(ctx, plan, resp.Private, true, &resp.Diagnostics)
 	if err != nil {
 		addError(&resp.Diagnostics, plan.unable("create"), err)
 		return
@@ -73,7 +74,7 @@ func (r *gpuPoolResource) Update(ctx context.Context, req resource.UpdateRequest
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	document, err := r.put(ctx, plan, resp.Private, false)
+	document, err := r.put(ctx, plan, resp.Private, false, &resp.Diagnostics)
 	if err != nil {
 		addError(&resp.Diagnostics, plan.unable("update"), err)
 		return
@@ -83,7 +84,7 @@ func (r *gpuPoolResource) Update(ctx context.Context, req resource.UpdateRequest
 }
 
 // put makes a pool be as planned, and returns its document, as it is read after the write.
-func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, private privateState, created bool) (domain.GPUPoolDocument, error) {
+func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, private privateState, created bool, diags *diag.Diagnostics) (domain.GPUPoolDocument, error) {
 	key, spec := plan.Cluster.key(), plan.specified()
 	defer r.session.plans.dropPool(idOf(key), spec.Name)
 	reconciler, err := reach(ctx, r.session.open, plan.Cluster, private)
@@ -99,9 +100,11 @@ func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, private pr
 		}
 		return reconciler.Pool(ctx, spec.Name)
 	}
-	if err := reconciler.PutPool(ctx, spec, created, plan.shown()); err != nil {
+	warnings, err := reconciler.PutPool(ctx, spec, created, plan.shown())
+	if err != nil {
 		return domain.GPUPoolDocument{}, err
 	}
+	addProblems(diags, warnings)
 	return reconciler.Pool(ctx, spec.Name)
 }
 

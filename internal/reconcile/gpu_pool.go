@@ -145,11 +145,12 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 				seen[g.UUID] = true // hosts that share a machine share its devices
 			}
 		}
-		if there.Unknown != "" && len(fit) == 0 && (len(selector.Hosts) == 0 || slices.Contains(selector.Hosts, host)) {
+		full := selector.MaxPerHost > 0 && len(fit) >= selector.MaxPerHost
+		if there.Unknown != "" && !full && selector.MatchesHost(host, labels) {
 			unknown = append(unknown, fmt.Sprintf("host %s: %s", host, there.Unknown))
 		}
-		if selector.MaxPerHost > 0 {
-			fit = fit[:min(len(fit), selector.MaxPerHost)]
+		if full {
+			fit = fit[:selector.MaxPerHost]
 		}
 		if len(fit) > 0 {
 			r.devices[host] = fit
@@ -162,7 +163,9 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	case len(r.devices) == 0:
 		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q is as selected; %s", r.spec.Cluster, cmp.Or(strings.Join(all, "; "), "its hosts have none"))
 	case len(unknown) > 0:
-		r.problems.Warn(domain.Path{"select"}, "GPUs not known", "GPUs of some hosts are not in the pool, as it can't be told which they have: %s", strings.Join(unknown, "; "))
+		r.problems.Warn(domain.Path{"select"}, "GPUs not known", "it can't be told which GPUs some hosts have, and those are not in the pool: %s. An apply waits %s for them; what it selects then stays so until the specification changes. "+
+			"See to these hosts, and have the pool selected anew once they tell, by naming all of its hosts in select.hosts; or name the others there, to do without these",
+			strings.Join(unknown, "; "), gpusPatience)
 	}
 }
 
@@ -232,38 +235,40 @@ func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view 
 	return view, err
 }
 
-// PutPool makes a pool be as specified. A new one must not be there yet, but as specified. Where a plan showed devices that were chosen, it gets those,
-// or nothing happens.
-func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) error {
+// PutPool makes a pool be as specified, and returns the warnings about it. A new one must not be there yet, but as specified. Where a plan showed
+// devices that were chosen, it gets those, or nothing happens. Hosts that it may concern have a while to say which GPUs they have.
+func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (domain.Problems, error) {
 	for start := time.Now(); ; {
-		unknown, err := r.tryPool(ctx, spec, created, shown)
-		if err == nil || !unknown || time.Since(start) > gpusPatience {
-			return err
+		patient := time.Since(start) < gpusPatience
+		warnings, unknown, err := r.tryPool(ctx, spec, created, shown, patient)
+		if !unknown || !patient {
+			return warnings, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return nil, err
 		case <-time.After(gpusRetry):
 		}
 	}
 }
 
-// tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they have.
-func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (unknown bool, err error) {
+// tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they have. Who is patient gets such
+// an error where the pool could do without them, too.
+func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string, patient bool) (warnings domain.Problems, unknown bool, err error) {
 	// This may take long: nobody is to wait for it who allocates.
 	found, err := r.Engine.GPUs(ctx)
 	if err != nil {
-		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+		return nil, false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
 	release, err := r.lock(ctx, allocationLock, "change of GPU pool "+spec.Name)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
 	cluster, err := r.Engine.Cluster(ctx)
 	if err != nil {
-		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+		return nil, false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
 	view := PoolView{Hosts: cluster.Spec.Hosts, GPUs: map[string]domain.HostGPUs{}}
 	for host := range view.Hosts {
@@ -274,21 +279,24 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 		view.GPUs[host] = gpus
 	}
 	if view.Pools, err = r.Engine.GPUPools(ctx); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if existing, found := view.Pools[spec.Name]; found && created && !existing.Spec.Equal(spec) {
-		return false, fmt.Errorf("cluster %q already has a GPU pool %q with another specification; choose another name, or import it: terraform import <address> %s",
+		return nil, false, fmt.Errorf("cluster %q already has a GPU pool %q with another specification; choose another name, or import it: terraform import <address> %s",
 			spec.Cluster, spec.Name, domain.GroupID(spec.Cluster, spec.Name))
 	}
 	doc, problems := ResolvePool(view, spec)
 	if err := problems.Err(); err != nil {
-		return slices.ContainsFunc(slices.Collect(maps.Values(view.GPUs)), func(found domain.HostGPUs) bool { return found.Unknown != "" }), err
+		return nil, slices.ContainsFunc(slices.Collect(maps.Values(view.GPUs)), func(found domain.HostGPUs) bool { return found.Unknown != "" }), err
+	}
+	if patient && len(problems) > 0 {
+		return nil, true, fmt.Errorf("GPU pool %q was not settled in the time that there was: %s", spec.Name, problems.Error())
 	}
 	if found := doc.UUIDs(); shown != nil && !maps.EqualFunc(shown, found, slices.Equal) {
-		return false, fmt.Errorf("since the plan was made, the GPUs have changed that GPU pool %q selects: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
+		return nil, false, fmt.Errorf("since the plan was made, the GPUs have changed that GPU pool %q selects: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
 	}
 	_, err = r.Engine.PutGPUPool(ctx, doc)
-	return false, err
+	return problems, false, err
 }
 
 // Pool returns the document of a pool, or [engine.ErrNotFound].

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -217,20 +219,20 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 	r := reconcile.Reconciler{Engine: f}
 	ctx := t.Context()
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}
-	if err := r.PutPool(ctx, spec, true, nil); err != nil {
+	if _, err := r.PutPool(ctx, spec, true, nil); err != nil {
 		t.Fatalf("a pool of which the agent tells at the second time: %v", err)
 	}
-	if err := r.PutPool(ctx, spec, true, nil); err != nil {
+	if _, err := r.PutPool(ctx, spec, true, nil); err != nil {
 		t.Errorf("a pool that is there as specified: %v", err)
 	}
 	other := spec
 	other.Devices = map[string][]string{"a": {"GPU-a0"}}
-	if err := r.PutPool(ctx, other, true, nil); err == nil || !strings.Contains(err.Error(), "terraform import <address> lab/p") {
+	if _, err := r.PutPool(ctx, other, true, nil); err == nil || !strings.Contains(err.Error(), "terraform import <address> lab/p") {
 		t.Errorf("another pool of the name: %v", err)
 	}
 
 	chosen := domain.GPUPool{Cluster: "lab", Name: "chosen", Select: &domain.DeviceSelector{Model: "*A40"}}
-	if err := r.PutPool(ctx, chosen, true, map[string][]string{"b": {"GPU-b1"}}); err == nil || !strings.Contains(err.Error(), "it showed map[b:[GPU-b1]], and now there are map[b:[GPU-b0]]") {
+	if _, err := r.PutPool(ctx, chosen, true, map[string][]string{"b": {"GPU-b1"}}); err == nil || !strings.Contains(err.Error(), "it showed map[b:[GPU-b1]], and now there are map[b:[GPU-b0]]") {
 		t.Errorf("a pool of other devices than the plan showed: %v", err)
 	}
 
@@ -268,13 +270,89 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 	}
 }
 
+// A selection is not settled before the hosts that it concerns have said which GPUs they have, or have had the time for that.
+func TestSelectionWaitsForHosts(t *testing.T) {
+	spec := domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}
+	both := map[string][]string{"a": {"GPU-a0"}, "b": {"GPU-b0"}}
+	starting := dgx()
+	starting["b"] = domain.HostGPUs{Unknown: "they are being looked at for the first time"}
+	for name, test := range map[string]struct {
+		selector domain.DeviceSelector
+		stored   map[string][]domain.Device
+		gpus     []map[string]domain.HostGPUs
+		shown    map[string][]string
+		want     map[string][]string
+		waits    bool
+		warned   string
+	}{
+		"until they tell":             {selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, starting, dgx()}, want: both, waits: true},
+		"until they tell, as planned": {selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()}, shown: both, want: both, waits: true},
+		"and no longer than that": {
+			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}, waits: true,
+			warned: "select: GPUs not known: it can't be told which GPUs some hosts have, and those are not in the pool: host b: they are being looked at for the first time. An apply waits 30s",
+		},
+		"a host of which it has some": {
+			selector: domain.DeviceSelector{Model: "*A40"}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
+			gpus: []map[string]domain.HostGPUs{starting, dgx()}, want: map[string][]string{"b": {"GPU-b1", "GPU-b0"}}, waits: true,
+		},
+		"not for one of which it has all that it may": {
+			selector: domain.DeviceSelector{Model: "*A40", MaxPerHost: 1}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
+			gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"b": {"GPU-b1"}},
+		},
+		"not for one with another name":  {selector: domain.DeviceSelector{Hosts: []string{"a"}, MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}},
+		"not for one with another label": {selector: domain.DeviceSelector{Labels: map[string]string{"gpu": "v100"}, MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				a := f.cluster.Spec.Hosts["a"]
+				a.Labels = map[string]string{"gpu": "v100"}
+				f.cluster.Spec.Hosts["a"] = a
+				f.gpus = test.gpus
+				if test.stored != nil {
+					f.pools["p"] = domain.GPUPoolDocument{Spec: spec, Devices: test.stored}
+				}
+				changed, start := spec, time.Now()
+				changed.Select = &test.selector
+				warnings, err := reconcile.Reconciler{Engine: f}.PutPool(t.Context(), changed, false, test.shown)
+				must(t, err)
+				if said := warnings.Error(); (said != "") != (test.warned != "") || !strings.Contains(said, test.warned) {
+					t.Errorf("warned of %q, want %q", said, test.warned)
+				}
+				if took := time.Since(start); (took > 0) != test.waits || took > time.Minute {
+					t.Errorf("it took %s", took)
+				}
+				if diff := cmp.Diff(test.want, f.pools["p"].UUIDs()); diff != "" {
+					t.Errorf("devices (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Where the time of an apply ends before that of the hosts, nothing is settled, and the error says which hosts it waited for.
+func TestSelectionOutOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		starting := dgx()
+		starting["b"] = domain.HostGPUs{Unknown: "no agent"}
+		f.gpus = []map[string]domain.HostGPUs{starting}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := reconcile.Reconciler{Engine: f}.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}, true, nil)
+		if err == nil || !strings.Contains(err.Error(), "host b: no agent") || errors.As(err, new(domain.Problems)) || len(f.pools) > 0 {
+			t.Errorf("pools %v, and the error %v", f.pools, err)
+		}
+	})
+}
+
 // What a plan showed is what an apply does, or nothing.
 func TestPlannedDevices(t *testing.T) {
 	f := newFake()
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
 	r := reconcile.Reconciler{Engine: f}
 	ctx := t.Context()
-	if err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}}}, true, nil); err != nil {
+	if _, err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}}}, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.Planned = map[string]domain.Assignment{"mnist-worker-0": domain.ParsePlace("a GPU-a7"), "mnist-worker-1": domain.ParsePlace("a GPU-a5")}
@@ -314,7 +392,7 @@ func TestKeptDevicesAreNotLookedAt(t *testing.T) {
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
 	r := reconcile.Reconciler{Engine: f}
 	ctx := t.Context()
-	if err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}, true, nil); err != nil {
+	if _, err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Update(ctx, pooled("mnist")); err != nil {

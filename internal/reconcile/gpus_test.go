@@ -71,14 +71,14 @@ func TestHostsAreAskedWhileNobodyWaits(t *testing.T) {
 			}
 		},
 		"a pool is changed": func(t *testing.T, f *fake) {
-			must(t, interfering(t, f, "", "GPUs", f.isFree(t)).PutPool(within(t), onBoth, false, nil))
+			putPool(t, interfering(t, f, "", "GPUs", f.isFree(t)), onBoth, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
 			f.traits.MemberAddress = addressed
 			f.gpus = []map[string]domain.HostGPUs{dgx()}
-			must(t, reconcile.Reconciler{Engine: f}.PutPool(t.Context(), onBoth, true, nil))
+			putPool(t, reconcile.Reconciler{Engine: f}, onBoth, true)
 			do(t, f)
 		})
 	}
@@ -114,7 +114,7 @@ func TestWhatHostsToldIsOld(t *testing.T) {
 		f := newFake()
 		r := reconcile.Reconciler{Engine: f}
 		f.gpus = []map[string]domain.HostGPUs{old, dgx()}
-		must(t, r.PutPool(within(t), only, true, nil))
+		putPool(t, r, only, true)
 		f.gpus = []map[string]domain.HostGPUs{old, dgx()}
 		must(t, r.Update(within(t), spec))
 	})
@@ -122,7 +122,7 @@ func TestWhatHostsToldIsOld(t *testing.T) {
 		f := newFake()
 		r := reconcile.Reconciler{Engine: f}
 		f.gpus = []map[string]domain.HostGPUs{dgx()}
-		must(t, r.PutPool(within(t), only, true, nil))
+		putPool(t, r, only, true)
 		f.gpus = []map[string]domain.HostGPUs{old}
 		if err := r.Update(within(t), spec); err == nil || !strings.Contains(err.Error(), "apply again") {
 			t.Errorf("hosts that never tell of their GPUs: %v", err)

@@ -162,7 +162,7 @@ func poolOf(t *testing.T, uuids ...string) (*fake, reconcile.Reconciler) {
 	f := newFake()
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
 	r := reconcile.Reconciler{Engine: f}
-	must(t, r.PutPool(t.Context(), domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": uuids}}, true, nil))
+	putPool(t, r, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": uuids}}, true)
 	return f, r
 }
 
@@ -216,7 +216,7 @@ func TestKeepPools(t *testing.T) {
 	look("the agent was restarted", map[string]string{"GPU-a4": ecc}, write[:2]...)
 	spec := f.pools["p"].Spec
 	spec.Strategy = domain.Pack
-	must(t, r.PutPool(t.Context(), spec, false, nil))
+	putPool(t, r, spec, false)
 	look("the pool was changed", map[string]string{"GPU-a4": ecc}, write[:2]...)
 	f.breakGPUs()
 	f.gpus[0]["a"].GPUs[4].GoneAt = epoch.Add(time.Minute)
@@ -257,7 +257,7 @@ func TestPutPoolNotesTrouble(t *testing.T) {
 	f.breakGPUs(5)
 	spec := f.pools["p"].Spec
 	spec.Strategy = domain.Pack
-	must(t, r.PutPool(t.Context(), spec, false, nil))
+	putPool(t, r, spec, false)
 	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, f.pools["p"].Trouble); diff != "" {
 		t.Errorf("trouble (-want +got):\n%s", diff)
 	}
@@ -280,8 +280,8 @@ func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
 	}
 	one := both
 	one.Devices = map[string][]string{"a": {"GPU-a4"}}
-	must(t, r.PutPool(t.Context(), one, false, nil))
-	must(t, r.PutPool(t.Context(), both, false, nil))
+	putPool(t, r, one, false)
+	putPool(t, r, both, false)
 	if pool := f.pools["p"]; len(pool.Trouble) > 0 || !pool.Has("GPU-a5") {
 		t.Errorf("afterwards the pool is %+v", pool)
 	}

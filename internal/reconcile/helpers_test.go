@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // recorder counts the calls of an engine, and lets a test interfere with them.
@@ -64,6 +65,16 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// putPool makes a pool be as specified, about which there is nothing to warn.
+func putPool(t *testing.T, r reconcile.Reconciler, spec domain.GPUPool, created bool) {
+	t.Helper()
+	warnings, err := r.PutPool(within(t), spec, created, nil)
+	must(t, err)
+	if len(warnings) > 0 {
+		t.Errorf("warnings about pool %s: %v", spec.Name, warnings)
 	}
 }
 

@@ -75,7 +75,7 @@ func withPool(uuids ...string) func(f *fake) {
 	return func(f *fake) {
 		f.gpus = []map[string]domain.HostGPUs{dgx()}
 		spec := domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": uuids}}
-		if err := (reconcile.Reconciler{Engine: f}).PutPool(context.Background(), spec, true, nil); err != nil {
+		if _, err := (reconcile.Reconciler{Engine: f}).PutPool(context.Background(), spec, true, nil); err != nil {
 			panic(err)
 		}
 	}

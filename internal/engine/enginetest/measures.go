@@ -222,7 +222,8 @@ func (m *machine) given(t *testing.T) {
 	for _, d := range m.devices {
 		uuids = append(uuids, d.UUID)
 	}
-	must(t, r.PutPool(acctest.Bounded(t), domain.GPUPool{Cluster: m.lab, Name: thePool, Devices: map[string][]string{m.Host: uuids}}, true, nil))
+	_, err := r.PutPool(acctest.Bounded(t), domain.GPUPool{Cluster: m.lab, Name: thePool, Devices: map[string][]string{m.Host: uuids}}, true, nil)
+	must(t, err)
 	must(t, r.Update(acctest.Bounded(t), m.job(m.group, ownDevices)))
 	for i := range ownDevices {
 		eventually(t, "what "+m.memberName(i)+" says of its devices", func() bool {

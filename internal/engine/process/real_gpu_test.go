@@ -42,7 +42,8 @@ func TestRealGPU(t *testing.T) {
 	}
 
 	pool := domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"local": {uuid}}, OnForeignProcess: domain.ForeignIgnore}
-	l.must(l.PutPool(t.Context(), pool, true, nil))
+	_, err := l.PutPool(t.Context(), pool, true, nil)
+	l.must(err)
 	l.must(l.Update(t.Context(), domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 		Roles: map[string]domain.Role{"worker": {
