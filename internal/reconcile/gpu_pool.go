@@ -82,7 +82,7 @@ func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool)
 	i := indexOf(there.GPUs, uuid)
 	switch {
 	case i >= 0 && (had || usable(there.GPUs[i]) == ""):
-		return there.GPUs[i].Device, true
+		return asFound(there.GPUs[i], before), true
 	case had:
 		return before, true
 	case i >= 0:
@@ -93,6 +93,16 @@ func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool)
 		r.problems.Add(at, "No such GPU", "host %q has no GPU %s; %s", host, uuid, r.whatIsThere(host, uuid))
 	}
 	return domain.Device{}, false
+}
+
+// asFound returns a device as it was found; what can't be read of it is as it was before.
+func asFound(g domain.GPU, before domain.Device) domain.Device {
+	now := g.Device
+	now.Model, now.MemoryMiB, now.NUMANode = cmp.Or(now.Model, before.Model), cmp.Or(now.MemoryMiB, before.MemoryMiB), cmp.Or(now.NUMANode, before.NUMANode)
+	if now.Links == nil && (g.Unknown != "" || g.Trouble != "") { // else it has none
+		now.Links = before.Links
+	}
+	return now
 }
 
 // usable says why a device can't be in a pool; "" where it can.
@@ -133,6 +143,9 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 		labels, there := r.view.Hosts[host].Labels, r.view.GPUs[host]
 		var fit []domain.Device
 		for _, device := range previous.Devices[host] {
+			if i := indexOf(there.GPUs, device.UUID); i >= 0 {
+				device = asFound(there.GPUs[i], device)
+			}
 			if selector.Matches(host, labels, device) {
 				fit = append(fit, device)
 				seen[device.UUID] = true

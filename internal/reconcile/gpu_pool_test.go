@@ -270,6 +270,36 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 	}
 }
 
+// What can't be read of a device that was in the pool before is as it was, and all else as it is.
+func TestDeviceThatIsHalfKnown(t *testing.T) {
+	before := domain.Device{UUID: "GPU-b0", Model: "NVIDIA A40", MemoryMiB: 46068, NUMANode: new(1), Links: []string{"GPU-b1"}}
+	whole := domain.Device{UUID: "GPU-b0", Model: "NVIDIA A40-48Q", MemoryMiB: 45000, NUMANode: new(0)}
+	unread, lost := domain.GPU{Device: domain.Device{UUID: "GPU-b0"}, Unknown: "nvmlDeviceGetName: unknown error"}, domain.GPU{Device: domain.Device{UUID: "GPU-b0"}, Trouble: "fallen off the bus"}
+	for name, test := range map[string]struct {
+		found        domain.GPU
+		before, want domain.Device
+	}{
+		"nothing is read":           {unread, before, before},
+		"it is lost":                {lost, before, before},
+		"all is read":               {domain.GPU{Device: whole}, before, whole},
+		"all is read, as never yet": {domain.GPU{Device: whole}, domain.Device{UUID: "GPU-b0"}, whole},
+	} {
+		for by, spec := range map[string]domain.GPUPool{
+			"named":    {Cluster: "lab", Name: "p", Devices: map[string][]string{"b": {"GPU-b0"}}},
+			"selected": {Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}},
+		} {
+			doc, problems := reconcile.ResolvePool(reconcile.PoolView{
+				Hosts: map[string]domain.Host{"b": {}}, GPUs: map[string]domain.HostGPUs{"b": {GPUs: []domain.GPU{test.found}}},
+				Pools: map[string]domain.GPUPoolDocument{"p": {Spec: spec, Devices: map[string][]domain.Device{"b": {test.before}}}},
+			}, spec)
+			must(t, problems.Err())
+			if diff := cmp.Diff(map[string][]domain.Device{"b": {test.want}}, doc.Devices); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, by, diff)
+			}
+		}
+	}
+}
+
 // A selection is not settled before the hosts that it concerns have said which GPUs they have, or have had the time for that.
 func TestSelectionWaitsForHosts(t *testing.T) {
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}
