@@ -23,6 +23,8 @@ type Usage struct {
 	// GPUs are by UUID.
 	GPUs    map[string]GPUUsage
 	Members map[string]MemberUsage
+	// Roles are the names of groups' roles, sorted, those without members among them; nil as long as only what was told is known.
+	Roles map[string][]string
 }
 
 // HostUsage is what is used of a host; what is not known has no values, and Reason says why.
@@ -77,7 +79,7 @@ func (u MemberUsage) Of(o domain.Observed) MemberUsage {
 }
 
 // Expected returns the usage with an entry for each device of a pool and each member of a group that nobody told of, so that what is missing is
-// seen to be.
+// seen to be, and with the groups' roles.
 func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[string]domain.GroupDocument) Usage {
 	u.GPUs, u.Members = maps.Clone(u.GPUs), maps.Clone(u.Members)
 	for _, pool := range pools {
@@ -90,7 +92,9 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 			}
 		}
 	}
+	u.Roles = make(map[string][]string, len(groups))
 	for group, document := range groups {
+		u.Roles[group] = slices.Sorted(maps.Keys(document.Counts))
 		for role := range document.Counts {
 			for _, i := range document.Indexes(role) {
 				name := domain.MemberName(group, role, i)
@@ -130,7 +134,10 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 		}
 		sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = add(sum.CPUs, m.CPUs), add(sum.MemoryMiB, m.MemoryMiB), add(sum.GPUMemoryMiB, m.GPUMemoryMiB)
 	}
-	if running == 0 {
+	switch {
+	case len(members) == 0:
+		return MemberUsage{Reason: "it has no members"}
+	case running == 0:
 		return MemberUsage{Reason: "no member runs"}
 	}
 	return sum

@@ -39,7 +39,7 @@ func TestSumUsage(t *testing.T) {
 			want:    MemberUsage{SampledAt: at(5), Reason: "member b: no agent"},
 		},
 		"none that runs": {members: map[string]MemberUsage{"c": ended}, want: MemberUsage{Reason: "no member runs"}},
-		"none":           {want: MemberUsage{Reason: "no member runs"}},
+		"none":           {want: MemberUsage{Reason: "it has no members"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, SumUsage(test.members)); diff != "" {
@@ -63,7 +63,7 @@ func TestExpected(t *testing.T) {
 			Trouble: map[string]string{"GPU-3": "no longer found"},
 		}},
 		map[string]domain.GroupDocument{
-			"job": {Counts: map[string]int{"worker": 2}, Assignments: map[string]domain.Assignment{"job-worker-1": {Host: "b"}}},
+			"job": {Counts: map[string]int{"worker": 2, "evaluator": 0}, Assignments: map[string]domain.Assignment{"job-worker-1": {Host: "b"}}},
 			// A policy has removed the first one.
 			"farm": {Counts: map[string]int{"worker": 1}, Absent: map[string][]int{"worker": {0}}},
 		},
@@ -78,6 +78,7 @@ func TestExpected(t *testing.T) {
 			"job-worker-0": told.Members["job-worker-0"], "job-worker-1": {Group: "job", Role: "worker", Host: "b", Reason: "the member is missing"},
 			"farm-worker-1": {Group: "farm", Role: "worker", Reason: "the member is missing"},
 		},
+		Roles: map[string][]string{"job": {"evaluator", "worker"}, "farm": {"worker"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
@@ -161,25 +162,33 @@ func (m *utilisationModel) flatten(usage engine.Usage, now time.Time) {
 		m.GPUs[uuid] = flattenGPUUsage(u, now)
 	}
 	m.Members = make(map[string]memberUsageModel, len(usage.Members))
-	groups := map[string]map[string]engine.MemberUsage{}
-	roles := map[string]map[string]map[string]engine.MemberUsage{}
+	groups := make(map[string]map[string]map[string]engine.MemberUsage, len(usage.Roles)) // the members by group, role and name
+	of := func(group, role string) map[string]engine.MemberUsage {
+		if groups[group] == nil {
+			groups[group] = map[string]map[string]engine.MemberUsage{}
+		}
+		if groups[group][role] == nil {
+			groups[group][role] = map[string]engine.MemberUsage{}
+		}
+		return groups[group][role]
+	}
+	for group, roles := range usage.Roles {
+		for _, role := range roles {
+			of(group, role)
+		}
+	}
 	for name, u := range usage.Members {
 		m.Members[name] = memberUsageModel{flattenMemberUsage(u, now), u.Group, u.Role, keepZero(u.Host, nil)}
-		if groups[u.Group] == nil {
-			groups[u.Group], roles[u.Group] = map[string]engine.MemberUsage{}, map[string]map[string]engine.MemberUsage{}
-		}
-		if roles[u.Group][u.Role] == nil {
-			roles[u.Group][u.Role] = map[string]engine.MemberUsage{}
-		}
-		groups[u.Group][name], roles[u.Group][u.Role][name] = u, u
+		of(u.Group, u.Role)[name] = u
 	}
 	m.Groups = make(map[string]groupUsageModel, len(groups))
-	for group, members := range groups {
-		shown := groupUsageModel{flattenMemberUsage(engine.SumUsage(members), now), map[string]usageModel{}}
-		for role, members := range roles[group] {
-			shown.Roles[role] = flattenMemberUsage(engine.SumUsage(members), now)
+	for group, byRole := range groups {
+		all, roles := map[string]engine.MemberUsage{}, make(map[string]usageModel, len(byRole))
+		for role, members := range byRole {
+			maps.Copy(all, members)
+			roles[role] = flattenMemberUsage(engine.SumUsage(members), now)
 		}
-		m.Groups[group] = shown
+		m.Groups[group] = groupUsageModel{flattenMemberUsage(engine.SumUsage(all), now), roles}
 	}
 }
 

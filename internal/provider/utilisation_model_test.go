@@ -40,6 +40,31 @@ func TestFlattenMemberUsage(t *testing.T) {
 	}
 }
 
+// A role, or a group, that has been scaled to none is there, and nothing is known of it.
+func TestFlattenUsageWithoutMembers(t *testing.T) {
+	var got utilisationModel
+	got.flatten(engine.Usage{
+		Members: map[string]engine.MemberUsage{"job-ps-0": {Group: "job", Role: "ps", Reason: "no agent"}},
+		Roles:   map[string][]string{"job": {"ps", "worker"}, "farm": {"worker"}},
+	}, time.Now())
+	said := map[string]string{}
+	for name, group := range got.Groups {
+		said[name] = value(group.Reason)
+		for role, u := range group.Roles {
+			said[name+"/"+role] = value(u.Reason)
+			if u.CPUsUsed != nil || u.Mean.CPUsUsed != nil || u.AgeSeconds != nil {
+				t.Errorf("%s/%s uses %+v", name, role, u)
+			}
+		}
+	}
+	want := map[string]string{
+		"job": "no member runs", "job/ps": "no member runs", "job/worker": "it has no members", "farm": "it has no members", "farm/worker": "it has no members",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
 func TestFlattenGPUWithXID(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	got := flattenGPU(domain.GPU{XID: new(79), XIDAt: &at})

@@ -193,7 +193,7 @@ func utilisationSchema(engines []string) schema.Schema {
 			})),
 			"groups": byName("The groups by name, each with all its members that run: sums of their last values, their means, and their peaks (`max`, `p95`), which the peak of the sum is not above.",
 				measuredObject(memberQuantities, map[string]schema.Attribute{
-					"roles": byName("The group's roles by name, each with all its members that run.", measuredObject(memberQuantities, nil)),
+					"roles": byName("The group's roles by name, each with all its members that run. One without members is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, nil)),
 				})),
 			"members": byName("The members of all groups by name, each with all its processes. One that is missing is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, map[string]schema.Attribute{
 				"group": computedText("Name of its group."),
