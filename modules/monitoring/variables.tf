@@ -113,8 +113,8 @@ variable "scrape_configs" {
   }
 
   validation {
-    condition     = !contains([for job in var.scrape_configs : try(job.job_name, "")], "trainyard")
-    error_message = "The job \"trainyard\" is that of the agents: Prometheus refuses to start with two jobs of one name."
+    condition     = length(distinct(concat(["trainyard", "trainyard-controller"], [for job in var.scrape_configs : try(job.job_name, "")]))) == 2 + length(var.scrape_configs)
+    error_message = "Each job needs a name of its own, and \"trainyard\" and \"trainyard-controller\" are those of the agents and of the controller: Prometheus refuses to start with two jobs of one name."
   }
 }
 

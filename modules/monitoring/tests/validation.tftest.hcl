@@ -146,6 +146,26 @@ run "job_of_the_agents" {
   expect_failures = [var.scrape_configs]
 }
 
+run "job_of_the_controller" {
+  command = plan
+
+  variables {
+    scrape_configs = [{ job_name = "dcgm" }, { job_name = "trainyard-controller" }]
+  }
+
+  expect_failures = [var.scrape_configs]
+}
+
+run "two_jobs_of_one_name" {
+  command = plan
+
+  variables {
+    scrape_configs = [{ job_name = "dcgm" }, { job_name = "dcgm" }]
+  }
+
+  expect_failures = [var.scrape_configs]
+}
+
 run "grafana_on_a_privileged_port" {
   command = plan
 
