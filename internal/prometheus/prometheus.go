@@ -86,8 +86,7 @@ func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.D
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	step := stepOf(window)
-	// Prometheus looks at a window at multiples of the step: so the last value is one of the window's.
-	at := now.Truncate(step)
+	at := lastStep(now, step) // so the last value is one of the window's
 	const namesOfHosts = "host_names"
 	names, err := c.ask(ctx, namesOfHosts, "node_uname_info", "node_uname_info", at)
 	if err != nil {

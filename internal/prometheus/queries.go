@@ -129,3 +129,8 @@ func stepOf(window time.Duration) time.Duration {
 	const values = 60
 	return min(max((window/values).Truncate(time.Second), time.Second), 15*time.Second)
 }
+
+// lastStep returns the last moment up to now at which a window is looked at: Prometheus does that at multiples of the step since 1970.
+func lastStep(now time.Time, step time.Duration) time.Time {
+	return time.UnixMilli(now.UnixMilli() / step.Milliseconds() * step.Milliseconds())
+}

@@ -30,6 +30,17 @@ func TestStepOf(t *testing.T) {
 	}
 }
 
+// Prometheus looks at a window at the multiples of its step since 1970, for steps that do not divide a day, too.
+func TestLastStep(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 13, 500_000_000, time.UTC)
+	for seconds := int64(1); seconds <= 15; seconds++ {
+		at := lastStep(now, time.Duration(seconds)*time.Second)
+		if at.Unix()%seconds != 0 || at.Nanosecond() != 0 || at.After(now) || now.Sub(at) >= time.Duration(seconds)*time.Second {
+			t.Errorf("by steps of %d s the last is %s, %d s since 1970", seconds, at, at.Unix())
+		}
+	}
+}
+
 // Each quantity has a name of its own, and says of what it is.
 func TestQuantities(t *testing.T) {
 	all := Quantities()
