@@ -115,7 +115,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 		return Resources{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory")}
 	})
 	gpus := rapid.Custom(func(t *rapid.T) GPURequest {
-		return GPURequest{text.Draw(t, "pool"), rapid.Int().Draw(t, "count"), rapid.Int64().Draw(t, "memory")}
+		return GPURequest{text.Draw(t, "pool"), rapid.Ptr(rapid.Int(), true).Draw(t, "count"), rapid.Int64().Draw(t, "memory")}
 	})
 	template := rapid.Custom(func(t *rapid.T) Template {
 		return Template{

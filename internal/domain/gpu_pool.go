@@ -94,14 +94,19 @@ func (d *GPUPoolDocument) Header() (version, revision *int) { return &d.Version,
 // GPURequest is what one member of a role asks of a pool.
 type GPURequest struct {
 	Pool string `json:"pool"`
-	// Count is the number of devices; 1 where it is 0.
-	Count int `json:"count,omitempty"`
+	// Count is the number of devices; 1 where it is nil.
+	Count *int `json:"count,omitempty"`
 	// MemoryMiB is the memory on each of them, for pools with slots: as many slots as hold it, one where it is 0.
 	MemoryMiB int64 `json:"memory_mib,omitempty"`
 }
 
 // Devices is the number of devices that are asked for.
-func (r GPURequest) Devices() int { return max(r.Count, 1) }
+func (r GPURequest) Devices() int {
+	if r.Count == nil {
+		return 1
+	}
+	return *r.Count
+}
 
 // SharingRule is how the pool's devices are shared, with the default filled in.
 func (p GPUPool) SharingRule() Sharing { return cmp.Or(p.Sharing, Exclusive) }

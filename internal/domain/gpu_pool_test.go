@@ -113,7 +113,7 @@ func TestSlotsFor(t *testing.T) {
 		"many":             {slots, 10_000, 10},
 		"no size":          {GPUPool{Sharing: Slots}, 10_000, 1},
 	} {
-		if got := c.pool.SlotsFor(GPURequest{Pool: "p", Count: 2, MemoryMiB: c.mib}); got != c.want {
+		if got := c.pool.SlotsFor(GPURequest{Pool: "p", Count: new(2), MemoryMiB: c.mib}); got != c.want {
 			t.Errorf("%s: %d slots, want %d", name, got, c.want)
 		}
 	}

@@ -51,7 +51,7 @@ func slotted(mib int64) domain.GPUPool {
 
 // onGPUs is a role whose members ask for a number of devices of the pool p, and for memory on each.
 func onGPUs(count int, mib int64) domain.Role {
-	return domain.Role{GPUs: &domain.GPURequest{Pool: "p", Count: count, MemoryMiB: mib}}
+	return domain.Role{GPUs: &domain.GPURequest{Pool: "p", Count: &count, MemoryMiB: mib}}
 }
 
 // plainHosts are hosts with plenty of everything.

@@ -64,7 +64,7 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 		}
 		return &domain.GPURequest{
 			Pool:      rapid.SampledFrom([]string{"p", "p", "q"}).Draw(t, "pool"),
-			Count:     rapid.IntRange(0, mostDevices).Draw(t, "count"),
+			Count:     rapid.Ptr(rapid.IntRange(1, mostDevices), true).Draw(t, "count"),
 			MemoryMiB: rapid.SampledFrom([]int64{0, 1, 1000, 1001, 1400, 2000, 3000, 4000}).Draw(t, "mib of a member"),
 		}
 	})

@@ -36,6 +36,7 @@ func TestAccGPUsInvalid(t *testing.T) {
 		invalidPool(device+`on_foreign_process = "kill"`, `on_foreign_process: "kill" is not a rule about devices in use by others; there are ["ignore" "warn" "avoid"]`),
 		role(`gpus = { pool = "P_1" }`, `roles["worker"].gpus.pool: "P_1" is not a DNS label`),
 		role(`gpus = { pool = "p", count = -1 }`, `roles["worker"].gpus.count: a member can't have -1 GPUs; 1 or more are allowed`),
+		role(`gpus = { pool = "p", count = 0 }`, `roles["worker"].gpus.count: a member can't have 0 GPUs; 1 or more are allowed. Leave gpus out (null) for none`),
 		role(`gpus = { pool = "p", memory_mib = -1 }`, `roles["worker"].gpus.memory_mib: role "worker" asks for -1 MiB on each GPU; 1 or more are allowed`),
 		role(`gpus = { pool = "p" }, env = { CUDA_VISIBLE_DEVICES = "0" }`, `roles["worker"].env["CUDA_VISIBLE_DEVICES"]: CUDA_VISIBLE_DEVICES is Trainyard's to set`),
 	})...)

@@ -184,7 +184,7 @@ func (m roleModel) expand(diags *diag.Diagnostics) domain.Role {
 		role.Limits = domain.Resources{CPUs: value(limits.CPUs), MemoryMiB: value(limits.MemoryMiB)}
 	}
 	if g := m.GPUs; g != nil {
-		role.GPUs = &domain.GPURequest{Pool: g.Pool, Count: int(value(g.Count)), MemoryMiB: value(g.MemoryMiB)}
+		role.GPUs = &domain.GPURequest{Pool: g.Pool, Count: integer[int](g.Count), MemoryMiB: value(g.MemoryMiB)}
 	}
 	if p := m.Placement; p != nil {
 		role.Placement = domain.Placement{Strategy: domain.Strategy(value(p.Strategy)), Labels: compactMap(p.Labels), Hosts: compact(p.Hosts)}
@@ -297,7 +297,7 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 	}
 	if g := r.GPUs; g != nil {
 		before := value(prior.GPUs)
-		m.GPUs = &roleGPUsModel{Pool: g.Pool, Count: keepZero(int64(g.Count), before.Count), MemoryMiB: keepZero(g.MemoryMiB, before.MemoryMiB)}
+		m.GPUs = &roleGPUsModel{Pool: g.Pool, Count: integer[int64](g.Count), MemoryMiB: keepZero(g.MemoryMiB, before.MemoryMiB)}
 	}
 	if r.ExitCodes != nil {
 		m.ExitCodes = &exitCodesModel{Final: append([]string{}, *r.ExitCodes...)}

@@ -235,7 +235,7 @@ func roleAttributes() map[string]schema.Attribute {
 					Required:            true,
 				},
 				"count": schema.Int64Attribute{
-					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement.strategy`, that one where they are. 0 is as if left out: 1.",
+					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement.strategy`, that one where they are. 1 or more; for none, `gpus` itself is left out: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
 					Optional:            true,
 				},
 				"memory_mib": schema.Int64Attribute{

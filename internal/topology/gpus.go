@@ -56,8 +56,8 @@ func validateGPUs(ps *domain.Problems, g domain.Group, role string, at domain.Pa
 	}
 	here := at.At("gpus")
 	domain.CheckName(ps, here.At("pool"), "GPU pool", request.Pool)
-	if request.Count < 0 {
-		ps.Add(here.At("count"), "Invalid number of GPUs", "a member can't have %d GPUs; 1 or more are allowed", request.Count)
+	if n := request.Devices(); n < 1 {
+		ps.Add(here.At("count"), "Invalid number of GPUs", "a member can't have %d GPUs; 1 or more are allowed. Leave gpus out (null) for none", n)
 	}
 	if request.MemoryMiB < 0 {
 		ps.Add(here.At("memory_mib"), "Invalid GPU memory", "role %q asks for %d MiB on each GPU; 1 or more are allowed", role, request.MemoryMiB)

@@ -41,7 +41,7 @@ func TestGPUEnvironment(t *testing.T) {
 			worker: map[string]string{"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": ""},
 		},
 		"two each for workers": {
-			request: &domain.GPURequest{Pool: "v100", Count: 2}, gpus: two,
+			request: &domain.GPURequest{Pool: "v100", Count: new(2)}, gpus: two,
 			ps:     map[string]string{"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": "void"},
 			worker: map[string]string{"CUDA_VISIBLE_DEVICES": two, "NVIDIA_VISIBLE_DEVICES": two, "TRAINYARD_GPU_MEMORY_MIB": ""},
 		},
@@ -115,7 +115,8 @@ func TestValidateGPUs(t *testing.T) {
 	}{
 		"no pool":          {request: domain.GPURequest{}, want: `roles["worker"].gpus.pool: Missing GPU pool name`},
 		"a bad name":       {request: domain.GPURequest{Pool: "V100"}, want: `roles["worker"].gpus.pool: Invalid GPU pool name: "V100" is not a DNS label`},
-		"a negative count": {request: domain.GPURequest{Pool: "v100", Count: -1}, want: `roles["worker"].gpus.count: Invalid number of GPUs: a member can't have -1 GPUs`},
+		"a negative count": {request: domain.GPURequest{Pool: "v100", Count: new(-1)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: a member can't have -1 GPUs`},
+		"a count of none":  {request: domain.GPURequest{Pool: "v100", Count: new(0)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: a member can't have 0 GPUs; 1 or more are allowed. Leave gpus out (null) for none`},
 		"negative memory":  {request: domain.GPURequest{Pool: "v100", MemoryMiB: -1}, want: `roles["worker"].gpus.memory_mib: Invalid GPU memory`},
 		"a variable of its own": {
 			request: domain.GPURequest{Pool: "v100"}, env: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},

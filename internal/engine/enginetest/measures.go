@@ -211,7 +211,7 @@ func (m *machine) listed(t *testing.T) {
 func (m *machine) job(name string, workers int) domain.Group {
 	g := m.Harness.job(workers, "environment:NVIDIA_VISIBLE_DEVICES", "environment:CUDA_VISIBLE_DEVICES", "wait")
 	g.Name = name
-	g.Roles["worker"] = domain.Role{Replicas: &workers, GPUs: &domain.GPURequest{Pool: thePool, Count: 1}}
+	g.Roles["worker"] = domain.Role{Replicas: &workers, GPUs: &domain.GPURequest{Pool: thePool, Count: new(1)}}
 	return g
 }
 
