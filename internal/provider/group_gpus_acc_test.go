@@ -108,6 +108,7 @@ data "trainyard_gpus" "local" {
 			PreConfig: func() {
 				l.change(5, usedBy(fakenvml.Process{PID: l.state("job-worker-0").PID, MiB: 1000}))
 				l.change(0, usedBy(fakenvml.Process{PID: os.Getpid(), MiB: 2000}))
+				l.awaitSample()
 			},
 			Config:           config(ps + worker(2, "", tells())),
 			ConfigPlanChecks: planned(plancheck.ExpectEmptyPlan()),
