@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,8 +91,8 @@ data "trainyard_gpus" "now" {
 `
 	const oneEach, all = "max_per_host = 1", "max_per_host = null"
 	const address, found = "trainyard_gpu_pool.v100", "data.trainyard_gpus.now"
-	l.test(
-		resource.TestStep{
+	steps := []resource.TestStep{
+		{
 			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a GPU, too. The agents are
 			// asked as soon as they have been started.
 			Config: l.config(cluster(""), gpus),
@@ -101,7 +102,7 @@ data "trainyard_gpus" "now" {
 				resource.TestCheckNoResourceAttr(found, "hosts.node3.reason"),
 			),
 		},
-		resource.TestStep{
+		{
 			Config: config(`resource "trainyard_group" "job" {
   cluster = trainyard_cluster.lab
   name    = "gpus"
@@ -111,8 +112,8 @@ data "trainyard_gpus" "now" {
 }`),
 			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus\.pool.*has\s+no\s+GPU\s+pool`),
 		},
-		resource.TestStep{Config: config()},
-		resource.TestStep{
+		{Config: config()},
+		{
 			PreConfig: func() {
 				l.haveGPUs(l.bed.Nodes[0], dgx...)
 				for _, node := range l.bed.Nodes[1:] {
@@ -131,22 +132,22 @@ data "trainyard_gpus" "now" {
 				l.onGPUs("node2", "node3"),
 			),
 		},
-		resource.TestStep{
+		{
 			Config:   config(v100s(oneEach), spark("replicas = 2"), cards, sweep(37)),
 			PlanOnly: true, ExpectNonEmptyPlan: true,
 			ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{
 				plancheck.ExpectKnownValue("trainyard_group.sweep", attribute("placements", "gpu-sweep-worker-36"), knownvalue.StringExact("node1 "+dgx[8].UUID)),
 			}},
 		},
-		resource.TestStep{
+		{
 			Config:      config(v100s(oneEach), spark("replicas = 2"), cards, sweep(38)),
 			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*38\s+members\s+of\s+1\s+slot\s+of\s+1199\s+MiB.*only\s+37\s+of\s+them\s+fit`),
 		},
-		resource.TestStep{
+		{
 			Config:      config(v100s(oneEach), spark("replicas = 3"), cards, sweep(2)),
 			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*3\s+members.*only\s+2\s+of\s+them\s+fit`),
 		},
-		resource.TestStep{
+		{
 			// Somebody else is on the second GPU of node 2, so that the third worker gets that of node 3.
 			PreConfig: func() {
 				busy := fakenvml.V100s("node2", 2)
@@ -160,37 +161,56 @@ data "trainyard_gpus" "now" {
 				l.onGPUs("node2", "node3", "node3"),
 			),
 		},
-		resource.TestStep{
-			// A GPU fails that the controller hears of by way of another agent: its member moves to one that is free by now.
+	}
+	// A GPU fails in one way after the other, which the controller hears of by way of another agent: its member moves to the one that is free by
+	// then, and back when that one fails.
+	three := config(v100s(all), spark("replicas = 3"), cards, sweep(2))
+	for i, fault := range []struct {
+		change func(d *fakenvml.Device) // nil where the GPU is gone
+		why    string
+	}{
+		{func(d *fakenvml.Device) { d.XIDs, d.Lost = []int{79}, true }, "fallen off the bus (XID 79)"},
+		{func(d *fakenvml.Device) { d.RowsFailed = true }, "rows of its memory could not be remapped: have it replaced"},
+		{nil, "no longer found"},
+	} {
+		node, n, after := l.bed.Nodes[2], 0, []string{"node2", "node2", "node3"}
+		if i%2 == 1 {
+			node, n, after = l.bed.Nodes[1], 1, []string{"node2", "node3", "node3"}
+		}
+		uuid, said := fakenvml.V100s(node.Name, 2)[n].UUID, "host "+node.Name+": "+fault.why
+		steps = append(steps, resource.TestStep{
 			PreConfig: func() {
-				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...)
-				lost := fakenvml.V100s("node3", 2)
-				lost[0].Lost = true
-				l.haveGPUs(l.bed.Nodes[2], lost...)
-				l.awaitTrouble(lost[0].UUID, "fallen off the bus")
+				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...) // nobody else is on them any more
+				gpus := fakenvml.V100s(node.Name, 2)
+				if fault.change == nil {
+					gpus = slices.Delete(gpus, n, n+1)
+				} else {
+					fault.change(&gpus[n])
+				}
+				l.haveGPUs(node, gpus...)
+				l.awaitTrouble(uuid, fault.why)
 			},
-			Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2)),
+			Config: three,
 			ConfigPlanChecks: planned(
-				showsBefore{address, "unhealthy", map[string]any{fakenvml.V100s("node3", 2)[0].UUID: "host node3: fallen off the bus"}},
+				showsBefore{address, "unhealthy", map[string]any{uuid: said}},
 				plancheck.ExpectUnknownValue(address, attribute("unhealthy")),
 				plancheck.ExpectResourceAction(theJob, plancheck.ResourceActionUpdate),
 			),
 			Check: resource.ComposeAggregateTestCheckFunc(
 				l.changes("~gpus-worker-1"),
-				resource.TestCheckResourceAttr(address, "unhealthy."+fakenvml.V100s("node3", 2)[0].UUID, "host node3: fallen off the bus"),
-				l.onGPUs("node2", "node2", "node3"),
+				resource.TestCheckResourceAttr(address, "unhealthy."+uuid, said),
+				l.onGPUs(after...),
 			),
 			ExpectNonEmptyPlan: true,
-		},
-		resource.TestStep{
+		}, resource.TestStep{
 			PreConfig: func() {
-				l.haveGPUs(l.bed.Nodes[2], fakenvml.V100s("node3", 2)...)
-				l.awaitTrouble(fakenvml.V100s("node3", 2)[0].UUID, "")
+				l.haveGPUs(node, fakenvml.V100s(node.Name, 2)...)
+				l.awaitTrouble(uuid, "")
 			},
 			RefreshState: true,
-		},
-		resource.TestStep{Config: config(v100s(all), spark("replicas = 3"), cards, sweep(2)), PlanOnly: true},
-	)
+		})
+	}
+	l.test(append(steps, resource.TestStep{Config: three, PlanOnly: true})...)
 }
 
 // awaitTrouble returns when the controller has noted of a GPU of the pool why it can't be used; "" is that it can.
