@@ -40,7 +40,9 @@ type simulation struct {
 	crew
 	backlog float64
 	metrics map[string]Measurement
-	lasting bool // see lasts
+	// lasting is what lasts says, and before what the metrics remembered before the last decision, in their order.
+	lasting bool
+	before  []Memory
 	course  Course
 	last    int // the last change
 	steps   int // all of them, whether the course has them or not
@@ -67,6 +69,7 @@ func (s *simulation) run() Course {
 		now := s.trace.Start.Add(at)
 		s.grow(now)
 		s.measure(i, now)
+		s.before = s.remembered(s.before[:0])
 		s.decide(now)
 		s.grow(now)
 		took := every
@@ -102,16 +105,36 @@ func newest(steps []Step) []Step {
 }
 
 // settled tells whether a decision about a value of the trace was one that stands for as long as the value does: it changed nothing, nothing held
-// it back, no member is about to start, and no metric remembers anything or changes with time.
+// it back, no member is about to start, and no metric remembers anything else than before, or changes with time.
 func (s *simulation) settled(i int) bool {
 	d, lost := &s.decision, i < len(s.trace.Lost) && s.trace.Lost[i]
-	return s.lasting && !lost && d.To == d.From && len(d.limits) == 0 && len(s.starting) == 0
+	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 {
+		return false
+	}
+	for j, name := range s.scaler.metrics {
+		if s.state.Metrics[name] != s.before[j] {
+			return false
+		}
+	}
+	return true
 }
 
-// lasts tells whether what a policy asks for depends on nothing but the values of metrics that show the load at a moment.
+// remembered adds what the metrics remember, in their order.
+func (s *simulation) remembered(memories []Memory) []Memory {
+	if s.lasting {
+		for _, name := range s.scaler.metrics {
+			memories = append(memories, s.state.Metrics[name])
+		}
+	}
+	return memories
+}
+
+// lasts tells whether what a policy asks for depends on nothing but the values of metrics that show the load at a moment, and on what their algorithms
+// remember of them, which is no more than a count.
 func lasts(policy domain.AutoscalingPolicy, model Model) bool {
 	for name, metric := range policy.Metrics {
-		if metric.Algorithm.Target == nil || metric.Forecast != nil || model.Signals[name] == SignalQueue {
+		a := metric.Algorithm
+		if a.Target == nil && a.Heat == nil && a.Threshold == nil || metric.Forecast != nil || model.Signals[name] == SignalQueue {
 			return false
 		}
 	}

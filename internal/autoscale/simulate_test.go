@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -152,7 +153,12 @@ func TestBacktestOfQueue(t *testing.T) {
 func TestBacktestLeavesOut(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		cpu := targetOf(50)
+		lower, upper := 30.0, 70.0
+		cpu := []domain.ScalingMetric{
+			targetOf(50),
+			{Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: lower, Upper: upper, Target: 50, Recurrence: 1 + random.IntN(5)}}},
+			{Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: &lower, Upper: &upper, Samples: 1 + random.IntN(5)}}},
+		}[seed%3]
 		cpu.StaleAfter, cpu.OnMissing = seconds(float64(1+random.IntN(90))), domain.MissingMax
 		policy := policyOf(map[string]domain.ScalingMetric{"cpu": cpu, "load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
 		policy.Max, policy.Interval = 40, seconds(float64(5+random.IntN(20)))
@@ -198,14 +204,27 @@ func TestBacktestRefuses(t *testing.T) {
 }
 
 // BenchmarkBacktest is a year of minutes, at the default interval of five seconds.
+// BenchmarkBacktest has algorithms decide about a year of minutes of a load that is never the same.
 func BenchmarkBacktest(b *testing.B) {
 	load := make([]float64, 365*24*60)
 	for i := range load {
-		load[i] = float64(50 + 40*(i/720%2))
+		load[i] = 50 + 30*math.Sin(float64(i)/229) + 10*math.Sin(float64(i)/7)
 	}
-	for b.Loop() {
-		if _, err := Backtest(policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)}), levels(load...), Model{Capacity: 20, Startup: time.Minute}); err != nil {
-			b.Fatal(err)
-		}
+	ahead := targetOf(50)
+	ahead.Forecast = &domain.Forecast{Lead: domain.Duration(5 * time.Minute), Season: new(domain.Duration(24 * time.Hour))}
+	lower, upper := 30.0, 70.0
+	of := func(a domain.ScalingAlgorithm) domain.ScalingMetric { return domain.ScalingMetric{Algorithm: a} }
+	for name, metric := range map[string]domain.ScalingMetric{
+		"target": targetOf(50), "forecast": ahead,
+		"heat":      of(domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: lower, Upper: upper, Target: 50}}),
+		"threshold": of(domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: &lower, Upper: &upper, Samples: 3}}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Backtest(policyOf(map[string]domain.ScalingMetric{"cpu": metric}), levels(load...), Model{Capacity: 20, Startup: time.Minute}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
