@@ -96,14 +96,19 @@ func (c *policyCheck) metrics() {
 	}
 }
 
+// distributed tells whether the engine distributes the role's members, and chooses which of them go.
+func (c *policyCheck) distributed() bool {
+	return c.traits.Schedules && topology.Interchangeable(c.group, c.policy.Role)
+}
+
 func (c *policyCheck) guards() {
 	g, at := c.policy.Guards, domain.Path{"guards"}
 	if g.Remove != "" && g.Remove != domain.RemoveHighestIndex {
 		at := at.At("remove")
 		switch {
-		case !topology.Interchangeable(c.group, c.policy.Role):
+		case topology.HasIdentity(c.group, c.policy.Role):
 			c.problems.Add(at, "Order not possible", "members of role %q have an identity by their index, and %q would leave gaps; %q is allowed", c.policy.Role, g.Remove, domain.RemoveHighestIndex)
-		case c.traits.Schedules:
+		case c.distributed():
 			c.problems.Add(at, "Order not possible", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that %q can't be had; leave it out", c.traits.Name, c.policy.Role, g.Remove)
 		}
 	}

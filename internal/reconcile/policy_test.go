@@ -245,8 +245,10 @@ func TestCheckPolicy(t *testing.T) {
 			group: spark(), change: metric(domain.ScalingMetric{Source: domain.ScalingSource{Progress: &domain.ProgressSource{Role: "ps"}}}),
 			says: `metrics["m"].source.progress.role: Unknown role: group "spark" has no role "ps"`,
 		},
+		"the least busy with GPUs":          {group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy})},
+		"the least busy with GPUs on Swarm": {traits: swarm, group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy})},
 		"the least busy of many with identity": {
-			group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
+			group: domain.Group{Name: "train", Framework: "tensorflow", Roles: map[string]domain.Role{"worker": {}}}, change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
 			says: `guards.remove: Order not possible: members of role "worker" have an identity by their index, and "least_busy" would leave gaps; "highest_index" is allowed`,
 		},
 		"the least busy on Swarm": {
