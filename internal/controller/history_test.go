@@ -56,6 +56,9 @@ func (r *records) Records(_ context.Context, prefix string) (found map[string]en
 
 func (r *records) PutRecord(_ context.Context, record engine.Record) (engine.Record, error) {
 	err := r.do("put "+record.Name, func() error {
+		if err := record.Check(); err != nil {
+			return err
+		}
 		if r.kept[record.Name].Revision != record.Revision {
 			return engine.ErrConflict
 		}

@@ -122,11 +122,14 @@ type followed struct {
 // newScaler returns a scaler with what was remembered of the policies.
 func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
 	s := &scaler{
-		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: &memory{records: r.Engine}, history: newHistoryKeeper(r.Engine),
+		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
 		outcomes: make(chan outcome), changes: make(chan struct{}, changesAtOnce),
 	}
-	states, err := s.memory.load(ctx)
+	states, unread, err := s.memory.load(ctx)
+	if unread != nil {
+		log.Error("a part of what autoscaling policies remember can't be read; it goes on without", "error", unread)
+	}
 	for key, state := range states {
 		s.followed[key] = &followed{state: state, restored: true}
 	}

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// memoryRecord begins the names of the records that hold what policies remember, and memoryShards is the number of them: each holds some hundred
-	// policies.
+	// memoryRecord begins the names of the records that hold what policies remember: each holds a share of the policies. There are leastShards of them,
+	// which is enough for some hundred policies, and twice as many as often as one would be larger than a record may be, up to mostShards.
 	memoryRecord = "scaling-state-"
-	memoryShards = 8
+	leastShards  = 8
+	mostShards   = 1024
 	// keepEvery is how often it is stored where no count changes.
 	keepEvery = 30 * time.Second
 )
@@ -29,78 +30,133 @@ const (
 // memory is what policies remember, as it is kept with the cluster.
 type memory struct {
 	records engine.Records
-	// shards are the records as they were written or read last; whoever finds another one there is no longer the one that decides.
-	shards [memoryShards]engine.Record
+	// shards are the records as they were written or read last; whoever finds another one there is no longer the one that decides. Their number is
+	// leastShards times a power of two.
+	shards []engine.Record
 	kept   time.Time
 }
 
-// load reads what policies remember, by their keys.
-func (m *memory) load(ctx context.Context) (map[string]autoscale.State, error) {
-	remembered := map[string]autoscale.State{}
+func newMemory(records engine.Records) *memory {
+	return &memory{records: records, shards: make([]engine.Record, leastShards)}
+}
+
+// grow doubles the number of shards.
+func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Record, len(m.shards))...) }
+
+// load reads what policies remember, by their keys. Unread tells of records that can't be read: it goes on without what they hold, and store writes
+// them anew.
+func (m *memory) load(ctx context.Context) (remembered map[string]autoscale.State, unread, err error) {
 	records, err := m.records.Records(ctx, memoryRecord)
 	if err != nil {
-		return nil, fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
+		return nil, nil, fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
 	}
 	for name, record := range records {
 		shard, err := strconv.Atoi(name[len(memoryRecord):])
-		if err != nil || shard < 0 || shard >= memoryShards {
-			return nil, &engine.CorruptError{Where: "record " + name, Err: fmt.Errorf("its number is not one from 0 to %d", memoryShards-1)}
+		if err != nil || shard < 0 || shard >= mostShards {
+			unread = errors.Join(unread, fmt.Errorf("record %s: its number is not one from 0 to %d", name, mostShards-1))
+			continue
+		}
+		for shard >= len(m.shards) {
+			m.grow()
+		}
+		m.shards[shard] = record
+	}
+	remembered = map[string]autoscale.State{}
+	for _, record := range m.shards {
+		if record.Revision == 0 {
+			continue
 		}
 		var states map[string]autoscale.State
 		if err := unpack(record.Data, &states); err != nil {
-			return nil, &engine.CorruptError{Where: "record " + name, Err: err}
+			unread = errors.Join(unread, fmt.Errorf("record %s: %w", record.Name, err))
+			continue
 		}
-		maps.Copy(remembered, states)
-		m.shards[shard] = record
+		maps.Copy(remembered, states) // a policy that is in two of them was moved to the later one
 	}
-	return remembered, nil
+	return remembered, unread, nil
 }
 
-// store writes what policies remember, as far as that has changed.
+// store writes what policies remember, as far as that has changed. What can't be written keeps no other from being written, but for those from which
+// policies were moved to it.
 func (m *memory) store(ctx context.Context, followed map[string]*followed, now time.Time) error {
-	var shards [memoryShards]map[string]autoscale.State
-	for key, f := range followed {
-		shard := hashOf(key) % memoryShards
-		if shards[shard] == nil {
-			shards[shard] = map[string]autoscale.State{}
-		}
-		shards[shard][key] = f.state
+	packed, err := m.pack(followed)
+	if err != nil {
+		return err
 	}
-	for i, states := range shards {
-		if states == nil && m.shards[i].Revision == 0 {
-			continue
-		}
-		data, err := pack(states)
-		if err != nil {
-			return err
-		}
-		record := m.shards[i]
-		if bytes.Equal(data, record.Data) {
-			continue
-		}
-		record.Name, record.Data = memoryRecord+strconv.Itoa(i), data
-		if m.shards[i], err = m.records.PutRecord(ctx, record); err != nil {
-			return fmt.Errorf("what autoscaling policies remember can't be stored: %w", err)
+	var failed error
+	for first := range leastShards {
+		for i := len(packed) - leastShards + first; i >= 0; i -= leastShards {
+			if err := m.put(ctx, i, packed[i]); errors.Is(err, engine.ErrConflict) {
+				return err
+			} else if err != nil {
+				failed = errors.Join(failed, err)
+				break
+			}
 		}
 	}
-	m.kept = now
+	if failed == nil {
+		m.kept = now
+	}
+	return failed
+}
+
+// pack returns the content of each shard, of as many shards as it takes for each to fit; nil for those that have no policy and never had one.
+func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
+	for {
+		shares := make([]map[string]autoscale.State, len(m.shards))
+		for key, f := range followed {
+			shard := hashOf(key) % uint32(len(shares)) //nolint:gosec // it is mostShards at most
+			if shares[shard] == nil {
+				shares[shard] = map[string]autoscale.State{}
+			}
+			shares[shard][key] = f.state
+		}
+		packed, largest := make([][]byte, len(shares)), 0
+		for i, states := range shares {
+			if states == nil && m.shards[i].Revision == 0 {
+				continue
+			}
+			var err error
+			if packed[i], err = pack(states); err != nil {
+				return nil, err
+			}
+			largest = max(largest, len(packed[i]))
+		}
+		if largest <= engine.MaxRecord || len(shares) == mostShards {
+			return packed, nil
+		}
+		m.grow()
+	}
+}
+
+// put writes a shard, unless that is what is there.
+func (m *memory) put(ctx context.Context, shard int, data []byte) error {
+	record := m.shards[shard]
+	if bytes.Equal(data, record.Data) {
+		return nil
+	}
+	record.Name, record.Data = memoryRecord+strconv.Itoa(shard), data
+	stored, err := m.records.PutRecord(ctx, record)
+	if err != nil {
+		return fmt.Errorf("what autoscaling policies remember can't be stored: record %s: %w", record.Name, err)
+	}
+	m.shards[shard] = stored
 	return nil
 }
 
 // keep stores what must not be forgotten: at once where a count has changed, and from time to time else.
 func (s *scaler) keep(ctx context.Context, now time.Time) error {
+	var unkept error
 	if due := s.history.Due(); s.changed || !due.IsZero() && !due.After(now) {
-		if err := s.history.Flush(ctx, now); err != nil {
-			return err
+		if unkept = s.history.Flush(ctx, now); errors.Is(unkept, engine.ErrConflict) {
+			return unkept
 		}
 	}
 	if s.changed || now.Sub(s.memory.kept) >= keepEvery {
-		if err := s.memory.store(ctx, s.followed, now); err != nil {
-			return err
-		}
+		unkept = errors.Join(unkept, s.memory.store(ctx, s.followed, now))
 	}
-	s.changed = false
-	return nil
+	s.changed = s.changed && unkept != nil
+	return unkept
 }
 
 // lastWords is how long a controller that is told to end may take to store what it knows.

@@ -1,0 +1,194 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// many are so many policies that remember something each.
+func many(policies int, remembers func(i int) autoscale.State) map[string]*followed {
+	all := map[string]*followed{}
+	for i := range policies {
+		all[domain.PolicyKey("job", fmt.Sprintf("role-%d", i))] = &followed{state: remembers(i)}
+	}
+	return all
+}
+
+// begun is what a policy remembers that has just begun.
+func begun(i int) autoscale.State { return autoscale.State{Since: noon.Add(time.Duration(i))} }
+
+// expectRemembered fails unless what is stored is what policies remember.
+func (r *records) expectRemembered(t *testing.T, want map[string]*followed) *memory {
+	t.Helper()
+	m := newMemory(r)
+	got, unread, err := m.load(t.Context())
+	if err = errors.Join(err, unread); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]autoscale.State{}
+	for key, f := range want {
+		states[key] = f.state
+	}
+	if !reflect.DeepEqual(got, states) { // of all of which a difference takes seconds
+		t.Errorf("remembered (-want +got):\n%.2000s", cmp.Diff(states, got))
+	}
+	return m
+}
+
+// TestLargeMemory: a thousand policies remember counts that never were the same twice, and the seasons of several metrics: all of that
+// is stored and read again, beside what was stored of few, and so is what they remember later.
+func TestLargeMemory(t *testing.T) {
+	r := newRecords()
+	random := rand.New(rand.NewPCG(1, 2))
+	few := many(100, begun)
+	if err := newMemory(r).store(t.Context(), few, noon); err != nil {
+		t.Fatal(err)
+	}
+	m := r.expectRemembered(t, few)
+	all := many(1000, func(i int) autoscale.State {
+		state := begun(i)
+		for n := range 100 {
+			state.Asked = append(state.Asked, autoscale.At[int]{At: noon.Add(time.Duration(n)*5*time.Second + time.Duration(random.IntN(1e9))), Value: random.IntN(1000)})
+		}
+		state.Metrics = map[string]autoscale.Memory{}
+		for n := range 2 {
+			profile := make([]float32, 288)
+			for i := range profile {
+				profile[i] = random.Float32()
+			}
+			state.Metrics[fmt.Sprint(n)] = autoscale.Memory{Forecast: &autoscale.Trend{At: noon, Season: &autoscale.Season{Length: domain.Duration(24 * time.Hour), Profile: profile}}}
+		}
+		return state
+	})
+	if err := m.store(t.Context(), all, noon); err != nil {
+		t.Fatal(err)
+	}
+	m = r.expectRemembered(t, all)
+	if err := m.store(t.Context(), few, noon); err != nil {
+		t.Fatal(err)
+	}
+	r.expectRemembered(t, few)
+}
+
+// TestMemoryGrows: whoever dies between two writes of a memory that grows loses nothing, and what was moved counts where it was moved to.
+func TestMemoryGrows(t *testing.T) {
+	r := newRecords()
+	all := many(200, begun)
+	m := newMemory(r)
+	if err := m.store(t.Context(), all, noon); err != nil {
+		t.Fatal(err)
+	}
+	m.grow()
+	died := errors.New("died")
+	for puts := range 2 * leastShards {
+		for _, f := range all {
+			f.state.LastChange = noon
+		}
+		left := 1
+		r.fault = func(_ string, done bool) error {
+			if left == 0 && !done {
+				return died
+			}
+			if done {
+				left--
+			}
+			return nil
+		}
+		if err := m.store(t.Context(), all, noon); (err == nil) != (puts == 2*leastShards-1) {
+			t.Fatalf("after %d writes: %v", puts, err)
+		}
+		r.fault = func(string, bool) error { return nil }
+		got, unread, err := newMemory(r).load(t.Context())
+		if err != nil || unread != nil || len(got) != len(all) {
+			t.Errorf("%d policies are remembered after %d writes, want %d (%v, %v)", len(got), puts, len(all), unread, err)
+		}
+	}
+	r.expectRemembered(t, all)
+}
+
+// TestMemoryThatCannotBeStored: a record that can't be written keeps no other from being written, and is written as soon as that is possible, though
+// nothing has changed since.
+func TestMemoryThatCannotBeStored(t *testing.T) {
+	r := newRecords()
+	all := many(100, begun)
+	m := newMemory(r)
+	down := errors.New("the engine is down")
+	r.fault = func(call string, _ bool) error {
+		if call == "put scaling-state-0" {
+			return down
+		}
+		return nil
+	}
+	if err := m.store(t.Context(), all, noon); !errors.Is(err, down) || len(r.kept) != leastShards-1 {
+		t.Errorf("%d records are stored: %v", len(r.kept), err)
+	}
+	r.fault = func(string, bool) error { return nil }
+	if err := m.store(t.Context(), all, noon); err != nil {
+		t.Error(err)
+	}
+	r.expectRemembered(t, all)
+}
+
+// TestMemoryThatCannotBeRead: policies go on without what can't be read, which is written anew.
+func TestMemoryThatCannotBeRead(t *testing.T) {
+	r := newRecords()
+	all := many(100, begun)
+	if err := newMemory(r).store(t.Context(), all, noon); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"scaling-state-3": "no JSON", "scaling-state-x": "whatever"} {
+		record := r.kept[name]
+		record.Name, record.Data = name, []byte(data)
+		if _, err := r.PutRecord(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := newMemory(r)
+	got, unread, err := m.load(t.Context())
+	if err != nil || unread == nil || !strings.Contains(unread.Error(), "record scaling-state-3: ") || !strings.Contains(unread.Error(), "record scaling-state-x: ") {
+		t.Errorf("unread is %v (%v)", unread, err)
+	}
+	if len(got) == 0 || len(got) >= len(all) {
+		t.Errorf("%d of %d policies are remembered", len(got), len(all))
+	}
+	if err := m.store(t.Context(), all, noon); err != nil {
+		t.Fatal(err)
+	}
+	delete(r.kept, "scaling-state-x")
+	r.expectRemembered(t, all)
+}
+
+// TestScalerKeepsWhatItCan: a history that can't be stored keeps nobody from remembering.
+func TestScalerKeepsWhatItCan(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	l.load = 2
+	l.pass(s, time.Second)
+	down := errors.New("the engine is down")
+	l.fault = func(call string, _ bool) error {
+		if strings.HasPrefix(call, "put "+autoscale.ChunkPrefix) {
+			return down
+		}
+		return nil
+	}
+	if err := s.keep(t.Context(), l.now); !errors.Is(err, down) || !s.changed {
+		t.Errorf("without a history, it is to be kept again: %v (%v)", s.changed, err)
+	}
+	l.fault = func(string, bool) error { return nil }
+	if got, _, err := newMemory(l).load(t.Context()); err != nil || got["job/worker"].LastChange.IsZero() {
+		t.Errorf("remembered is %v (%v)", got, err)
+	}
+	if err := s.keep(t.Context(), l.now); err != nil || s.changed {
+		t.Errorf("with one, it is to be kept again: %v (%v)", s.changed, err)
+	}
+}
