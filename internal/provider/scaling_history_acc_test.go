@@ -75,5 +75,13 @@ data "trainyard_scaling_history" "some" {
 			})})),
 			known("some", "json_lines", knownvalue.StringRegexp(regexp.MustCompile(`^\{"policy":"job/worker",.*"outcome":"done",.*\}\n$`))),
 		},
+	}, resource.TestStep{
+		PreConfig: func() {
+			_, err := l.engine().PutRecord(t.Context(), engine.Record{Name: autoscale.ChunkPrefix + "9", Data: []byte("nothing that can be read")})
+			l.must(err)
+		},
+		Config:            config,
+		ConfigPlanChecks:  planned(plancheck.ExpectEmptyPlan()),
+		ConfigStateChecks: []statecheck.StateCheck{known("all", "entries", knownvalue.ListSizeExact(2)), known("some", "entries", knownvalue.ListSizeExact(1))},
 	})
 }

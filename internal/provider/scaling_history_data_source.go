@@ -60,10 +60,10 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("history of cluster %q", key.Name), err)
 		return
 	}
-	entries, err := autoscale.ReadHistory(engine.RecordData(records), now, selection)
-	if err != nil {
-		addError(&resp.Diagnostics, summary, err)
-		return
+	entries, unread := autoscale.ReadHistory(engine.RecordData(records), now, selection)
+	if unread != nil {
+		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A part of the history of scaling is left out",
+			fmt.Sprintf("cluster: what can't be read of the history of cluster %q is left out:\n\n%v", key.Name, unread))
 	}
 	if err := model.flatten(entries); err != nil {
 		addError(&resp.Diagnostics, summary, err)

@@ -165,22 +165,29 @@ func TestScalingHistoryIsLimited(t *testing.T) {
 	}
 }
 
-func TestScalingHistoryFails(t *testing.T) {
+// What can't be read is a warning, beside what can.
+func TestScalingHistoryLeavesOut(t *testing.T) {
 	now := time.Now()
 	corrupt := recordsOf(t, now, autoscale.NewEntry("job/worker", now, 1, autoscale.Decision{From: 1, To: 2}))
 	corrupt["scaling-history-7"] = engine.Record{Name: "scaling-history-7", Data: []byte("x")}
+	model, diags := readHistory(t, remembering{stubEngine: &stubEngine{cluster: labOf("local")}, records: corrupt}, nil)
+	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "the record scaling-history-7 is no part of a history") || len(model.Entries) != 1 {
+		t.Errorf("%v, %+v", diags, model)
+	}
+}
+
+func TestScalingHistoryFails(t *testing.T) {
 	stored := &stubEngine{cluster: labOf("local")}
 	for name, test := range map[string]struct {
 		engine engine.Engine
 		set    map[string]tftypes.Value
 		says   string
 	}{
-		"no cluster":                {remembering{stubEngine: &stubEngine{}}, nil, `There is no history of cluster "lab"`},
-		"a cluster out of reach":    {remembering{stubEngine: &stubEngine{clusterErr: errors.New("down")}}, nil, "down"},
-		"records out of reach":      {remembering{stubEngine: stored, err: errors.New("down")}, nil, "down"},
-		"a part that can't be read": {remembering{stubEngine: stored, records: corrupt}, nil, "the record scaling-history-7 is no part of a history"},
-		"a time that is none":       {remembering{stubEngine: stored}, map[string]tftypes.Value{"since": text("yesterday")}, `"yesterday" is neither a time in RFC 3339`},
-		"an empty history":          {remembering{stubEngine: stored}, nil, ""},
+		"no cluster":             {remembering{stubEngine: &stubEngine{}}, nil, `There is no history of cluster "lab"`},
+		"a cluster out of reach": {remembering{stubEngine: &stubEngine{clusterErr: errors.New("down")}}, nil, "down"},
+		"records out of reach":   {remembering{stubEngine: stored, err: errors.New("down")}, nil, "down"},
+		"a time that is none":    {remembering{stubEngine: stored}, map[string]tftypes.Value{"since": text("yesterday")}, `"yesterday" is neither a time in RFC 3339`},
+		"an empty history":       {remembering{stubEngine: stored}, nil, ""},
 	} {
 		model, diags := readHistory(t, test.engine, test.set)
 		switch {
