@@ -35,14 +35,17 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 	if err != nil && scene.Groups == nil {
 		return err
 	}
+	standings, own := make([]reconcile.Standing, len(due)), make([]needs, len(due))
 	var questions []meter.Question
-	for _, f := range due {
-		questions = append(questions, f.questions...)
+	for i, f := range due {
+		spec := f.document.Spec
+		standings[i] = scene.Standing(spec.Group, spec.Role)
+		own[i] = f.needs(standings[i].Count)
+		questions = append(questions, own[i].questions...)
 	}
 	answers := s.meter.Ask(ctx, now, meter.Scene{Groups: scene.Groups, Members: scene.Members}, questions)
-	for _, f := range due {
-		spec := f.document.Spec
-		standing := scene.Standing(spec.Group, spec.Role)
+	for i, f := range due {
+		spec, standing := f.document.Spec, standings[i]
 		a := &asked{policy: f, document: f.document, scene: scene, seen: autoscale.Seen{
 			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
 		}}
@@ -51,16 +54,37 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 		}
 		f.asked = a
 		s.asking++
-		own := answers[:len(f.questions)]
-		answers = answers[len(f.questions):]
-		go s.answer(ctx, a, f.autoscaler, f.questions, own)
+		n := len(own[i].questions)
+		go s.answer(ctx, a, f.autoscaler, own[i], answers[:n])
+		answers = answers[n:]
 	}
 	return err
 }
 
+// needs is what a policy needs to know to decide.
+type needs struct {
+	questions []meter.Question
+	// hooks tells that it needs the answers of the algorithms of its user.
+	hooks bool
+}
+
+// needs returns what a policy needs to know about a role with a count. To bring that back within its bounds it needs none of its metrics, and does not wait
+// for any: only whether members work that are to go.
+func (f *followed) needs(count int) needs {
+	policy := f.document.Spec
+	if count >= policy.Min && count <= policy.Max {
+		return needs{f.questions, true}
+	}
+	if count < policy.Min {
+		return needs{}
+	}
+	isMetric := func(q meter.Question) bool { return q.Metric != busyMetric }
+	return needs{questions: slices.DeleteFunc(slices.Clone(f.questions), isMetric)}
+}
+
 // answer waits for what a policy asked for, and tells the loop.
-func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, questions []meter.Question, answers []meter.Answer) {
-	for i, q := range questions {
+func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, needs needs, answers []meter.Answer) {
+	for i, q := range needs.questions {
 		measured := answers[i]()
 		if q.Metric == busyMetric {
 			a.seen.Busy = busyBy(measured, *a.document.Spec.Guards.Busy.Prometheus)
@@ -68,7 +92,9 @@ func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Aut
 			a.seen.Metrics[q.Metric] = measured
 		}
 	}
-	s.askExternal(ctx, a, autoscaler)
+	if needs.hooks {
+		s.askExternal(ctx, a, autoscaler)
+	}
 	select {
 	case s.answers <- a:
 	case <-ctx.Done():

@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -28,7 +31,7 @@ func (l *lab) askedByQueue() (release func()) {
 		release()
 		server.Close()
 	})
-	l.put(domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "ps", Min: 1, Max: 6, Metrics: map[string]domain.ScalingMetric{"items": {
+	l.put(domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "ps", Min: 0, Max: 6, Metrics: map[string]domain.ScalingMetric{"items": {
 		Source:    domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}},
 		Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}},
 	}}})
@@ -69,6 +72,52 @@ func TestNobodyWaitsForAnother(t *testing.T) {
 	l.must(nil, s.decide(t.Context(), l.now))
 	if next := s.next(); next.After(l.now) || s.asking != 0 {
 		t.Errorf("it asks again at %s, %d wait", next, s.asking)
+	}
+}
+
+// TestBoundsWaitForNobody: a count that is out of its bounds is brought back, whatever hangs that the policy would ask, but for what says whether members
+// work that are to go.
+func TestBoundsWaitForNobody(t *testing.T) {
+	hangs := make(chan struct{})
+	asked := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		if strings.HasPrefix(r.URL.Path, "/idle/") {
+			_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"scalar","result":[1000000000,"0"]}}`))
+			return
+		}
+		<-hangs
+	}))
+	defer server.Close()
+	defer close(hangs)
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Metrics = map[string]domain.ScalingMetric{
+			"items":  {Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}, Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}}},
+			"learnt": {Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: server.URL}}}},
+		}
+		p.Guards.Busy = &domain.BusyGuard{Prometheus: &domain.PrometheusSource{URL: server.URL + "/idle", Query: "applications"}}
+	})
+	s := l.controller()
+	policy := l.policies["job/worker"].Spec
+	for _, bounds := range [][2]int{{4, 6}, {1, 3}} {
+		policy.Min, policy.Max = bounds[0], bounds[1]
+		l.put(policy)
+		l.must(nil, l.look(s))
+		s.finish(<-s.outcomes)
+		l.now = l.now.Add(domain.DefaultScalingInterval)
+	}
+	if got := l.count(); got != 3 {
+		t.Errorf("the count is %d, want 3", got)
+	}
+	close(asked)
+	for path := range asked {
+		if !strings.HasPrefix(path, "/idle/") {
+			t.Errorf("it has asked %s", path)
+		}
+	}
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	if diff := cmp.Diff([]string{"2 → 4 done", "4 → 3 done"}, l.changes()); diff != "" {
+		t.Errorf("in the history (-want +got):\n%s", diff)
 	}
 }
 
