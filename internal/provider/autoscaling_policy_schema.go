@@ -107,14 +107,16 @@ func prometheusSourceAttributes(query string) map[string]schema.Attribute {
 
 func guardAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"busy": optionalObject("Keeps members from being removed while they work. Any of its signs is enough, and so is one that can't be read.", map[string]schema.Attribute{
+		"busy": optionalObject("Keeps members from being removed while they work. Any of its signs is enough, and so is one that can't be read. "+
+			"Interchangeable members that the engine distributes by itself, as `swarm` does, all stay while one of them works: the engine chooses which go.", map[string]schema.Attribute{
 			"prometheus":  optionalObject("A query that tells for all members at once.", prometheusSourceAttributes("The query, in PromQL, whose value is not 0 while something works, such as `metrics_master_apps_Value` of Spark.")),
 			"cpu_percent": scalingNumber("What a member that is to be removed uses at least, if it works, of the processors that its role requests, in percent. Defaults to none: it is no sign."),
 			"gpu_percent": scalingNumber("The same of its GPUs. Defaults to none: it is no sign."),
 		}),
-		"remove": scalingText(fmt.Sprintf("Which members are removed first: `%s`, or, of roles whose members are interchangeable on engines that don't distribute them by themselves, those that use the least of the processors (`%s`), or whose hosts use the most (`%s`). Defaults to `%[1]s`.",
+		"remove": scalingText(fmt.Sprintf("Which members are removed first: `%s`, or, of roles of interchangeable members (workers of `spark` and `ray`) that the engine does not distribute by itself, as `swarm` does those without GPUs, those that use the least of the processors (`%s`), or whose hosts use the most (`%s`). Defaults to `%[1]s`.",
 			domain.RemoveHighestIndex, domain.RemoveLeastBusy, domain.RemoveMostLoadedHost)),
 		"drain": optionalObject("Called before members are removed, with JSON that has their names, so that they can be taken out of what gives them work. They stay if it fails. "+
+			"It is called again where they stay for another reason, such as an apply that came in between. Interchangeable members that the engine distributes by itself, as `swarm` does, can't be drained: the engine chooses which go. "+
 			"Members are then ended within their role's `grace_period`.", hookAttributes()),
 		"member_hours_per_day": scalingNumber("What the role may use in a day (UTC), in hours of all its members together. From then on it has its least count. 0 sets no bound. Defaults to 0."),
 	}

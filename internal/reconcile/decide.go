@@ -120,7 +120,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 // it gives them.
 func absentIn(traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
 	stored = maps.Clone(stored)
-	maps.DeleteFunc(stored, func(role string, _ []int) bool { return traits.Schedules && topology.Interchangeable(spec, role) })
+	maps.DeleteFunc(stored, func(role string, _ []int) bool { return Distributed(traits, spec, role) })
 	return topology.Absent(spec, counts, stored)
 }
 
@@ -200,7 +200,7 @@ func checkTaken(problems *domain.Problems, view View, spec domain.Group, members
 	reported := map[string]bool{}
 	for _, m := range members {
 		name := m.Name
-		if view.Traits.Schedules && topology.Interchangeable(spec, m.Role) {
+		if Distributed(view.Traits, spec, m.Role) {
 			name = domain.PoolName(spec.Name, m.Role)
 		}
 		if whose, taken := view.Inventory.Taken[name]; taken && !reported[m.Role] {
@@ -220,7 +220,7 @@ func decisionOf(view View, doc domain.GroupDocument) Decision {
 	members := topology.Expand(doc.Spec, doc.Counts, doc.Absent)
 	for i := range members {
 		assigned := doc.Assignments[members[i].Name]
-		shared := view.Traits.Schedules && topology.Interchangeable(doc.Spec, members[i].Role)
+		shared := Distributed(view.Traits, doc.Spec, members[i].Role)
 		host, name := view.Inventory.Hosts[assigned.Host].Address, members[i].Name
 		if shared {
 			assigned.Host, name = "", domain.PoolName(doc.Spec.Name, members[i].Role) // what it was assigned only says that there is room

@@ -96,23 +96,24 @@ func (c *policyCheck) metrics() {
 	}
 }
 
-// distributed tells whether the engine distributes the role's members, and chooses which of them go.
-func (c *policyCheck) distributed() bool {
-	return c.traits.Schedules && topology.Interchangeable(c.group, c.policy.Role)
-}
-
 func (c *policyCheck) guards() {
 	g, at := c.policy.Guards, domain.Path{"guards"}
+	distributed := Distributed(c.traits, c.group, c.policy.Role)
 	if g.Remove != "" && g.Remove != domain.RemoveHighestIndex {
 		at := at.At("remove")
 		switch {
 		case topology.HasIdentity(c.group, c.policy.Role):
 			c.problems.Add(at, "Order not possible", "members of role %q have an identity by their index, and %q would leave gaps; %q is allowed", c.policy.Role, g.Remove, domain.RemoveHighestIndex)
-		case c.distributed():
+		case distributed:
 			c.problems.Add(at, "Order not possible", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that %q can't be had; leave it out", c.traits.Name, c.policy.Role, g.Remove)
 		}
 	}
-	if g.Drain != nil {
+	switch {
+	case g.Drain == nil:
+	case distributed:
+		c.problems.Add(at.At("drain"), "Nobody to drain", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that no hook can be told; "+
+			"leave it out: guards.busy keeps all of them while one works, and those that go have the grace_period of their role", c.traits.Name, c.policy.Role)
+	default:
 		c.program(at.At("drain", "command"), g.Drain.Command, "url")
 	}
 	if b := g.Busy; b != nil {

@@ -260,7 +260,14 @@ func TestCheckPolicy(t *testing.T) {
 			says: `metrics["m"].algorithm.external.command: No programs: the controller of a cluster of engine "swarm" runs in a container without any programs, and can't run ["decide"]; use url instead`,
 		},
 		"a program on Swarm that counts": {traits: swarm, group: spark(), change: queue, says: `metrics["m"].source.queue.command: No programs: the controller`},
-		"a program on Swarm that drains": {traits: swarm, group: spark(), change: drain, says: `guards.drain.command: No programs: the controller`},
+		"a hook on Swarm that drains": {
+			traits: swarm, group: spark(), change: guards(domain.ScalingGuards{Drain: &domain.ScalingHook{URL: "http://broker/drain"}}),
+			says: `guards.drain: Nobody to drain: a cluster of engine "swarm" distributes the members of role "worker" by itself, and chooses which go, so that no hook can be told; leave it out: guards.busy keeps all of them`,
+		},
+		"a hook on Swarm that drains members with GPUs": {
+			traits: swarm, group: spark(gpus), change: guards(domain.ScalingGuards{Drain: &domain.ScalingHook{URL: "http://broker/drain"}}),
+		},
+		"a program on Swarm that drains": {traits: swarm, group: spark(gpus), change: drain, says: `guards.drain.command: No programs: the controller`},
 	} {
 		p := policy(func(p *domain.AutoscalingPolicy) { p.Group = test.group.Name })
 		if test.change != nil {
