@@ -36,6 +36,8 @@ type lab struct {
 	now   time.Time
 	// faults are errors that calls return, once each.
 	faults map[string]error
+	// schedules tells that the lab distributes members that have no identity by itself.
+	schedules bool
 }
 
 // newLab returns a cluster with a group "job" of two workers that nobody counts, and a policy for them: changes is what is particular to it.
@@ -141,7 +143,7 @@ func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
 }
 
 func (l *lab) Traits() engine.Traits {
-	return engine.Traits{Name: "lab", MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" }}
+	return engine.Traits{Name: "lab", Schedules: l.schedules, MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" }}
 }
 
 func (l *lab) Snapshot() engine.Engine { return l }

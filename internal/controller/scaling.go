@@ -24,8 +24,6 @@ const (
 	scalingLock = "autoscaling"
 	// standby is how soon a controller tries again to get that lock.
 	standby = 5 * time.Second
-	// changesAtOnce bounds the groups whose counts are changed at the same time.
-	changesAtOnce = 8
 )
 
 // policyPace is that of looks after events: who changes a policy wants to see what comes of it.
@@ -97,9 +95,10 @@ type scaler struct {
 	answers  chan *asked
 	answered []*asked
 	hooks    chan struct{}
-	// outcomes are those of changes that were carried out; changes has a place for each that is.
+	// outcomes are those of changes that were carried out, changing is the number of those that are, and turns are what they wait for.
 	outcomes chan outcome
-	changes  chan struct{}
+	changing int
+	turns    turns
 	// changed tells that something was decided or carried out that must not be forgotten.
 	changed bool
 }
@@ -124,7 +123,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 	s := &scaler{
 		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
-		outcomes: make(chan outcome), changes: make(chan struct{}, changesAtOnce),
+		outcomes: make(chan outcome), turns: newTurns(),
 	}
 	states, unread, err := s.memory.load(ctx)
 	if unread != nil {
@@ -172,7 +171,7 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 		switch {
 		case errors.Is(err, engine.ErrConflict):
 			return err // another controller has taken over
-		case err == nil && len(s.followed) == 0 && len(s.changes) == 0:
+		case err == nil && len(s.followed) == 0 && s.changing == 0:
 			return nil
 		case err != nil:
 			next = earliest(next, time.Now().Add(afterFault))

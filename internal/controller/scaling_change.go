@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -32,31 +30,62 @@ type outcome struct {
 	err  error
 }
 
+const (
+	// changesAtOnce bounds the groups that get more members at the same time, and those that get fewer: nobody who needs more waits until others are gone.
+	changesAtOnce = 8
+	// drainsAtOnce bounds the hooks of users that drain members at the same time.
+	drainsAtOnce = 32
+	// longestTurn is how long a change waits for its turn. After that it is better decided anew.
+	longestTurn = 30 * time.Second
+)
+
+// turns are what changes wait for. Each has a place for each of those that are at work.
+type turns struct {
+	outs, ins, drains chan struct{}
+	longest           time.Duration
+}
+
+func newTurns() turns {
+	return turns{make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, drainsAtOnce), longestTurn}
+}
+
+// take waits for a place, and returns what gives it back. Whoever waits for too long is told that it is held.
+func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(), err error) {
+	timer := time.NewTimer(t.longest)
+	defer timer.Stop()
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-timer.C:
+		return nil, &reconcile.HeldError{Why: fmt.Sprintf("it has waited %s for its turn behind changes of other roles, and is decided anew", t.longest)}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // begin carries a change out, beside others. What comes of it is told to the loop.
 func (s *scaler) begin(ctx context.Context, c change) {
 	spec := c.policy.document.Spec
 	c.policy.changing = true
+	s.changing++
 	go func() {
-		select {
-		case s.changes <- struct{}{}:
-			defer func() { <-s.changes }()
-		case <-ctx.Done():
-			return
-		}
 		o := outcome{change: c}
-		done, short, err := s.carryOut(ctx, spec, c)
+		came, err := s.carryOut(ctx, spec, c)
 		o.err = err
 		switch {
-		case done.To != done.From:
-			o.done = &done
-			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To = autoscale.OutcomeDone, short, done.To
+		case came.done.To != came.done.From:
+			o.done = &came.done
+			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To = autoscale.OutcomeDone, came.short, came.done.To
 			if err != nil {
 				o.entry.OutcomeWhy = fmt.Sprintf("%v; the controller tries again", err) // in the upkeep of the group
 			}
 		case err != nil:
 			o.entry.Outcome, o.entry.OutcomeWhy = outcomeOf(err)
 		default:
-			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, short
+			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, came.short
+		}
+		if len(came.drained) > 0 {
+			o.entry.OutcomeWhy += "; drained before, and still there: " + domain.Enumerate(came.drained)
 		}
 		select {
 		case s.outcomes <- o:
@@ -69,6 +98,7 @@ func (s *scaler) begin(ctx context.Context, c change) {
 func (s *scaler) finish(o outcome) {
 	f := o.policy
 	f.changing = false
+	s.changing--
 	key := f.document.Spec.Key()
 	if o.done != nil {
 		f.autoscaler.Changed(&f.state, o.done.At, o.done.From, o.done.To)
@@ -96,149 +126,39 @@ func outcomeOf(err error) (autoscale.Outcome, string) {
 	return autoscale.OutcomeFailed, err.Error()
 }
 
-// staysError says why members that are to go stay.
-type staysError struct{ why string }
-
-// Error returns the reason.
-func (e *staysError) Error() string { return e.why }
+// carried is what came of carrying a change out.
+type carried struct {
+	done domain.Scaled
+	// short says why it is not all that was decided, and drained are the members of which the user's hook was told that they go, and which did not.
+	short   string
+	drained []string
+}
 
 // carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them before.
-// Short says why it is not all that was decided.
-func (s *scaler) carryOut(ctx context.Context, policy domain.AutoscalingPolicy, c change) (done domain.Scaled, short string, err error) {
+func (s *scaler) carryOut(ctx context.Context, policy domain.AutoscalingPolicy, c change) (came carried, err error) {
 	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.At, Why: c.decision.Why()}
+	places := s.turns.outs
 	if scaling.To < scaling.From {
-		leaving, err := s.leaving(ctx, policy, c)
+		gone, err := s.leaving(ctx, policy, c)
 		if err != nil {
-			return done, "", err
+			return came, err
 		}
-		if stay := scaling.From - scaling.To - len(leaving.members); stay > 0 {
-			scaling.To += stay
-			short = leaving.why
+		if scaling.To = scaling.From - gone.count; scaling.To > c.decision.To {
+			came.short = gone.why
 		}
-		scaling.Remove = leaving.members
-		if err := drain(ctx, policy, leaving.members, scaling); err != nil {
-			return done, "", err
+		scaling.Remove, places = gone.members, s.turns.ins
+		if came.drained, err = s.drain(ctx, policy, gone.there, scaling); err != nil {
+			return came, err
 		}
 	}
+	giveBack, err := s.turns.take(ctx, places)
+	if err != nil {
+		return came, err
+	}
+	defer giveBack()
 	done, limited, err := s.reconciler.Scale(ctx, scaling)
-	return done, cmp.Or(limited, short), err
-}
-
-// leaving are the members that go, in their order; why says why they are not as many as asked for.
-type leaving struct {
-	members []string
-	why     string
-}
-
-// leaving chooses the members that go by the order of the policy, without those that work.
-func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c change) (leaving, error) {
-	var members []domain.Observed
-	for _, o := range c.scene.Members[policy.Group] {
-		if o.Role == policy.Role {
-			members = append(members, o)
-		}
-	}
-	order, err := s.inOrder(ctx, policy.Guards.Remove, members)
-	if err != nil {
-		return leaving{}, &staysError{fmt.Sprintf("it can't be told which members are to go: %v", err)}
-	}
-	wanted := c.decision.From - c.decision.To
-	working := s.working(ctx, policy, c.scene)
-	var gone leaving
-	for _, o := range order {
-		if len(gone.members) == wanted {
-			break
-		}
-		if why, works := working[o.Name]; works || working == nil {
-			gone.why = why
-			if chooses(policy.Guards.Remove) {
-				continue // another one may be idle
-			}
-			break
-		}
-		gone.members = append(gone.members, o.Name)
-	}
-	if len(gone.members) == 0 {
-		return gone, &staysError{cmp.Or(gone.why, "there are no members that could go")}
-	}
-	return gone, nil
-}
-
-// chooses tells whether any member may go, and not only those with the highest indexes.
-func chooses(order domain.RemovalOrder) bool {
-	return order == domain.RemoveLeastBusy || order == domain.RemoveMostLoadedHost
-}
-
-// inOrder returns members in the order in which they go.
-func (s *scaler) inOrder(ctx context.Context, order domain.RemovalOrder, members []domain.Observed) ([]domain.Observed, error) {
-	byIndex := func(a, b domain.Observed) int { return cmp.Compare(b.Index, a.Index) }
-	if !chooses(order) {
-		return slices.SortedFunc(slices.Values(members), byIndex), nil
-	}
-	cpus, hosts, err := s.meter.Loads(ctx)
-	if err != nil {
-		return nil, err
-	}
-	load := func(o domain.Observed) float64 {
-		if order == domain.RemoveLeastBusy {
-			return cpus[o.Name]
-		}
-		return -hosts[o.Host]
-	}
-	return slices.SortedFunc(slices.Values(members), func(a, b domain.Observed) int { return cmp.Or(cmp.Compare(load(a), load(b)), byIndex(a, b)) }), nil
-}
-
-// working says of the members that work by the signs of the policy's guard, and of those of which it can't be told, why they stay.
-func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) map[string]string {
-	stay := map[string]string{}
-	guard := policy.Guards.Busy
-	if guard == nil {
-		return stay
-	}
-	for _, sign := range []struct {
-		measure domain.AgentMeasure
-		what    string
-		least   *float64
-	}{
-		{domain.AgentCPUPercent, "its CPU", guard.CPUPercent},
-		{domain.AgentGPUPercent, "its GPUs", guard.GPUPercent},
-	} {
-		if sign.least == nil {
-			continue
-		}
-		read := s.meter.Read(ctx, time.Now(), meter.Scene{Groups: scene.Groups, Members: scene.Members}, []meter.Question{{
-			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
-		}})[0]
-		for _, o := range scene.Members[policy.Group] {
-			value, known := read.Members[o.Name]
-			switch {
-			case o.Role != policy.Role || o.State != domain.StateRunning:
-			case !known:
-				stay[o.Name] = fmt.Sprintf("%s stays: it can't be told whether it works (%s)", o.Name, cmp.Or(read.Why, "it is not measured"))
-			case value >= *sign.least:
-				stay[o.Name] = fmt.Sprintf("%s stays: it works (%s at %.0f %%)", o.Name, sign.what, value)
-			}
-		}
-	}
-	return stay
-}
-
-// drain tells the user's hook which members are to go. They stay unless it succeeds.
-func drain(ctx context.Context, policy domain.AutoscalingPolicy, members []string, scaling reconcile.Scaling) error {
-	hook := policy.Guards.Drain
-	if hook == nil {
-		return nil
-	}
-	_, err := meter.Call(ctx, *hook, struct {
-		Cluster string   `json:"cluster"`
-		Group   string   `json:"group"`
-		Role    string   `json:"role"`
-		From    int      `json:"from"`
-		To      int      `json:"to"`
-		Members []string `json:"members"`
-	}{policy.Cluster, policy.Group, policy.Role, scaling.From, scaling.To, members})
-	if err != nil {
-		return &staysError{fmt.Sprintf("the drain hook failed for %s, and nobody goes: %v", strings.Join(members, ", "), err)}
-	}
-	return nil
+	came.done, came.short = done, cmp.Or(limited, came.short)
+	went := scaling.Remove[:min(max(done.From-done.To, 0), len(scaling.Remove))]
+	came.drained = slices.DeleteFunc(came.drained, func(name string) bool { return slices.Contains(went, name) })
+	return came, err
 }

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -394,102 +393,6 @@ func TestHeld(t *testing.T) {
 	l.must(nil, err)
 	if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), "6 wanted, but an apply of group") }) {
 		t.Errorf("the history does not say what held it: %+v", entries)
-	}
-}
-
-// spark has the workers of the group be without identity, so that any of them may go.
-func (l *lab) spark() {
-	group := l.groups["job"].Spec
-	group.Framework = "spark"
-	group.Roles["master"] = domain.Role{Replicas: new(1), Template: group.Roles["worker"].Template}
-	doc := l.groups["job"]
-	doc.Spec = group
-	l.groups["job"] = doc
-	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), group))
-}
-
-// TestLeaving: members go in the policy's order, and those that work stay.
-func TestLeaving(t *testing.T) {
-	for name, test := range map[string]struct {
-		guards domain.ScalingGuards
-		works  []int
-		want   []string
-		says   string
-	}{
-		"by index":                   {domain.ScalingGuards{}, nil, []string{"job-worker-3", "job-worker-2"}, ""},
-		"the least busy":             {domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, []int{0, 3}, []string{"job-worker-2", "job-worker-1"}, ""},
-		"from the most loaded host":  {domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, nil, []string{"job-worker-3", "job-worker-1"}, ""},
-		"idle ones, of any":          {domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: &domain.BusyGuard{CPUPercent: new(50.0)}}, []int{0, 3, 2}, []string{"job-worker-1"}, "works"},
-		"idle ones, until one works": {domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(50.0)}}, []int{2}, []string{"job-worker-3"}, "job-worker-2 stays: it works (its CPU at 90 %)"},
-		"all work":                   {domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(50.0)}}, []int{0, 1, 2, 3}, nil, "job-worker-3 stays: it works (its CPU at 90 %)"},
-		"it can't be told":           {domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, nil, nil, "job-worker-3 stays: it can't be told whether it works"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards = test.guards })
-			group := l.groups["job"].Spec
-			worker := group.Roles["worker"]
-			worker.Resources.CPUs = 1
-			group.Roles["worker"] = worker
-			l.spark()
-			l.scale(2, 4)
-			for i := range 4 {
-				l.loads[domain.MemberName("job", "worker", i)] = 0.1
-			}
-			for _, i := range test.works {
-				l.loads[domain.MemberName("job", "worker", i)] = 0.9
-			}
-			s := l.controller()
-			scene, err := s.reconciler.Scene(t.Context())
-			l.must(nil, err)
-			for i := range scene.Members["job"] {
-				o := &scene.Members["job"][i]
-				o.Host = []string{"a", "b"}[o.Index%2]
-			}
-			gone, err := s.leaving(t.Context(), l.policies["job/worker"].Spec, change{decision: autoscale.Decision{From: 4, To: 2}, scene: scene})
-			why := gone.why
-			if err != nil {
-				why = err.Error()
-			}
-			if !slices.Equal(gone.members, test.want) || !strings.Contains(why, test.says) {
-				t.Errorf("%q go, %q; want %q, %q", gone.members, why, test.want, test.says)
-			}
-		})
-	}
-}
-
-// TestDrain: the user's hook hears of the members before they go, and where it fails they stay.
-func TestDrain(t *testing.T) {
-	var fails atomic.Bool
-	told := make(chan string, 100)
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := make([]byte, 1000)
-		n, _ := r.Body.Read(body)
-		told <- string(body[:n])
-		if fails.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	}))
-	defer hook.Close()
-	l := newLab(t, func(p *domain.AutoscalingPolicy) {
-		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
-		p.ScaleIn.Stabilisation = new(domain.Duration(0))
-	})
-	s := l.controller()
-	l.load = 0.1
-	fails.Store(true)
-	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{2}) {
-		t.Errorf("with a hook that fails, the counts were %v", got)
-	}
-	l.must(nil, s.history.Flush(t.Context(), l.now))
-	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held the drain hook failed for job-worker-1, and nobody goes: ") {
-		t.Errorf("in the history: %q", got)
-	}
-	if got, want := <-told, `{"cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}`; strings.TrimSpace(got) != want {
-		t.Errorf("it was told %s, not %s", got, want)
-	}
-	fails.Store(false)
-	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 1 {
-		t.Errorf("with one that succeeds, the counts were %v", got)
 	}
 }
 

@@ -1,0 +1,195 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// staysError says why members that are to go stay.
+type staysError struct{ why string }
+
+// Error returns the reason.
+func (e *staysError) Error() string { return e.why }
+
+// leaving are the members that go.
+type leaving struct {
+	// count is how many they are; why says why not as many as asked for.
+	count int
+	why   string
+	// members are their names, in the order in which they go, and there is those that were observed. Where the engine chooses who goes, both are empty.
+	members, there []string
+}
+
+// leaving chooses the members that go by the order of the policy, without those that work.
+func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c change) (leaving, error) {
+	wanted := c.decision.From - c.decision.To
+	working := s.working(ctx, policy, c.scene)
+	if reconcile.Distributed(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) {
+		return leavingAny(policy, wanted, working)
+	}
+	order, err := s.inOrder(ctx, policy, c.scene)
+	if err != nil {
+		return leaving{}, &staysError{fmt.Sprintf("it can't be told which members are to go: %v", err)}
+	}
+	var gone leaving
+	for _, m := range order {
+		if gone.count == wanted {
+			break
+		}
+		if why, works := working[m.Name]; works {
+			gone.why = fmt.Sprintf("%s stays: %s", m.Name, why)
+			if chooses(policy.Guards.Remove) {
+				continue // another one may be idle
+			}
+			break
+		}
+		gone.count++
+		gone.members = append(gone.members, m.Name)
+		if m.there {
+			gone.there = append(gone.there, m.Name)
+		}
+	}
+	if gone.count == 0 {
+		return gone, &staysError{cmp.Or(gone.why, "there are no members that could go")}
+	}
+	return gone, nil
+}
+
+// leavingAny returns that some go of members of which the engine chooses any: a Swarm takes some of the hosts that have most of them, whatever their names.
+// None may work, and a hook would hear of the wrong ones.
+func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
+	if policy.Guards.Drain != nil {
+		return leaving{}, &staysError{"the engine chooses which members go, so that the drain hook can't be told: leave it out"}
+	}
+	if len(working) > 0 {
+		one := slices.Min(slices.Collect(maps.Keys(working)))
+		return leaving{}, &staysError{fmt.Sprintf("all stay, as the engine may choose %s: %s", one, working[one])}
+	}
+	return leaving{count: wanted}, nil
+}
+
+// chooses tells whether any member may go, and not only those with the highest indexes.
+func chooses(order domain.RemovalOrder) bool {
+	return order == domain.RemoveLeastBusy || order == domain.RemoveMostLoadedHost
+}
+
+// candidate is a member that the role is to have, and may be there.
+type candidate struct {
+	domain.Observed
+
+	there bool
+}
+
+// inOrder returns the members of a policy's role in the order in which they go: with an identity by their indexes, and else those first that are not there.
+func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) ([]candidate, error) {
+	observed := map[string]domain.Observed{}
+	for _, o := range scene.Members[policy.Group] {
+		observed[o.Name] = o
+	}
+	group, order := scene.Groups[policy.Group], policy.Guards.Remove
+	var members []candidate
+	for _, i := range slices.Backward(group.Indexes(policy.Role)) {
+		name := domain.MemberName(policy.Group, policy.Role, i)
+		o, there := observed[name]
+		o.Name = name
+		members = append(members, candidate{o, there})
+	}
+	if topology.HasIdentity(group.Spec, policy.Role) {
+		return members, nil
+	}
+	load := func(domain.Observed) float64 { return 0 }
+	if chooses(order) {
+		cpus, hosts, err := s.meter.Loads(ctx)
+		if err != nil {
+			return nil, err
+		}
+		load = func(o domain.Observed) float64 {
+			if order == domain.RemoveLeastBusy {
+				return cpus[o.Name]
+			}
+			return -hosts[o.Host]
+		}
+	}
+	slices.SortStableFunc(members, func(a, b candidate) int {
+		switch {
+		case a.there && b.there:
+			return cmp.Compare(load(a.Observed), load(b.Observed))
+		case a.there:
+			return 1
+		case b.there:
+			return -1
+		}
+		return 0
+	})
+	return members, nil
+}
+
+// working says of the members that work by the signs of the policy's guard, and of those of which it can't be told, why they are to stay.
+func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) map[string]string {
+	stay := map[string]string{}
+	guard := policy.Guards.Busy
+	if guard == nil {
+		return stay
+	}
+	for _, sign := range []struct {
+		measure domain.AgentMeasure
+		what    string
+		least   *float64
+	}{
+		{domain.AgentCPUPercent, "its CPU", guard.CPUPercent},
+		{domain.AgentGPUPercent, "its GPUs", guard.GPUPercent},
+	} {
+		if sign.least == nil {
+			continue
+		}
+		read := s.meter.Read(ctx, time.Now(), meter.Scene{Groups: scene.Groups, Members: scene.Members}, []meter.Question{{
+			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
+		}})[0]
+		for _, o := range scene.Members[policy.Group] {
+			value, known := read.Members[o.Name]
+			switch {
+			case o.Role != policy.Role || o.State != domain.StateRunning:
+			case !known:
+				stay[o.Name] = fmt.Sprintf("it can't be told whether it works (%s)", cmp.Or(read.Why, "it is not measured"))
+			case value >= *sign.least:
+				stay[o.Name] = fmt.Sprintf("it works (%s at %.0f %%)", sign.what, value)
+			}
+		}
+	}
+	return stay
+}
+
+// drain tells the user's hook which members are to go, and returns those that it was told of. They stay unless it succeeds.
+func (s *scaler) drain(ctx context.Context, policy domain.AutoscalingPolicy, members []string, scaling reconcile.Scaling) (drained []string, err error) {
+	hook := policy.Guards.Drain
+	if hook == nil || len(members) == 0 {
+		return nil, nil
+	}
+	giveBack, err := s.turns.take(ctx, s.turns.drains)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	_, err = meter.Call(ctx, *hook, struct {
+		Cluster string   `json:"cluster"`
+		Group   string   `json:"group"`
+		Role    string   `json:"role"`
+		From    int      `json:"from"`
+		To      int      `json:"to"`
+		Members []string `json:"members"`
+	}{policy.Cluster, policy.Group, policy.Role, scaling.From, scaling.To, members})
+	if err != nil {
+		return nil, &staysError{fmt.Sprintf("the drain hook failed for %s, and nobody goes: %v", strings.Join(members, ", "), err)}
+	}
+	return slices.Clone(members), nil
+}

@@ -1,0 +1,232 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// spark has the workers of the group be without identity, so that any of them may go.
+func (l *lab) spark() {
+	group := l.groups["job"].Spec
+	group.Framework = "spark"
+	group.Roles["master"] = domain.Role{Replicas: new(1), Template: group.Roles["worker"].Template}
+	doc := l.groups["job"]
+	doc.Spec = group
+	l.groups["job"] = doc
+	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), group))
+}
+
+// worker is the name of a worker of the lab.
+func worker(i int) string { return domain.MemberName("job", "worker", i) }
+
+// TestLeaving: members go in the policy's order, those first that are not there, and those that work stay: all of them, where nobody knows who goes.
+func TestLeaving(t *testing.T) {
+	byCPU := &domain.BusyGuard{CPUPercent: new(50.0)}
+	for name, test := range map[string]struct {
+		guards domain.ScalingGuards
+		// works are the workers that work, missing those that are not there; identity tells that they have one, and schedules that the engine chooses who goes.
+		works, missing      []int
+		identity, schedules bool
+		want                []string
+		// there are those of them that can be drained, where they are others, and count is their number, where they have no names.
+		there []string
+		count int
+		says  string
+	}{
+		"by index":                   {want: []string{worker(3), worker(2)}},
+		"the least busy":             {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, want: []string{worker(2), worker(1)}},
+		"from the most loaded host":  {guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)}},
+		"idle ones, of any":          {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{0, 3, 2}, want: []string{worker(1)}, says: "works"},
+		"idle ones, until one works": {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{2}, want: []string{worker(3)}, says: "job-worker-2 stays: it works (its CPU at 90 %)"},
+		"all work":                   {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3}, says: "job-worker-3 stays: it works (its CPU at 90 %)"},
+		"it can't be told":           {guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, says: "job-worker-3 stays: it can't be told whether it works"},
+
+		"who is missing":                        {missing: []int{1}, want: []string{worker(1), worker(3)}, there: []string{worker(3)}},
+		"who is missing, and then the idle":     {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{2, 3}, missing: []int{0}, want: []string{worker(0), worker(1)}, there: []string{worker(1)}},
+		"who is missing, while others work":     {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 2, 3}, missing: []int{1}, want: []string{worker(1)}, there: []string{}, says: "job-worker-3 stays"},
+		"by index, with an identity":            {identity: true, missing: []int{0, 3}, want: []string{worker(3), worker(2)}, there: []string{worker(2)}},
+		"by index, with an identity, all there": {identity: true, missing: []int{0}, want: []string{worker(3), worker(2)}},
+
+		"whom the engine chooses":                       {schedules: true, count: 2},
+		"whom the engine chooses, while nobody works":   {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, count: 2},
+		"whom the engine chooses, while one works":      {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, says: "all stay, as the engine may choose job-worker-1: it works (its CPU at 90 %)"},
+		"whom the engine chooses, without a name":       {schedules: true, guards: domain.ScalingGuards{Drain: &domain.ScalingHook{URL: "http://broker"}}, says: "the drain hook can't be told"},
+		"with an identity, whatever the engine chooses": {schedules: true, identity: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, want: []string{worker(3), worker(2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards = test.guards })
+			role := l.groups["job"].Spec.Roles["worker"]
+			role.Resources.CPUs = 1
+			l.groups["job"].Spec.Roles["worker"] = role
+			if !test.identity {
+				l.spark()
+			}
+			l.scale(2, 4)
+			for i := range 4 {
+				l.loads[worker(i)] = 0.1
+			}
+			for _, i := range test.works {
+				l.loads[worker(i)] = 0.9
+			}
+			for _, i := range test.missing {
+				delete(l.members, worker(i))
+			}
+			l.schedules = test.schedules
+			s := l.controller()
+			scene, err := s.reconciler.Scene(t.Context())
+			l.must(nil, err)
+			for i := range scene.Members["job"] {
+				o := &scene.Members["job"][i]
+				o.Host = []string{"a", "b"}[o.Index%2]
+			}
+			gone, err := s.leaving(t.Context(), l.policies["job/worker"].Spec, change{decision: autoscale.Decision{From: 4, To: 2}, scene: scene})
+			why := gone.why
+			if err != nil {
+				why = err.Error()
+			}
+			if !slices.Equal(gone.members, test.want) || !strings.Contains(why, test.says) {
+				t.Errorf("%q go, %q; want %q, %q", gone.members, why, test.want, test.says)
+			}
+			if test.there == nil {
+				test.there = test.want
+			}
+			if !slices.Equal(gone.there, test.there) || gone.count != max(len(test.want), test.count) {
+				t.Errorf("%d go, of which %q are there; want %d, %q", gone.count, gone.there, max(len(test.want), test.count), test.there)
+			}
+		})
+	}
+}
+
+// TestDrain: the user's hook hears of the members before they go, and where it fails they stay.
+func TestDrain(t *testing.T) {
+	var fails atomic.Bool
+	told := make(chan string, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := make([]byte, 1000)
+		n, _ := r.Body.Read(body)
+		told <- string(body[:n])
+		if fails.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer hook.Close()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+	})
+	s := l.controller()
+	l.load = 0.1
+	fails.Store(true)
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{2}) {
+		t.Errorf("with a hook that fails, the counts were %v", got)
+	}
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held the drain hook failed for job-worker-1, and nobody goes: ") {
+		t.Errorf("in the history: %q", got)
+	}
+	if got, want := <-told, `{"cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}`; strings.TrimSpace(got) != want {
+		t.Errorf("it was told %s, not %s", got, want)
+	}
+	fails.Store(false)
+	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 1 {
+		t.Errorf("with one that succeeds, the counts were %v", got)
+	}
+}
+
+// TestDrainedInVain: members that were drained and stay, as the change was not carried out, are in the history, and are drained again the next time.
+func TestDrainedInVain(t *testing.T) {
+	var drained atomic.Int64
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { drained.Add(1) }))
+	defer hook.Close()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+	})
+	s := l.controller()
+	l.load = 0.1
+	l.faults["Lock"] = errors.New("an apply came in between")
+	l.pass(s, 10*time.Second)
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	want := []string{"2 → 1 failed an apply came in between; drained before, and still there: job-worker-1", "2 → 1 done"}
+	if diff := cmp.Diff(want, l.changes()); diff != "" || drained.Load() != 2 {
+		t.Errorf("drained %d times; in the history (-want +got):\n%s", drained.Load(), diff)
+	}
+}
+
+// full has all places be taken, of things that are done at the same time.
+func full(places chan struct{}) {
+	for range cap(places) {
+		places <- struct{}{}
+	}
+}
+
+// TestMoreWaitsForNobody: who needs more members gets them while others, as many as may, wait for theirs to go.
+func TestMoreWaitsForNobody(t *testing.T) {
+	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleIn.Stabilisation = new(domain.Duration(0)) })
+	s := l.controller()
+	s.turns.longest = time.Millisecond
+	full(s.turns.ins)
+	full(s.turns.drains)
+	l.load = 3
+	if got := l.pass(s, time.Second); !slices.Equal(got, []int{6}) {
+		t.Errorf("the counts were %v", got)
+	}
+	l.load = 0.1
+	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{6}) {
+		t.Errorf("without a turn for fewer, the counts were %v", got)
+	}
+}
+
+// TestLateTurns: what has waited for too long is not carried out, which the history says, but decided anew.
+func TestLateTurns(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	s.turns.longest = time.Millisecond
+	full(s.turns.outs)
+	l.load = 1.5
+	if got := l.pass(s, 6*time.Second); !slices.Equal(got, []int{2}) {
+		t.Errorf("without a turn, the counts were %v", got)
+	}
+	l.load = 3
+	for range changesAtOnce {
+		<-s.turns.outs
+	}
+	s.turns.longest = time.Minute
+	l.pass(s, 5*time.Second)
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	const held = "2 → 3 held it has waited 1ms for its turn behind changes of other roles, and is decided anew"
+	if diff := cmp.Diff([]string{held, "2 → 6 done"}, l.changes()); diff != "" || len(s.turns.outs) > 0 || s.changing > 0 {
+		t.Errorf("%d places are taken, %d changes under way; in the history (-want +got):\n%s", len(s.turns.outs), s.changing, diff)
+	}
+}
+
+// TestDrainingTakesNoTurn: while members are drained, which may take its time, others may go.
+func TestDrainingTakesNoTurn(t *testing.T) {
+	var l *lab
+	var s *scaler
+	taken := make(chan int, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { taken <- len(s.turns.ins) }))
+	defer hook.Close()
+	l = newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+	})
+	s = l.controller()
+	l.load = 0.1
+	l.pass(s, time.Second)
+	if n := <-taken; n != 0 || l.count() != 1 || len(s.turns.ins)+len(s.turns.drains) > 0 {
+		t.Errorf("%d places were taken; the count is %d", n, l.count())
+	}
+}
