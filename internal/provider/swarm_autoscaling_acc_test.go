@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -33,6 +34,38 @@ func (l *swarmLab) containerOn(node *testbed.Node, service string) string {
 		return len(found) > 0
 	})
 	return id
+}
+
+// killAndHold kills the container of a service on a node, and has the one that takes its place hang until it is let go.
+func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()) {
+	l.Helper()
+	ctx, cancel := context.WithCancel(l.Context())
+	starts, failed := node.Client().Events(ctx, events.ListOptions{Filters: filters.NewArgs(
+		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("event", string(events.ActionStart)), filters.Arg("label", "com.docker.swarm.service.name="+service),
+	)})
+	l.must(node.Client().ContainerKill(ctx, l.containerOn(node, service), "KILL"))
+	held := make(chan string, 1)
+	go func() {
+		defer close(held)
+		select {
+		case start := <-starts:
+			if err := node.Client().ContainerPause(l.Context(), start.Actor.ID); err != nil {
+				l.Errorf("what takes the place of %s could not be held: %v", service, err)
+				return
+			}
+			held <- start.Actor.ID
+		case err := <-failed:
+			if ctx.Err() == nil {
+				l.Errorf("what takes the place of %s can't be waited for: %v", service, err)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		for id := range held {
+			l.must(node.Client().ContainerUnpause(l.Context(), id))
+		}
+	}
 }
 
 // logController logs what all controllers of the cluster have written, also those that have ended.
@@ -85,7 +118,7 @@ func (l *swarmLab) history(group string) []autoscale.Entry {
 }
 
 // A group follows the load of its members, by what their agents measure and by what a Prometheus of the cluster knows, while the controller is killed, a
-// node dies, and Prometheus hangs: there are more members whatever is missing, and fewer only when all is known; nobody who stays takes notice.
+// node dies, and Prometheus is killed: there are more members whatever is missing, and fewer only when all is known; nobody who stays takes notice.
 func TestAccSwarmScalingFollowsLoad(t *testing.T) {
 	acceptance(t)
 	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 3})
@@ -173,9 +206,8 @@ module "monitoring" {
 	l.must(bed.Await(ctx, victim, dockerswarm.NodeStateReady))
 	l.awaitCount("pinned", 2)
 
-	// A Prometheus that hangs keeps nobody from being added.
-	hanging := l.containerOn(watched, domain.MemberName("monitoring", "prometheus", 0))
-	l.must(watched.Client().ContainerPause(t.Context(), hanging))
+	// A Prometheus that is killed, and hangs when it is started again, keeps nobody from being added.
+	letGo := l.killAndHold(watched, domain.MemberName("monitoring", "prometheus", 0))
 	configure(7)
 	w.Must("apply", "-auto-approve")
 	l.await(manager, "seven members to run", runsOn(7))
@@ -185,7 +217,7 @@ module "monitoring" {
 	}
 	acctest.Eventually(t, "the history to say that nothing is scaled in", func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
 	l.awaitCount(l.name, 7)
-	l.must(watched.Client().ContainerUnpause(t.Context(), hanging))
+	letGo()
 	back := time.Now()
 	after := l.await(manager, "two members to run again", runsOn(2))
 	t.Logf("two members run %s after the load fell, and %s after Prometheus was back", time.Since(down).Round(time.Second), time.Since(back).Round(time.Second))
