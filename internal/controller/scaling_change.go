@@ -65,12 +65,12 @@ func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(),
 
 // begin carries a change out, beside others. What comes of it is told to the loop.
 func (s *scaler) begin(ctx context.Context, c change) {
-	spec := c.policy.document.Spec
+	document := c.policy.document
 	c.policy.changing = true
 	s.changing++
 	go func() {
 		o := outcome{change: c}
-		came, err := s.carryOut(ctx, spec, c)
+		came, err := s.carryOut(ctx, document, c)
 		o.err = err
 		switch {
 		case came.done.To != came.done.From:
@@ -105,6 +105,9 @@ func (s *scaler) finish(o outcome) {
 		s.changed = true
 		s.log.Info("a role was scaled", "policy", key, "from", o.done.From, "to", o.done.To, "why", o.done.Why)
 	}
+	if o.err == nil && o.done == nil {
+		f.state.Initial = false // it can't be had
+	}
 	if o.err != nil && o.entry.Outcome != autoscale.OutcomeHeld {
 		s.log.Error("a role could not be scaled as it should; trying again", "policy", key, "from", o.decision.From, "to", o.decision.To, "error", o.err)
 	}
@@ -126,6 +129,18 @@ func outcomeOf(err error) (autoscale.Outcome, string) {
 	return autoscale.OutcomeFailed, err.Error()
 }
 
+// stands returns an error where a policy is no longer what it was when it decided: draining members takes its time.
+func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDocument) error {
+	now, err := s.reconciler.Policy(ctx, decided.Spec.Group, decided.Spec.Role)
+	switch {
+	case errors.Is(err, engine.ErrNotFound), err == nil && now.Ending:
+		return &reconcile.HeldError{Why: "the policy has ended meanwhile"}
+	case err == nil && now.Revision != decided.Revision:
+		return &reconcile.HeldError{Why: "the policy was changed meanwhile, and decides anew"}
+	}
+	return err
+}
+
 // carried is what came of carrying a change out.
 type carried struct {
 	done domain.Scaled
@@ -135,7 +150,8 @@ type carried struct {
 }
 
 // carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them before.
-func (s *scaler) carryOut(ctx context.Context, policy domain.AutoscalingPolicy, c change) (came carried, err error) {
+func (s *scaler) carryOut(ctx context.Context, document domain.AutoscalingPolicyDocument, c change) (came carried, err error) {
+	policy := document.Spec
 	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.At, Why: c.decision.Why()}
 	places := s.turns.outs
 	if scaling.To < scaling.From {
@@ -156,6 +172,9 @@ func (s *scaler) carryOut(ctx context.Context, policy domain.AutoscalingPolicy, 
 		return came, err
 	}
 	defer giveBack()
+	if err := s.stands(ctx, document); err != nil {
+		return came, err
+	}
 	done, limited, err := s.reconciler.Scale(ctx, scaling)
 	came.done, came.short = done, cmp.Or(limited, came.short)
 	went := scaling.Remove[:min(max(done.From-done.To, 0), len(scaling.Remove))]

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -393,6 +394,65 @@ func TestHeld(t *testing.T) {
 	l.must(nil, err)
 	if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), "6 wanted, but an apply of group") }) {
 		t.Errorf("the history does not say what held it: %+v", entries)
+	}
+}
+
+// TestInitialWithoutPlace: where there is no place for anybody of the initial count, the metrics decide.
+func TestInitialWithoutPlace(t *testing.T) {
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Initial = new(6)
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+	})
+	document := l.groups["job"]
+	role := document.Spec.Roles["worker"]
+	role.Resources.CPUs = 50 // of the 64 that each of two hosts has
+	document.Spec.Roles = map[string]domain.Role{"worker": role}
+	l.groups["job"] = document
+	l.load = 0.1
+	if got := l.pass(l.controller(), 20*time.Second); !slices.Equal(got, []int{2, 1}) {
+		t.Errorf("the counts were %v", got)
+	}
+}
+
+// TestPolicyChangesMeanwhile: a change that waits, here for the members to be drained, is not carried out once its policy is another one, or gone.
+func TestPolicyChangesMeanwhile(t *testing.T) {
+	key := domain.PolicyKey("job", "worker")
+	for name, test := range map[string]struct {
+		change func(l *lab)
+		says   string
+	}{
+		"paused": {func(l *lab) {
+			policy := l.policies[key].Spec
+			policy.Paused = domain.PauseAll
+			l.put(policy)
+		}, "the policy was changed meanwhile, and decides anew"},
+		"ending": {func(l *lab) {
+			document := l.policies[key]
+			document.Ending = true
+			document.Revision++
+			l.policies[key] = document
+		}, "the policy has ended meanwhile"},
+		"gone": {func(l *lab) { delete(l.policies, key) }, "the policy has ended meanwhile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l *lab
+			var once sync.Once
+			hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once.Do(func() { test.change(l) }) }))
+			defer hook.Close()
+			l = newLab(t, func(p *domain.AutoscalingPolicy) {
+				p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+				p.ScaleIn.Stabilisation = new(domain.Duration(0))
+			})
+			s := l.controller()
+			l.load = 0.1
+			if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{2}) {
+				t.Errorf("the counts were %v", got)
+			}
+			l.must(nil, s.history.Flush(t.Context(), l.now))
+			if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held "+test.says) {
+				t.Errorf("in the history: %q", got)
+			}
+		})
 	}
 }
 
