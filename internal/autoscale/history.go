@@ -62,9 +62,6 @@ const (
 	OutcomeDryRun Outcome = "dry_run"
 )
 
-// Outcomes lists what may come of a decision.
-var Outcomes = []Outcome{OutcomeUnchanged, OutcomeDone, OutcomeHeld, OutcomeFailed, OutcomeDryRun}
-
 // NewEntry returns the entry of one decision of a policy, which is carried out if it is for another count.
 func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
 	e := Entry{Policy: policy, At: at, Until: at, Decisions: 1, From: d.From, To: d.To, Ready: ready, Changed: d.Limits(), Outcome: OutcomeUnchanged}

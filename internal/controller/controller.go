@@ -42,31 +42,38 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 		}
 	}()
 	go again(ctx, e, log, watchGPUs)
-	go again(ctx, e, log, func(ctx context.Context, r reconcile.Reconciler, log *slog.Logger) error {
-		return watchScaling(ctx, r, log, shown)
+	go again(ctx, e, log, func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+		return watchScaling(ctx, r, events, log, shown)
 	})
 	again(ctx, e, log, watch)
 	return nil
 }
 
-// again does what is done after each change, with another stream of changes when one ends, until ctx is done.
-func again(ctx context.Context, e engine.Engine, log *slog.Logger, do func(context.Context, reconcile.Reconciler, *slog.Logger) error) {
+// duty is what is done after each change, until the stream of changes ends.
+type duty func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error
+
+// again does its duty, with another stream of changes when one ends, until ctx is done.
+func again(ctx context.Context, e engine.Engine, log *slog.Logger, do duty) {
 	for ctx.Err() == nil {
-		if err := do(ctx, reconcile.Reconciler{Engine: e, Controller: true}, log); err != nil && ctx.Err() == nil {
+		if err := attend(ctx, e, log, do); err != nil && ctx.Err() == nil {
 			log.Error("the cluster can't be watched; trying again", "error", err)
 			pause(ctx, afterFault)
 		}
 	}
 }
 
-// watch does what the groups need, again after each change, until the stream of changes ends.
-func watch(ctx context.Context, r reconcile.Reconciler, log *slog.Logger) error {
+func attend(ctx context.Context, e engine.Engine, log *slog.Logger, do duty) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, err := r.Engine.Watch(ctx)
+	events, err := e.Watch(ctx)
 	if err != nil {
 		return err
 	}
+	return do(ctx, reconcile.Reconciler{Engine: e, Controller: true}, events, log)
+}
+
+// watch does what the groups need.
+func watch(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 	told := faults{}
 	for {
 		start := time.Now()
@@ -77,6 +84,9 @@ func watch(ctx context.Context, r reconcile.Reconciler, log *slog.Logger) error 
 		}
 	}
 }
+
+// everything is what faults are told of that are no single group's, or policy's.
+const everything = ""
 
 // faults are what was logged last of the groups that can't be seen to, so that each fault is logged once.
 type faults map[string]string

@@ -14,24 +14,15 @@ const (
 	healthInterval = 5 * time.Second
 	// withoutPools is how soon it is looked whether there are pools when nothing happens.
 	withoutPools = time.Minute
-	// allPools is what faults are told of that are no single group's.
-	allPools = ""
 )
 
-// watchGPUs notes what is wrong with the GPUs of pools, again and again, until the stream of changes ends. Where there are no pools, it only
-// looks for them after a change.
-func watchGPUs(ctx context.Context, r reconcile.Reconciler, log *slog.Logger) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events, err := r.Engine.Watch(ctx)
-	if err != nil {
-		return err
-	}
+// watchGPUs notes what is wrong with the GPUs of pools, again and again. Where there are no pools, it only looks for them after a change.
+func watchGPUs(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 	told := faults{}
 	for {
 		start := time.Now()
 		pooled, err := r.KeepPools(ctx)
-		if told.news(allPools, err) && err != nil && ctx.Err() == nil {
+		if told.news(everything, err) && err != nil && ctx.Err() == nil {
 			log.Error("the GPUs of pools can't be looked at; trying again", "error", err)
 		}
 		if pooled || err != nil {

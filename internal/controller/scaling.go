@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// allPolicies is what faults are told of that are no single policy's.
-	allPolicies = ""
 	// scalingLock is held by the controller that decides by the policies.
 	scalingLock = "autoscaling"
 	// standby is how soon a controller tries again to get that lock.
@@ -29,14 +27,8 @@ const (
 // policyPace is that of looks after events: who changes a policy wants to see what comes of it.
 var policyPace = engine.Pace{Factor: 20, Longest: 2 * time.Second}
 
-// watchScaling follows the autoscaling policies until the stream of changes ends. Of several controllers of a cluster one does.
-func watchScaling(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events, err := r.Engine.Watch(ctx)
-	if err != nil {
-		return err
-	}
+// watchScaling follows the autoscaling policies. Of several controllers of a cluster one does.
+func watchScaling(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger, board *board) error {
 	if err := awaitPolicies(ctx, r.Engine, events); err != nil {
 		return err
 	}
@@ -176,7 +168,7 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 		case err != nil:
 			next = earliest(next, time.Now().Add(afterFault))
 		}
-		if (look || err != nil) && s.told.news(allPolicies, err) && err != nil && ctx.Err() == nil {
+		if (look || err != nil) && s.told.news(everything, err) && err != nil && ctx.Err() == nil {
 			s.log.Error("not all autoscaling policies can be followed; trying again", "error", err)
 		}
 		if look, err = s.await(ctx, events, next); err != nil {

@@ -143,14 +143,14 @@ func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 		metric := policy.Metrics[name]
 		if metric.Algorithm.Measures() {
 			questions = append(questions, meter.Question{
-				Policy: policy.Key(), Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
+				Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
 				StaleAfter: metric.Stale(),
 			})
 		}
 	}
 	if busy := policy.Guards.Busy; busy != nil && busy.Prometheus != nil {
 		questions = append(questions, meter.Question{
-			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Prometheus: busy.Prometheus}, StaleAfter: domain.DefaultStaleAfter,
+			Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Prometheus: busy.Prometheus}, StaleAfter: domain.DefaultStaleAfter,
 		})
 	}
 	return questions

@@ -153,7 +153,7 @@ func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, s
 			continue
 		}
 		read := s.meter.Read(ctx, time.Now(), meter.Scene{Groups: scene.Groups, Members: scene.Members}, []meter.Question{{
-			Policy: policy.Key(), Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
+			Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
 		}})[0]
 		for _, o := range scene.Members[policy.Group] {
 			value, known := read.Members[o.Name]

@@ -351,7 +351,9 @@ func TestScalerStandsBy(t *testing.T) {
 	l.faults["Lock"] = &engine.LockedError{Lock: scalingLock}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	err := watchScaling(ctx, reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	err := attend(ctx, l, slog.New(slog.DiscardHandler), func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+		return watchScaling(ctx, r, events, log, newBoard())
+	})
 	if err != nil || l.count() != 2 {
 		t.Errorf("without the lock, the count is %d: %v", l.count(), err)
 	}

@@ -22,7 +22,7 @@ func BenchmarkRead(b *testing.B) {
 			role := fmt.Sprintf("role-%d", r)
 			document.Counts[role], document.Spec.Roles[role] = 10, domain.Role{Resources: domain.Resources{CPUs: 4}}
 			questions = append(questions, Question{
-				Policy: group + "/" + role, Group: group, Role: role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
+				Group: group, Role: role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
 			})
 			for i := range 10 {
 				name := domain.MemberName(group, role, i)

@@ -51,8 +51,8 @@ type Scene struct {
 
 // Question is a metric of a policy.
 type Question struct {
-	// Policy and Metric are what it is for, and Group and Role whose it is.
-	Policy, Metric, Group, Role string
+	// Metric is what it is for, and Group and Role whose it is.
+	Metric, Group, Role string
 
 	Source domain.ScalingSource
 	// Window and Aggregation are as in [domain.ScalingMetric].

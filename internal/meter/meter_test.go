@@ -128,7 +128,7 @@ func TestReadsAreShared(t *testing.T) {
 	e.logs = func(context.Context, string, engine.LogOptions) ([]string, error) { return []string{"done"}, nil }
 
 	var questions []Question
-	for i := range 50 {
+	for range 50 {
 		for _, s := range []domain.ScalingSource{
 			{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
 			{Agent: &domain.AgentSource{Measure: domain.AgentMemoryMiB}},
@@ -139,7 +139,7 @@ func TestReadsAreShared(t *testing.T) {
 			{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL + "/q", Path: "b"}}},
 			{Queue: &domain.QueueSource{Command: command}},
 		} {
-			questions = append(questions, Question{Policy: fmt.Sprint(i), Group: "job", Role: "worker", Source: s})
+			questions = append(questions, Question{Group: "job", Role: "worker", Source: s})
 		}
 	}
 	questions = append(questions,

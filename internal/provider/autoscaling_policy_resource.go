@@ -46,53 +46,42 @@ func (r *autoscalingPolicyResource) Configure(_ context.Context, req resource.Co
 }
 
 func (r *autoscalingPolicyResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan autoscalingPolicyModel
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
-		return
-	}
-	timeout, diags := plan.Timeouts.Create(ctx, defaultAutoscalingPolicyTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	spec := plan.expand(&resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	document, adopted, err := r.put(ctx, plan, spec, resp.Private, true)
-	if err != nil {
-		addError(&resp.Diagnostics, plan.unable("create"), err)
-		return
-	}
-	if adopted {
-		resp.Diagnostics.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q had an autoscaling policy already, as it is specified here. It is managed by this resource from now on.",
-			document.Spec.Role, document.Spec.Group, document.Spec.Cluster))
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, flattenAutoscalingPolicy(document.Spec, plan))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
+	r.write(ctx, creationOf(req, resp))
 }
 
 func (r *autoscalingPolicyResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.write(ctx, updateOf(req, resp))
+}
+
+func (r *autoscalingPolicyResource) write(ctx context.Context, w write) {
 	var plan autoscalingPolicyModel
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+	if w.diags.Append(w.plan.Get(ctx, &plan)...); w.diags.HasError() {
 		return
 	}
-	timeout, diags := plan.Timeouts.Update(ctx, defaultAutoscalingPolicyTimeout)
-	resp.Diagnostics.Append(diags...)
+	do, limit := "update", plan.Timeouts.Update
+	if w.created {
+		do, limit = "create", plan.Timeouts.Create
+	}
+	timeout, diags := limit(ctx, defaultAutoscalingPolicyTimeout)
+	w.diags.Append(diags...)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	spec := plan.expand(&resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	spec := plan.expand(w.diags)
+	if w.diags.HasError() {
 		return
 	}
-	document, _, err := r.put(ctx, plan, spec, resp.Private, false)
+	document, adopted, err := r.put(ctx, plan, spec, w.private, w.created)
 	if err != nil {
-		addError(&resp.Diagnostics, plan.unable("update"), err)
+		addError(w.diags, plan.unable(do), err)
 		return
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, flattenAutoscalingPolicy(document.Spec, plan))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
+	if adopted {
+		w.diags.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q had an autoscaling policy already, as it is specified here. It is managed by this resource from now on.",
+			document.Spec.Role, document.Spec.Group, document.Spec.Cluster))
+	}
+	w.diags.Append(w.state.Set(ctx, flattenAutoscalingPolicy(document.Spec, plan))...)
+	w.diags.Append(w.identity.Set(ctx, plan.identity())...)
 }
 
 // put makes a policy be as planned, and returns its document, as it is read after the write.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -43,55 +42,48 @@ func (r *gpuPoolResource) Configure(_ context.Context, req resource.ConfigureReq
 }
 
 func (r *gpuPoolResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan gpuPoolModel
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
-		return
-	}
-	timeout, diags := plan.Timeouts.Create(ctx, defaultGPUPoolTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	document, err := r.put(ctx, plan, resp.Private, true, &resp.Diagnostics)
-	if err != nil {
-		addError(&resp.Diagnostics, plan.unable("create"), err)
-		return
-	}
-	if document.Revision > 1 {
-		resp.Diagnostics.AddWarning("GPU pool adopted", fmt.Sprintf("Cluster %q had a GPU pool %q already, as it is specified here. It is managed by this resource from now on.", document.Spec.Cluster, document.Spec.Name))
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, flattenGPUPool(document, plan))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
+	r.write(ctx, creationOf(req, resp))
 }
 
 func (r *gpuPoolResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.write(ctx, updateOf(req, resp))
+}
+
+func (r *gpuPoolResource) write(ctx context.Context, w write) {
 	var plan gpuPoolModel
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+	if w.diags.Append(w.plan.Get(ctx, &plan)...); w.diags.HasError() {
 		return
 	}
-	timeout, diags := plan.Timeouts.Update(ctx, defaultGPUPoolTimeout)
-	resp.Diagnostics.Append(diags...)
+	do, limit := "update", plan.Timeouts.Update
+	if w.created {
+		do, limit = "create", plan.Timeouts.Create
+	}
+	timeout, diags := limit(ctx, defaultGPUPoolTimeout)
+	w.diags.Append(diags...)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	document, err := r.put(ctx, plan, resp.Private, false, &resp.Diagnostics)
+	document, err := r.put(ctx, plan, w)
 	if err != nil {
-		addError(&resp.Diagnostics, plan.unable("update"), err)
+		addError(w.diags, plan.unable(do), err)
 		return
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, flattenGPUPool(document, plan))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
+	if w.created && document.Revision > 1 {
+		w.diags.AddWarning("GPU pool adopted", fmt.Sprintf("Cluster %q had a GPU pool %q already, as it is specified here. It is managed by this resource from now on.", document.Spec.Cluster, document.Spec.Name))
+	}
+	w.diags.Append(w.state.Set(ctx, flattenGPUPool(document, plan))...)
+	w.diags.Append(w.identity.Set(ctx, plan.identity())...)
 }
 
 // put makes a pool be as planned, and returns its document, as it is read after the write.
-func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, private privateState, created bool, diags *diag.Diagnostics) (domain.GPUPoolDocument, error) {
+func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, w write) (domain.GPUPoolDocument, error) {
 	key, spec := plan.Cluster.key(), plan.specified()
 	defer r.session.plans.dropPool(idOf(key), spec.Name)
-	reconciler, err := reach(ctx, r.session.open, plan.Cluster, private)
+	reconciler, err := reach(ctx, r.session.open, plan.Cluster, w.private)
 	if err != nil {
 		return domain.GPUPoolDocument{}, err
 	}
-	if existing, err := reconciler.Pool(ctx, spec.Name); err == nil && !created && existing.Spec.Equal(spec) {
+	if existing, err := reconciler.Pool(ctx, spec.Name); err == nil && !w.created && existing.Spec.Equal(spec) {
 		if len(existing.Trouble) == 0 {
 			return existing, nil // what was chosen stays chosen
 		}
@@ -100,11 +92,11 @@ func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, private pr
 		}
 		return reconciler.Pool(ctx, spec.Name)
 	}
-	warnings, err := reconciler.PutPool(ctx, spec, created, plan.shown())
+	warnings, err := reconciler.PutPool(ctx, spec, w.created, plan.shown())
 	if err != nil {
 		return domain.GPUPoolDocument{}, err
 	}
-	addProblems(diags, warnings)
+	addProblems(w.diags, warnings)
 	return reconciler.Pool(ctx, spec.Name)
 }
 

@@ -159,6 +159,7 @@ module "monitoring" {
   scale_in  = { stabilisation_window = "10s" }`, most, sum)) + followsIn("pinned", fmt.Sprintf(`min = 1
   max     = 2
   metrics = { sum = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 1, per = "total" } } } }
+  schedules = { office = { start = "0 8 * * MON-FRI", end = "0 18 * * MON-FRI", time_zone = "Europe/Warsaw", count = 1 } }
   scale_in  = { stabilisation_window = "10s" }`, "("+sum+" > bool 0.2) + 1"))
 	}
 	configure := func(most int) { w.configure(l.wholeBed(3), prometheus, job, pinned, policies(most)) }
