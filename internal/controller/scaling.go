@@ -101,6 +101,8 @@ type followed struct {
 	autoscaler *autoscale.Autoscaler
 	questions  []meter.Question
 	state      autoscale.State
+	// windows are the values that its metrics are made of, as far as their sources remember none, as they were stored or read last.
+	windows map[string]meter.Window
 	// next is when it asks the next time, and asked what it waits for until it decides; nil where it does not. Restored tells that it has not decided
 	// since its state was read, and idle that it decides nothing: it is gone, or about to go, or one that this build can't follow.
 	next           time.Time
@@ -117,12 +119,13 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
 		outcomes: make(chan outcome), turns: newTurns(),
 	}
-	states, unread, err := s.memory.load(ctx)
+	known, unread, err := s.memory.load(ctx)
 	if unread != nil {
 		log.Error("a part of what autoscaling policies remember can't be read; it goes on without", "error", unread)
 	}
-	for key, state := range states {
-		s.followed[key] = &followed{state: state, restored: true}
+	for key, policy := range known {
+		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true}
+		s.meter.Restore(policy.Windows, time.Now())
 	}
 	return s, errors.Join(err, s.loadHistory(ctx))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 )
 
 const (
@@ -26,6 +27,13 @@ const (
 	// keepEvery is how often it is stored where no count changes.
 	keepEvery = 30 * time.Second
 )
+
+// remembered is what is kept of a policy.
+type remembered struct {
+	autoscale.State
+
+	Windows map[string]meter.Window `json:"windows,omitempty"`
+}
 
 // memory is what policies remember, as it is kept with the cluster.
 type memory struct {
@@ -45,7 +53,7 @@ func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Record, len(
 
 // load reads what policies remember, by their keys. Unread tells of records that can't be read: it goes on without what they hold, and store writes
 // them anew.
-func (m *memory) load(ctx context.Context) (remembered map[string]autoscale.State, unread, err error) {
+func (m *memory) load(ctx context.Context) (known map[string]remembered, unread, err error) {
 	records, err := m.records.Records(ctx, memoryRecord)
 	if err != nil {
 		return nil, nil, fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
@@ -61,19 +69,19 @@ func (m *memory) load(ctx context.Context) (remembered map[string]autoscale.Stat
 		}
 		m.shards[shard] = record
 	}
-	remembered = map[string]autoscale.State{}
+	known = map[string]remembered{}
 	for _, record := range m.shards {
 		if record.Revision == 0 {
 			continue
 		}
-		var states map[string]autoscale.State
+		var states map[string]remembered
 		if err := unpack(record.Data, &states); err != nil {
 			unread = errors.Join(unread, fmt.Errorf("record %s: %w", record.Name, err))
 			continue
 		}
-		maps.Copy(remembered, states) // a policy that is in two of them was moved to the later one
+		maps.Copy(known, states) // a policy that is in two of them was moved to the later one
 	}
-	return remembered, unread, nil
+	return known, unread, nil
 }
 
 // store writes what policies remember, as far as that has changed. What can't be written keeps no other from being written, but for those from which
@@ -103,13 +111,13 @@ func (m *memory) store(ctx context.Context, followed map[string]*followed, now t
 // pack returns the content of each shard, of as many shards as it takes for each to fit; nil for those that have no policy and never had one.
 func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 	for {
-		shares := make([]map[string]autoscale.State, len(m.shards))
+		shares := make([]map[string]remembered, len(m.shards))
 		for key, f := range followed {
 			shard := hashOf(key) % uint32(len(shares)) //nolint:gosec // it is mostShards at most
 			if shares[shard] == nil {
-				shares[shard] = map[string]autoscale.State{}
+				shares[shard] = map[string]remembered{}
 			}
-			shares[shard][key] = f.state
+			shares[shard][key] = remembered{f.state, f.windows}
 		}
 		packed, largest := make([][]byte, len(shares)), 0
 		for i, states := range shares {
@@ -153,6 +161,11 @@ func (s *scaler) keep(ctx context.Context, now time.Time) error {
 		}
 	}
 	if s.changed || now.Sub(s.memory.kept) >= keepEvery {
+		for _, f := range s.followed {
+			if !f.idle {
+				f.windows = s.meter.Windows(f.questions)
+			}
+		}
 		unkept = errors.Join(unkept, s.memory.store(ctx, s.followed, now))
 	}
 	s.changed = s.changed && unkept != nil

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,9 +39,9 @@ func (r *records) expectRemembered(t *testing.T, want map[string]*followed) *mem
 	if err = errors.Join(err, unread); err != nil {
 		t.Fatal(err)
 	}
-	states := map[string]autoscale.State{}
+	states := map[string]remembered{}
 	for key, f := range want {
-		states[key] = f.state
+		states[key] = remembered{f.state, f.windows}
 	}
 	if !reflect.DeepEqual(got, states) { // of all of which a difference takes seconds
 		t.Errorf("remembered (-want +got):\n%.2000s", cmp.Diff(states, got))
@@ -190,5 +194,24 @@ func TestScalerKeepsWhatItCan(t *testing.T) {
 	}
 	if err := s.keep(t.Context(), l.now); err != nil || s.changed {
 		t.Errorf("with one, it is to be kept again: %v (%v)", s.changed, err)
+	}
+}
+
+// TestWindowOutlivesController: a value is that of its whole window for the next controller, too: what is there at that moment alone would have it act.
+func TestWindowOutlivesController(t *testing.T) {
+	var length atomic.Int64
+	length.Store(20)
+	queue := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Load()) }))
+	defer queue.Close()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Metrics = map[string]domain.ScalingMetric{"jobs": {
+			Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: queue.URL}}}, Window: new(domain.Duration(time.Minute)),
+			Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10}},
+		}}
+	})
+	l.pass(l.controller(), 90*time.Second)
+	length.Store(60)
+	if got := l.pass(l.controller(), time.Second); !slices.Equal(got, []int{3}) {
+		t.Errorf("with a queue that was 20 long for a minute, and is 60 now, the counts are %v", got)
 	}
 }

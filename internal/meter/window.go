@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// window is what is remembered of a source. After a restart of the controller it fills anew; there is a value from the first one on.
+// window is what is remembered of a source. There is a value from the first one on.
 type window struct {
 	// length is that of the longest window that is asked for, and asked when it was last.
 	length time.Duration
@@ -22,21 +22,75 @@ type window struct {
 
 // remember adds a value to those of its source, and returns the measurement of the question's window.
 func (m *Meter) remember(q Question, v value, now time.Time) autoscale.Measurement {
-	key, err := json.Marshal(q.Source)
+	key, err := windowKey(q)
 	if err != nil {
 		return missing(err.Error())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := m.windows[string(key)]
+	w := m.windows[key]
 	if w == nil {
 		w = &window{}
-		m.windows[string(key)] = w
+		m.windows[key] = w
 	}
 	over := time.Duration(*q.Window)
 	w.length, w.asked = max(w.length, over), now
 	w.add(v)
 	return w.measurement(over, q.Aggregation)
+}
+
+// windowKey tells windows apart: by what is asked for.
+func windowKey(q Question) (string, error) {
+	key, err := json.Marshal(q.Source)
+	return string(key), err
+}
+
+// Window is what is remembered of the values of a source, for a meter that is to go on with it.
+type Window struct {
+	// Length is that of the longest window that was asked for.
+	Length domain.Duration `json:"length"`
+	// Values are the oldest first, and no more than one a second.
+	Values []autoscale.At[float64] `json:"values"`
+}
+
+// Windows returns what is remembered for questions, by keys that [Meter.Restore] knows; nil where that is nothing.
+func (m *Meter) Windows(questions []Question) map[string]Window {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var remembered map[string]Window
+	for _, q := range questions {
+		key, err := windowKey(q)
+		w := m.windows[key]
+		if q.Window == nil || err != nil || w == nil {
+			continue
+		}
+		values := make([]autoscale.At[float64], len(w.values))
+		for i, v := range w.values {
+			values[i] = autoscale.At[float64]{At: v.at, Value: v.value}
+		}
+		if remembered == nil {
+			remembered = map[string]Window{}
+		}
+		remembered[key] = Window{domain.Duration(w.length), values}
+	}
+	return remembered
+}
+
+// Restore goes on with what another meter remembered, where this one remembers nothing yet.
+func (m *Meter) Restore(remembered map[string]Window, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, former := range remembered {
+		if m.windows[key] != nil || len(former.Values) == 0 {
+			continue
+		}
+		w := &window{length: time.Duration(former.Length), asked: now}
+		for _, v := range former.Values {
+			w.values = append(w.values, value{v.Value, v.At})
+		}
+		w.begun = w.values[len(w.values)-1].at
+		m.windows[key] = w
+	}
 }
 
 // add remembers a value. One that comes within a second of the newest place takes that: so their number is bounded, however often it is asked. Where the
