@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
@@ -19,18 +18,14 @@ const (
 	quietRate  = 1024
 )
 
-// historyKeeper keeps with the cluster what its policies decide. It may be used by several goroutines, and nobody who adds to it waits for what is
-// being stored.
+// historyKeeper keeps with the cluster what its policies decide. It is for one goroutine.
 type historyKeeper struct {
 	records engine.Records
-
-	adding  sync.Mutex
 	added   autoscale.History // since the last time that it was stored
 	due     time.Time
 	stored  time.Time // when that was
 	resting time.Duration
 
-	storing   sync.Mutex
 	archive   *autoscale.Archive // nil as long as it could not be read
 	revisions map[string]int
 	// doubtful is the content of a record that may have been stored or not.
@@ -44,12 +39,6 @@ func newHistoryKeeper(records engine.Records) *historyKeeper {
 // Load reads what is stored, again where another controller may have added to it. A part of the history that can't be read is an [autoscale.ChunkError]: the
 // history goes on without.
 func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
-	h.storing.Lock()
-	defer h.storing.Unlock()
-	return h.load(ctx, now)
-}
-
-func (h *historyKeeper) load(ctx context.Context, now time.Time) error {
 	found, err := h.records.Records(ctx, autoscale.ChunkPrefix)
 	if err != nil {
 		return fmt.Errorf("the history of scaling can't be read: %w", err)
@@ -64,8 +53,6 @@ func (h *historyKeeper) load(ctx context.Context, now time.Time) error {
 
 // Add adds an entry.
 func (h *historyKeeper) Add(e autoscale.Entry) {
-	h.adding.Lock()
-	defer h.adding.Unlock()
 	h.added.Add(e)
 	due := h.stored.Add(h.resting)
 	if e.Scaled() {
@@ -77,21 +64,15 @@ func (h *historyKeeper) Add(e autoscale.Entry) {
 }
 
 // Due is when what was added is to be stored: at once where a count was changed, and else from time to time. It is zero where there is nothing to store.
-func (h *historyKeeper) Due() time.Time {
-	h.adding.Lock()
-	defer h.adding.Unlock()
-	return h.due
-}
+func (h *historyKeeper) Due() time.Time { return h.due }
 
 // Flush stores what was added and is not stored yet. Where that fails, it is due again soon. It is [engine.ErrConflict] where another controller has
 // stored its own: what that was has to be loaded before this one goes on.
 func (h *historyKeeper) Flush(ctx context.Context, now time.Time) error {
-	h.storing.Lock()
-	defer h.storing.Unlock()
 	var unread error
 	if h.archive == nil {
-		if unread = h.load(ctx, now); h.archive == nil {
-			h.again(now)
+		if unread = h.Load(ctx, now); h.archive == nil {
+			h.due = now.Add(afterFault)
 			return unread
 		}
 	}
@@ -101,28 +82,17 @@ func (h *historyKeeper) Flush(ctx context.Context, now time.Time) error {
 	put, remove, unfit := h.archive.Pack(now)
 	unstored := h.store(ctx, put, remove)
 	if unstored != nil {
-		h.again(now)
+		h.due = now.Add(afterFault)
 	}
-	h.adding.Lock()
 	h.resting = max(quietPause, time.Duration(h.archive.Newest())*time.Second/quietRate)
-	h.adding.Unlock()
 	return errors.Join(unread, unfit, unstored)
 }
 
 // take returns what was added since the last time.
 func (h *historyKeeper) take(now time.Time) []autoscale.Entry {
-	h.adding.Lock()
-	defer h.adding.Unlock()
 	added := h.added.All()
 	h.added, h.due, h.stored = autoscale.History{}, time.Time{}, now
 	return added
-}
-
-// again has what is not stored be due soon.
-func (h *historyKeeper) again(now time.Time) {
-	h.adding.Lock()
-	defer h.adding.Unlock()
-	h.due = now.Add(afterFault)
 }
 
 // store stores chunks and then removes others.

@@ -254,36 +254,6 @@ func TestHistoryGoesOnBesideWhatIsCorrupt(t *testing.T) {
 	}
 }
 
-// Who adds an entry does not wait for what is stored.
-func TestAddingDoesNotWait(t *testing.T) {
-	stored := newRecords()
-	h := newHistoryKeeper(stored)
-	h.Add(decided(noon, 1, 2))
-	reached, goOn := make(chan struct{}), make(chan struct{})
-	stored.fault = func(call string, done bool) error {
-		if strings.HasPrefix(call, "put") && !done {
-			reached <- struct{}{}
-			<-goOn
-		}
-		return nil
-	}
-	flushed := make(chan error)
-	go func() { flushed <- h.Flush(context.Background(), noon) }()
-	<-reached
-	h.Add(decided(noon.Add(time.Second), 2, 3))
-	if due := h.Due(); !due.Equal(noon.Add(time.Second)) {
-		t.Errorf("what was added meanwhile is due at %s", due)
-	}
-	close(goOn)
-	if err := <-flushed; err != nil {
-		t.Fatal(err)
-	}
-	stored.fault = func(string, bool) error { return nil }
-	if got := stored.counts(t); got != "1→2" || h.Due().IsZero() {
-		t.Errorf("%q is stored, and the rest due at %s", got, h.Due())
-	}
-}
-
 // A record takes what a chunk may have.
 func TestChunksFitIntoRecords(t *testing.T) {
 	if autoscale.MaxChunk > engine.MaxRecord {
