@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -69,7 +70,7 @@ func ParseAnswer(data []byte) Answer {
 		Action *string  `json:"action"`
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return Answer{Why: fmt.Sprintf("its answer is not JSON as it should be: %v", err)}
+		return Answer{Why: fmt.Sprintf("its answer, %.40q, is no JSON such as {\"count\": 4} or {\"action\": \"up\"}", strings.TrimSpace(string(data)))}
 	}
 	switch {
 	case said.Count != nil && said.Action != nil:

@@ -22,7 +22,9 @@ func TestParseAnswer(t *testing.T) {
 		`{"action": "sideways"}`:       {Why: `its action is "sideways", and not up, down or none`},
 		`{}`:                           {Why: "its answer has neither a count nor an action"},
 		`null`:                         {Why: "its answer has neither a count nor an action"},
-		`up`:                           {Why: "its answer is not JSON as it should be: invalid character 'u' looking for beginning of value"},
+		`up`:                           {Why: `its answer, "up", is no JSON such as {"count": 4} or {"action": "up"}`},
+		"5\n":                          {Why: `its answer, "5", is no JSON such as {"count": 4} or {"action": "up"}`},
+		`{"count": "4"}`:               {Why: `its answer, "{\"count\": \"4\"}", is no JSON such as {"count": 4} or {"action": "up"}`},
 	} {
 		if diff := cmp.Diff(want, ParseAnswer([]byte(text))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
