@@ -105,8 +105,8 @@ type asking struct {
 	policy *domain.AutoscalingPolicy
 	// answer is that of an algorithm of the user's.
 	answer Answer
-	// requested tells that the metric is in percent of what members request.
-	requested bool
+	// requested tells that the metric is in percent of what members request, and quiet that nobody wants to know why.
+	requested, quiet bool
 }
 
 // active is the number of members that the metric is of: of those that are ready the ones that have a value, where that is known.

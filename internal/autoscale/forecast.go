@@ -66,12 +66,12 @@ const (
 	dampedLevels = 32
 )
 
-// expect takes the newest value of a metric, at its time, and returns the value that is expected the lead ahead. A value that is not newer than the last
-// one changes nothing that is remembered.
+// expect takes the newest value of a metric, at its time, and returns the value that is expected the lead ahead, and whether that is more. A value that is
+// not newer than the last one changes nothing that is remembered.
 //
 // What is expected is never below the value itself: a forecast is there to be ready in time for what comes. Members that the present
 // needs don't go because less is expected; scaling in follows what is there.
-func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expected float64, why string) {
+func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expected float64, more bool) {
 	if math.IsNaN(value) {
 		value = t.Value
 	} else {
@@ -84,18 +84,23 @@ func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expecte
 		season, _ := t.Season.at(now.Add(lead))
 		ahead += season
 	}
-	ahead = min(ahead, largest)
-	text := make([]byte, 0, 64)
-	if !(ahead > value) {
-		text = append(append(text, "no more expected in "...), lead.String()...)
-		return value, string(text)
+	if ahead = min(ahead, largest); !(ahead > value) {
+		return value, false
 	}
-	text = append(strconv.AppendFloat(text, ahead, 'g', 4, 64), " expected in "...)
-	text = append(append(text, lead.String()...), " by the "...)
+	return ahead, true
+}
+
+// why says in words what is expected.
+func (t *Trend) why(f domain.Forecast, expected float64, more bool) string {
+	lead := time.Duration(f.Lead)
+	if !more {
+		return say("no more expected in ", lead)
+	}
+	by := " by the trend"
 	if t.Seasonal {
-		text = append(text, "season and the "...)
+		by = " by the season and the trend"
 	}
-	return ahead, string(append(text, "trend"...))
+	return say(strconv.FormatFloat(expected, 'g', 4, 64), " expected in ", lead, by)
 }
 
 // take has the trend and the season learn a value.
@@ -143,7 +148,8 @@ func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
 
 // smooth moves the level and the slope by a value that came some seconds after the one before, constant being the level's time constant in seconds.
 func (t *Trend) smooth(elapsed, constant, value float64) {
-	levelKept, slopeKept := math.Exp(-elapsed/constant), math.Exp(-elapsed/(slopeLevels*constant))
+	slopeKept := math.Exp(-elapsed / (slopeLevels * constant))
+	levelKept := slopeKept * slopeKept // slopeLevels is 2
 	if t.SlopeWeight == 0 {
 		// A slope of 0 is what there is at first: two values are too few for another one.
 		t.SlopeWeight = 1 - slopeKept
@@ -151,9 +157,10 @@ func (t *Trend) smooth(elapsed, constant, value float64) {
 	t.LevelWeight /= t.LevelWeight + levelKept
 	t.SlopeWeight /= t.SlopeWeight + slopeKept
 	before := t.Level
-	t.Level += t.Slope * damped(elapsed, dampedLevels*constant)
+	faded := -math.Expm1(-elapsed / (dampedLevels * constant))
+	t.Level += t.Slope * dampedLevels * constant * faded
 	t.Level += t.LevelWeight * (value - t.Level)
-	t.Slope *= math.Exp(-elapsed / (dampedLevels * constant))
+	t.Slope *= 1 - faded
 	t.Slope += t.SlopeWeight * ((t.Level-before)/elapsed - t.Slope)
 }
 

@@ -40,8 +40,9 @@ type simulation struct {
 	crew
 	backlog float64
 	metrics map[string]Measurement
-	// lasting is what lasts says, and before what the metrics remembered before the last decision, in their order.
+	// lasting is what lasts says, loud has each decision say why, and before is what the metrics remembered before the last one, in their order.
 	lasting bool
+	loud    bool
 	before  []Memory
 	course  Course
 	last    int // the last change
@@ -119,12 +120,10 @@ func (s *simulation) settled(i int) bool {
 	return true
 }
 
-// remembered adds what the metrics remember, in their order.
+// remembered adds what the metrics remember, in their order. Forecasts are shared with it: they take no value twice.
 func (s *simulation) remembered(memories []Memory) []Memory {
-	if s.lasting {
-		for _, name := range s.scaler.metrics {
-			memories = append(memories, s.state.Metrics[name])
-		}
+	for _, name := range s.scaler.metrics {
+		memories = append(memories, s.state.Metrics[name])
 	}
 	return memories
 }
@@ -193,10 +192,19 @@ func (s *simulation) measure(i int, now time.Time) {
 	}
 }
 
-// decide has the policy decide, and orders members or removes those that were ordered last.
+// decide has the policy decide, and orders members or removes those that were ordered last. Why it does is found out only where it changes something.
 func (s *simulation) decide(now time.Time) {
-	d := &s.decision
-	s.scaler.decide(d, &s.state, &Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics})
+	d, seen, before := &s.decision, Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics}, s.state
+	s.scaler.quiet = !s.loud
+	if s.scaler.decide(d, &s.state, &seen); d.To != d.From && !s.loud {
+		s.state, s.scaler.quiet = before, false
+		for i, name := range s.scaler.metrics {
+			if s.state.Metrics != nil {
+				s.state.Metrics[name] = s.before[i]
+			}
+		}
+		s.scaler.decide(d, &s.state, &seen)
+	}
 	change := d.To - d.From
 	if change == 0 {
 		return

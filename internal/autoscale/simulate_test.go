@@ -149,7 +149,7 @@ func TestBacktestOfQueue(t *testing.T) {
 	}
 }
 
-// Decisions that would all be the last one are left out, and nothing is another thing by that.
+// Decisions that would all be the last one are left out, and so is why, where nothing is changed: nothing is another thing by that.
 func TestBacktestLeavesOut(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -158,7 +158,9 @@ func TestBacktestLeavesOut(t *testing.T) {
 			targetOf(50),
 			{Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: lower, Upper: upper, Target: 50, Recurrence: 1 + random.IntN(5)}}},
 			{Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: &lower, Upper: &upper, Samples: 1 + random.IntN(5)}}},
-		}[seed%3]
+			{Algorithm: targetOf(50).Algorithm, Forecast: &domain.Forecast{Lead: domain.Duration(2 * time.Minute)}},
+			{Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: lower, Upper: upper, Target: 50}}, Forecast: &domain.Forecast{}},
+		}[seed%5]
 		cpu.StaleAfter, cpu.OnMissing = seconds(float64(1+random.IntN(90))), domain.MissingMax
 		policy := policyOf(map[string]domain.ScalingMetric{"cpu": cpu, "load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
 		policy.Max, policy.Interval = 40, seconds(float64(5+random.IntN(20)))
@@ -174,7 +176,7 @@ func TestBacktestLeavesOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow.lasting = false
+		slow.lasting, slow.loud = false, true
 		if diff := cmp.Diff(slow.run(), quick.run(), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("seed %d (-all decisions +without those):\n%s", seed, diff)
 		}

@@ -44,11 +44,17 @@ func target(a domain.TargetAlgorithm, in asking) proposal {
 
 // targetOfMean asks for the count by the mean of so many ready members.
 func targetOfMean(a domain.TargetAlgorithm, in asking, mean float64, ready int) proposal {
-	ratio := mean / a.Value
-	if tolerance, ok := tolerated(in.policy, ratio); ok {
-		return proposal{count: in.count, why: say(mean, " of ", a.Value, " is within the tolerance of ", 100*tolerance, " %")}
+	ratio, count := mean/a.Value, in.count
+	tolerance, tolerated := tolerated(in.policy, ratio)
+	if !tolerated {
+		count = wholeMembers(ratio * float64(ready))
 	}
-	count := wholeMembers(ratio * float64(ready))
+	switch {
+	case in.quiet:
+		return proposal{count: count}
+	case tolerated:
+		return proposal{count: count, why: say(mean, " of ", a.Value, " is within the tolerance of ", 100*tolerance, " %")}
+	}
 	return proposal{count: count, why: say(mean, " of ", a.Value, ": ", ready, " ready", plural(ready), " × ", ratio, " = ", count)}
 }
 
