@@ -99,10 +99,16 @@ func (l *followLab) await(what string, holds func(group reconcile.Group) bool) {
 	}
 }
 
-// awaitCount waits until there are to be so many workers.
-func (l *followLab) awaitCount(count int) {
+// awaitAtLeast waits until there are to be so many workers, and awaitAtMost until there are to be no more: a count on the way to another one may be over
+// before it is seen.
+func (l *followLab) awaitAtLeast(count int) {
 	l.Helper()
-	l.await(fmt.Sprintf("a count of %d", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] == count })
+	l.await(fmt.Sprintf("a count of %d or more", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] >= count })
+}
+
+func (l *followLab) awaitAtMost(count int) {
+	l.Helper()
+	l.await(fmt.Sprintf("a count of %d or less", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] <= count })
 }
 
 // awaitWorkers waits until so many workers run, and no others are there.
