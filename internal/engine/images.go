@@ -25,8 +25,10 @@ type ImageStore interface {
 
 // Image is an image as a host has it.
 type Image struct {
-	// ID is the host's ID of the image: "sha256:" and 64 hexadecimal digits.
+	// ID is what the host's engine knows the image by: "sha256:" and 64 hexadecimal digits. Another host may know the same image by another ID.
 	ID string
+	// Content is the digest of what the image consists of, the same on every host.
+	Content string
 	// Digests are the image's names with the digests that registries have it under, where it came from one.
 	Digests []string
 	// Source is the digest of what Trainyard built it from for this cluster; empty for other images.
@@ -35,8 +37,10 @@ type Image struct {
 	Away bool
 }
 
-// Is tells whether it is the image with an ID, or with one of its names with a digest.
-func (i Image) Is(id string) bool { return i.ID == id || slices.Contains(i.Digests, id) }
+// Is reports whether it is the image with this content, this ID or this name with a digest.
+func (i Image) Is(id string) bool {
+	return id != "" && (i.Content == id || i.ID == id) || slices.Contains(i.Digests, id)
+}
 
 // ImageSpec is an image that hosts should have. It is loaded from an archive or built; where neither is given, it is pulled.
 type ImageSpec struct {
@@ -90,24 +94,24 @@ func listImages(ids map[string]string) string {
 	return strings.Join(hosts, ", ")
 }
 
-// ImageID returns what an image is on all hosts that have it: its ID, or, where hosts of several platforms have images of their own,
-// the name with a digest that they all came from. Hosts with different images are an error.
+// ImageID returns what an image is on all hosts that have it: the digest of its content, or, where hosts of several platforms have images of
+// their own, the name with a digest that they all came from. Hosts with different images are an error.
 func ImageID(name string, found map[string]Image) (string, error) {
 	found = maps.Clone(found)
 	maps.DeleteFunc(found, func(_ string, image Image) bool { return image.Away })
 	if len(found) == 0 {
 		return "", fmt.Errorf("no host that can be asked has the image %q", name)
 	}
-	ids, digests := map[string]bool{}, map[string]int{}
+	contents, digests := map[string]bool{}, map[string]int{}
 	for _, image := range found {
-		ids[image.ID] = true
+		contents[image.Content] = true
 		for _, digest := range image.Digests {
 			digests[digest]++
 		}
 	}
-	if len(ids) == 1 {
-		for id := range ids {
-			return id, nil
+	if len(contents) == 1 {
+		for content := range contents {
+			return content, nil
 		}
 	}
 	for _, digest := range slices.Sorted(maps.Keys(digests)) {

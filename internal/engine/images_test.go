@@ -9,9 +9,10 @@ import (
 )
 
 func TestImageID(t *testing.T) {
-	amd := Image{ID: "sha256:amd", Digests: []string{"reg/trainer@sha256:old", "reg/trainer@sha256:all"}}
-	arm := Image{ID: "sha256:arm", Digests: []string{"reg/trainer@sha256:all"}}
-	other := Image{ID: "sha256:other"}
+	amd := Image{ID: "sha256:amd-id", Content: "sha256:amd", Digests: []string{"reg/trainer@sha256:old", "reg/trainer@sha256:all"}}
+	arm := Image{ID: "sha256:arm", Content: "sha256:arm-content", Digests: []string{"reg/trainer@sha256:all"}}
+	other := Image{ID: "sha256:other-id", Content: "sha256:other"}
+	elsewhere := Image{ID: "sha256:other-manifest", Content: "sha256:other"} // in another image store
 	for name, test := range map[string]struct {
 		found map[string]Image
 		want  string
@@ -19,11 +20,12 @@ func TestImageID(t *testing.T) {
 	}{
 		"one host":                   {found: map[string]Image{"a": other}, want: "sha256:other"},
 		"the same on all":            {found: map[string]Image{"a": amd, "b": amd}, want: "sha256:amd"},
+		"in several image stores":    {found: map[string]Image{"a": other, "b": elsewhere}, want: "sha256:other"},
 		"of several platforms":       {found: map[string]Image{"a": amd, "b": arm}, want: "reg/trainer@sha256:all"},
-		"different images":           {found: map[string]Image{"b": other, "a": arm}, says: []string{"host a has sha256:arm, host b has sha256:other", "docker image rm trainer:1"}},
+		"different images":           {found: map[string]Image{"b": other, "a": arm}, says: []string{"host a has sha256:arm, host b has sha256:other-id", "docker image rm trainer:1"}},
 		"one that is away":           {found: map[string]Image{"a": other, "b": {Away: true}}, want: "sha256:other"},
 		"all are away":               {found: map[string]Image{"a": {Away: true}}, says: []string{`no host that can be asked has the image "trainer:1"`}},
-		"one of them from elsewhere": {found: map[string]Image{"a": amd, "b": arm, "c": other}, says: []string{"host c has sha256:other"}},
+		"one of them from elsewhere": {found: map[string]Image{"a": amd, "b": arm, "c": other}, says: []string{"host c has sha256:other-id"}},
 	} {
 		got, err := ImageID("trainer:1", test.found)
 		if got != test.want || (err != nil) != (test.says != nil) {
@@ -38,8 +40,8 @@ func TestImageID(t *testing.T) {
 }
 
 func TestImageIs(t *testing.T) {
-	image := Image{ID: "sha256:1", Digests: []string{"reg/trainer@sha256:2"}}
-	for id, want := range map[string]bool{"sha256:1": true, "reg/trainer@sha256:2": true, "sha256:2": false, "": false} {
+	image := Image{ID: "sha256:1", Content: "sha256:3", Digests: []string{"reg/trainer@sha256:2"}}
+	for id, want := range map[string]bool{"sha256:1": true, "sha256:3": true, "reg/trainer@sha256:2": true, "sha256:2": false, "": false} {
 		if image.Is(id) != want {
 			t.Errorf("it is %q: %t", id, !want)
 		}

@@ -21,8 +21,8 @@ import (
 
 // Archive is an image in a docker-archive, as docker save writes it.
 type Archive struct {
-	// ID is the ID that engines give the image: "sha256:" and 64 hexadecimal digits.
-	ID string
+	// Content is the digest of the image's content, see [ContentDigest].
+	Content string
 	// Digest is that of the file.
 	Digest string
 
@@ -49,11 +49,11 @@ func OpenArchive(file, ref string) (Archive, error) {
 	if err != nil {
 		return Archive{}, fmt.Errorf("%s is no whole docker-archive: %w", file, err)
 	}
-	id, err := image.ConfigName()
+	config, err := image.ConfigFile()
 	if err != nil {
 		return Archive{}, fmt.Errorf("%s: %w", file, err)
 	}
-	return Archive{ID: id.String(), Digest: digest, path: file, image: chosen}, nil
+	return Archive{Content: ContentDigest(*config), Digest: digest, path: file, image: chosen}, nil
 }
 
 // choose returns the image that is meant: the only one, or that with the reference, together with its tag.

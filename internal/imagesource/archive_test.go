@@ -25,7 +25,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// archived writes images as a docker-archive, as docker save does, and returns its path and their IDs.
+// archived writes images as a docker-archive, as docker save does, and returns its path and the digests of their contents.
 func archived(t *testing.T, refs ...string) (file string, ids map[string]string) {
 	t.Helper()
 	images, ids := map[name.Reference]v1.Image{}, map[string]string{}
@@ -34,9 +34,9 @@ func archived(t *testing.T, refs ...string) (file string, ids map[string]string)
 		must(t, err)
 		tag, err := name.NewTag(ref)
 		must(t, err)
-		id, err := img.ConfigName()
+		config, err := img.ConfigFile()
 		must(t, err)
-		images[tag], ids[ref] = img, id.String()
+		images[tag], ids[ref] = img, ContentDigest(*config)
 	}
 	file = filepath.Join(t.TempDir(), "images.tar")
 	must(t, tarball.MultiRefWriteToFile(file, images))
@@ -53,8 +53,8 @@ func TestOpenArchive(t *testing.T) {
 		"one of several, by its name in full":   {several, "docker.io/library/trainer:1.2", all["trainer:1.2"]},
 	} {
 		archive, err := OpenArchive(test.file, test.ref)
-		if err != nil || archive.ID != test.want {
-			t.Errorf("%s: got %s (%v), want %s", name, archive.ID, err, test.want)
+		if err != nil || archive.Content != test.want {
+			t.Errorf("%s: got %s (%v), want %s", name, archive.Content, err, test.want)
 		}
 	}
 }
@@ -121,8 +121,10 @@ func TestUntagged(t *testing.T) {
 	}
 	img, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, nil)
 	must(t, err)
-	if id, err := img.ConfigName(); err != nil || id.String() != ids["tester:1"] {
-		t.Errorf("what is loaded is %s (%v), not %s", id, err, ids["tester:1"])
+	config, err := img.ConfigFile()
+	must(t, err)
+	if content := ContentDigest(*config); content != ids["tester:1"] {
+		t.Errorf("what is loaded is %s, not %s", content, ids["tester:1"])
 	}
 	layers, err := img.Layers()
 	must(t, err)

@@ -60,7 +60,7 @@ func (m imageModel) source() (imageSource, error) {
 	case !m.Archive.IsNull():
 		source := imageSource{at: path.Root("archive")}
 		archive, err := imagesource.OpenArchive(m.Archive.ValueString(), m.Name.ValueString())
-		source.hash, source.id, source.archive = types.StringValue(archive.Digest), types.StringValue(archive.ID), archive.Untagged
+		source.hash, source.id, source.archive = types.StringValue(archive.Digest), types.StringValue(archive.Content), archive.Untagged
 		return source, err
 	case m.Build != nil:
 		source := imageSource{at: path.Root("build"), id: types.StringUnknown()}

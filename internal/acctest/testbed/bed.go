@@ -34,6 +34,9 @@ type Options struct {
 	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it
 	// is 1 s, so that tests need not wait for long; Docker's default is 5 s.
 	Heartbeat time.Duration
+	// Mixed has the nodes run different Engines and image stores in turns: this machine's Engine with Docker's own store, Engine 26.1 with
+	// containerd's, Engine 26.1 with Docker's own. Otherwise all run the one of EngineVariable.
+	Mixed bool
 }
 
 // validate says what is wrong with the options.
@@ -59,6 +62,8 @@ type Bed struct {
 	folder    *folder
 	network   *network
 	authority *authority // nil without TLS
+	engine    Engine     // of the nodes, unless they are mixed
+	debian    string     // the folder of Debian 13; empty where no node runs its Engine
 	proxies   atomic.Int32
 	close     func() error
 }
@@ -74,11 +79,28 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 	}
 	bed := &Bed{options: options}
 	bed.close = sync.OnceValue(bed.tearDown)
-	err := bed.start(ctx)
+	err := bed.chooseEngines(ctx)
+	if err == nil {
+		err = bed.start(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the test bed: %w", err), bed.Close())
 	}
 	return bed, nil
+}
+
+// chooseEngines provides the Engines of the nodes.
+func (b *Bed) chooseEngines(ctx context.Context) (err error) {
+	if b.engine, err = ChosenEngine(); err != nil {
+		return err
+	}
+	for number := range b.options.Nodes {
+		if b.options.engineOf(number+1, b.engine).Debian13 {
+			b.debian, err = debian13(ctx)
+			return err
+		}
+	}
+	return nil
 }
 
 // start makes all parts of the bed. What it made when it fails is in the bed.

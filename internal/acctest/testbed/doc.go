@@ -34,4 +34,10 @@
 // host, and writes to its own copy of /etc. All other folders are this machine's. The nodes' cables end in a bridge in
 // a network namespace of its own, and no device or address is made in this machine's: beds cannot clash, and all have
 // the same addresses. There is no default route: a pull from a registry fails at once.
+//
+// # Engines
+//
+// Nodes run this machine's Docker Engine, with Docker's own image store; TRAINYARD_TEST_ENGINE chooses others (see Engines),
+// and Options.Mixed has one bed run several. The one of Debian 13 comes with the /usr and /etc of its system, installed
+// by debootstrap once into the user's cache folder.
 package testbed

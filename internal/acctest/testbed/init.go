@@ -24,12 +24,12 @@ import (
 const initName = "trainyard-testbed-node"
 
 // init makes this program, whichever it is, a node's init where a bed started it as that. Its arguments are the node's
-// hostname and folder, and its standard input is the connection to the bed.
+// hostname, its folder and that of its system, and its standard input is the connection to the bed.
 func init() {
-	if len(os.Args) != 3 || os.Args[0] != initName {
+	if len(os.Args) != 4 || os.Args[0] != initName {
 		return
 	}
-	if err := serveInit(&nodeInit{hostname: os.Args[1], folder: os.Args[2]}); err != nil {
+	if err := serveInit(&nodeInit{hostname: os.Args[1], folder: os.Args[2], system: os.Args[3]}); err != nil {
 		log.Fatal(err)
 	}
 	os.Exit(0)
@@ -53,6 +53,8 @@ func serveInit(node *nodeInit) error {
 // nodeInit is the first process of a node: its exported methods are what the bed can tell it, by net/rpc.
 type nodeInit struct {
 	hostname, folder string
+	// system is the folder of the system whose programs and configuration the node has; empty for this machine's.
+	system string
 
 	mu      sync.Mutex
 	dockerd int           // the process ID of the last dockerd started
@@ -62,16 +64,21 @@ type nodeInit struct {
 // Boot gives the node what a host has: a name, and a /proc, /run and /etc of its own.
 func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
 	upper, work := filepath.Join(n.folder, "etc"), filepath.Join(n.folder, "etc.work")
-	mounts := []struct {
+	type mount struct {
 		source, target, kind string
 		flags                uintptr
 		data                 string
-	}{
+	}
+	mounts := []mount{
 		// What is mounted from here on is the node's alone.
 		{target: "/", flags: unix.MS_SLAVE | unix.MS_REC},
 		{source: "proc", target: "/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		{source: "tmpfs", target: "/run", kind: "tmpfs", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=0755"},
-		{source: "overlay", target: "/etc", kind: "overlay", data: "lowerdir=/etc,upperdir=" + upper + ",workdir=" + work},
+		{source: "overlay", target: "/etc", kind: "overlay", data: "lowerdir=" + n.system + "/etc,upperdir=" + upper + ",workdir=" + work},
+	}
+	if n.system != "" {
+		// Everything else, such as the folders of tests, stays this machine's.
+		mounts = append(mounts, mount{source: n.system + "/usr", target: "/usr", flags: unix.MS_BIND})
 	}
 	docker := filepath.Join(upper, "docker")
 	for _, folder := range []string{docker, work} {
@@ -101,7 +108,11 @@ func (n *nodeInit) Start(command []string, _ *struct{}) error {
 	// Under the lock, so that reap knows the process by the time that it ends.
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	process, err := os.StartProcess(command[0], command, &os.ProcAttr{Dir: "/", Files: []*os.File{nil, output, output}})
+	program, err := lookPath(command[0]) // among the programs of the node
+	if err != nil {
+		return err
+	}
+	process, err := os.StartProcess(program, command, &os.ProcAttr{Dir: "/", Files: []*os.File{nil, output, output}})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ type Node struct {
 	Address netip.Addr
 	// Socket is the path of the Unix socket on which the engine can be reached from this machine.
 	Socket string
+	// Engine is what the node runs.
+	Engine Engine
 
 	bed     *Bed
 	folder  string
@@ -73,7 +75,7 @@ func (n *Node) Client() *client.Client { return n.client }
 
 // newNode prepares a node, which is powered off.
 func newNode(bed *Bed, number int) (*Node, error) {
-	n := &Node{Name: "node" + strconv.Itoa(number), bed: bed}
+	n := &Node{Name: "node" + strconv.Itoa(number), bed: bed, Engine: bed.options.engineOf(number, bed.engine)}
 	octets := Subnet.Addr().As4()
 	octets[3] = byte(number) //nolint:gosec // at most maxNodes
 	n.Address = netip.AddrFrom4(octets)
@@ -95,10 +97,13 @@ func (n *Node) configure() error {
 	hosts := []string{"unix:///run/docker.sock", n.Host()}
 	configuration := map[string]any{
 		"data-root":           filepath.Join(n.folder, "data"),
-		"storage-driver":      "overlay2",
+		"features":            map[string]bool{"containerd-snapshotter": n.Engine.Containerd},
 		"exec-opts":           []string{"native.cgroupdriver=cgroupfs"},
 		"cgroup-parent":       "/" + n.bed.folder.name(),
 		"insecure-registries": []string{netip.PrefixFrom(gateway, gateway.BitLen()).String()},
+	}
+	if !n.Engine.Containerd {
+		configuration["storage-driver"] = "overlay2"
 	}
 	if n.bed.authority != nil {
 		certificates := filepath.Join(n.folder, "tls")
@@ -231,6 +236,14 @@ func (n *Node) boot() error {
 	return nil
 }
 
+// system is the folder of the system whose programs the node runs; empty for this machine's.
+func (n *Node) system() string {
+	if n.Engine.Debian13 {
+		return n.bed.debian
+	}
+	return ""
+}
+
 // launch starts the node's init. The lock is held.
 func (n *Node) launch() error {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -245,7 +258,7 @@ func (n *Node) launch() error {
 		return err
 	}
 	init := exec.Command("/proc/self/exe")
-	init.Args = []string{initName, n.Name, n.folder}
+	init.Args = []string{initName, n.Name, n.folder, n.system()}
 	init.Env = []string{"PATH=" + searchPath}
 	init.Stdin, init.Stderr = theirs, os.Stderr
 	init.SysProcAttr = &syscall.SysProcAttr{
@@ -275,11 +288,7 @@ func (n *Node) call(what string, argument, result any) error {
 
 // start starts dockerd and waits until it answers.
 func (n *Node) start(ctx context.Context) error {
-	dockerd, err := lookPath("dockerd")
-	if err != nil {
-		return err
-	}
-	if err := n.call("Start", []string{dockerd, "--config-file", n.configuration()}, nil); err != nil {
+	if err := n.call("Start", []string{"dockerd", "--config-file", n.configuration()}, nil); err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -288,7 +297,8 @@ func (n *Node) start(ctx context.Context) error {
 	look := time.NewTicker(poll)
 	defer look.Stop()
 	for {
-		if _, err = n.client.Ping(ctx); err == nil {
+		_, err := n.client.Ping(ctx)
+		if err == nil {
 			return nil
 		}
 		var running bool

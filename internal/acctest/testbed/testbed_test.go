@@ -20,6 +20,7 @@ import (
 	"github.com/docker/docker/api/types/mount"
 	dockernetwork "github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/api/types/system"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -178,13 +179,56 @@ func TestSwarm(t *testing.T) {
 		if info.Name != node.Name {
 			t.Errorf("the engine behind the socket of %s is that of %s", node.Name, info.Name)
 		}
-		if info.Driver != "overlay2" {
-			t.Errorf("%s stores images by %s, not by overlay2 as hosts do", node.Name, info.Driver)
-		}
+		wantEngine(t, node, info)
 		if other, taken := ids[info.ID]; taken {
 			t.Errorf("%s and %s have the same engine ID %s", other, node.Name, info.ID)
 		}
 		ids[info.ID] = node.Name
+	}
+}
+
+// wantEngine fails unless a node runs its Engine, with its image store, as hosts do.
+func wantEngine(t *testing.T, node *Node, info system.Info) {
+	t.Helper()
+	driver := "overlay2"
+	if node.Engine.Containerd {
+		driver = "overlayfs" // as containerd calls it
+	}
+	if info.Driver != driver {
+		t.Errorf("%s stores images by %s, not by %s", node.Name, info.Driver, driver)
+	}
+	is26 := strings.HasPrefix(info.ServerVersion, "26.1.")
+	if node.Engine.Debian13 && !is26 {
+		t.Errorf("%s runs Engine %s, not 26.1", node.Name, info.ServerVersion)
+	}
+}
+
+// TestMixed: nodes of different Engines form one Swarm.
+func TestMixed(t *testing.T) {
+	bed := Shared(t, Options{Nodes: 3, Managers: 2, Mixed: true})
+	for i, node := range bed.Nodes {
+		if node.Engine != mixed[i] {
+			t.Errorf("%s is to run %+v, not %+v", node.Name, node.Engine, mixed[i])
+		}
+		info, err := node.Client().Info(limited(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEngine(t, node, info)
+	}
+	runPeers(t, bed, "mixed", 3)
+}
+
+func TestChosenEngine(t *testing.T) {
+	for name, want := range Engines {
+		t.Setenv(EngineVariable, name)
+		if got, err := ChosenEngine(); err != nil || got != want {
+			t.Errorf("%q chooses %+v (%v), want %+v", name, got, err, want)
+		}
+	}
+	t.Setenv(EngineVariable, "19.03")
+	if _, err := ChosenEngine(); err == nil || !strings.Contains(err.Error(), `TRAINYARD_TEST_ENGINE="19.03": allowed are 26.1,`) {
+		t.Errorf("an unknown Engine: %v", err)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,6 +30,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
 func nothing() (io.ReadCloser, error) { return nil, errors.New("there is no archive") }
@@ -39,11 +42,11 @@ type shelf struct {
 	bed *testbed.Bed
 }
 
-// shelfOf stores a cluster whose hosts are those of the shared bed, at these addresses where they are not their own.
-func shelfOf(t *testing.T, cluster string, addresses map[string]string) shelf {
+// shelfOf stores a cluster whose hosts are those of a bed, at these addresses where they are not their own.
+func shelfOf(t *testing.T, bed *testbed.Bed, cluster string, addresses map[string]string) shelf {
 	t.Helper()
-	e, _ := documentsOf(t, cluster)
-	s := shelf{t, e, testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1})}
+	e, _ := documentsOn(t, bed, cluster)
+	s := shelf{t, e, bed}
 	nodes, err := s.bed.Nodes[0].Client().NodeList(t.Context(), dockerswarm.NodeListOptions{})
 	must(t, err)
 	hosts := map[string]domain.Host{}
@@ -65,11 +68,28 @@ func archived(t *testing.T, name, content string) engine.ImageSpec {
 	t.Helper()
 	img, err := image.Build(v1.Config{Cmd: []string{"/file"}}, image.FromBytes("/file", 0o755, []byte(content)))
 	must(t, err)
-	id, err := image.ID(img)
+	file, err := os.Create(filepath.Join(t.TempDir(), "image.tar"))
 	must(t, err)
-	var archive bytes.Buffer
-	must(t, image.Write(&archive, name, img))
-	return engine.ImageSpec{Name: name, ID: id, Archive: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }}
+	must(t, errors.Join(image.Write(file, name, img), file.Close()))
+	archive, err := imagesource.OpenArchive(file.Name(), name)
+	must(t, err)
+	return engine.ImageSpec{Name: name, ID: archive.Content, Archive: archive.Untagged}
+}
+
+// contentOf is the digest of an image's content.
+func contentOf(t *testing.T, img v1.Image) string {
+	t.Helper()
+	config, err := img.ConfigFile()
+	must(t, err)
+	return imagesource.ContentDigest(*config)
+}
+
+// id is what a node's Engine knows an image by.
+func (s shelf) id(node int, image string) string {
+	s.Helper()
+	held, err := inspectImage(s.Context(), s.bed.Nodes[node].Client(), image)
+	must(s.T, err)
+	return held.ID
 }
 
 // provide brings an image to all hosts, which have to have it then, and removes it at the end of the test.
@@ -89,8 +109,12 @@ func (s shelf) provide(spec engine.ImageSpec) string {
 
 // forget removes an image from all nodes, whatever it is called.
 func (s shelf) forget(id string) {
+	ctx := context.WithoutCancel(s.Context())
 	for _, node := range s.bed.Nodes {
-		_, err := node.Client().ImageRemove(context.WithoutCancel(s.Context()), id, dockerimage.RemoveOptions{Force: true})
+		held, err := inspectImage(ctx, node.Client(), id)
+		if err == nil {
+			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
+		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			s.Error(err)
 		}
@@ -110,7 +134,7 @@ func (s shelf) want(name string, ids ...string) {
 	}
 	got := map[string]string{}
 	for host, image := range found {
-		got[host] = image.ID
+		got[host] = image.Content
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.Errorf("%s on the hosts (-want +got):\n%s", name, diff)
@@ -120,6 +144,9 @@ func (s shelf) want(name string, ids ...string) {
 // remove removes a name, or an image, from a node.
 func (s shelf) remove(node int, ref string) {
 	s.Helper()
+	if isID(ref) {
+		ref = s.id(node, ref)
+	}
 	_, err := s.bed.Nodes[node].Client().ImageRemove(s.Context(), ref, dockerimage.RemoveOptions{Force: true})
 	must(s.T, err)
 }
@@ -127,11 +154,13 @@ func (s shelf) remove(node int, ref string) {
 // tag gives an image of a node a name.
 func (s shelf) tag(node int, id, name string) {
 	s.Helper()
-	must(s.T, s.bed.Nodes[node].Client().ImageTag(s.Context(), id, name))
+	must(s.T, s.bed.Nodes[node].Client().ImageTag(s.Context(), s.id(node, id), name))
 }
 
-func TestImagesFromArchives(t *testing.T) {
-	s := shelfOf(t, "archives", nil)
+func TestImagesFromArchives(t *testing.T) { onBeds(t, testImagesFromArchives) }
+
+func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
+	s := shelfOf(t, bed, "archives", nil)
 	first, second := archived(t, "archives/trainer:1", "first"), archived(t, "archives/trainer:1", "second")
 	s.want(first.Name, "", "", "")
 	s.provide(first)
@@ -150,19 +179,45 @@ func TestImagesFromArchives(t *testing.T) {
 	// Another image is not overwritten, and nothing is changed anywhere.
 	_, err := s.ProvideImage(t.Context(), second)
 	var taken *engine.ImageTakenError
-	if !errors.As(err, &taken) || len(taken.Taken) != 3 || taken.Taken["node2"] != first.ID || taken.Wanted != second.ID {
+	if !errors.As(err, &taken) || len(taken.Taken) != 3 || taken.Taken["node2"] != s.id(1, first.ID) || taken.Wanted != second.ID {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	s.want(first.Name, first.ID, first.ID, first.ID)
 	s.want(second.ID, "", "", "")
 
+	// What members still run from stays as long as they do.
+	kept := s.id(1, first.ID)
+	stop := s.runs(kept)
 	second.Replaces = map[string]string{"node1": first.ID, "node2": first.ID, "node3": first.ID}
+	want := []string{"", first.ID, first.ID} // the last one has it by another name, too
+	if s.id(0, first.ID) == kept {
+		want[0] = first.ID
+	}
 	s.provide(second)
-	s.want(first.ID, first.ID, first.ID, first.ID) // members may still run from it
+	s.want(first.ID, want...)
+	stop()
+	s.provide(second)
+	s.want(first.ID, "", "", first.ID)
+}
+
+// runs has a service run an image, without any task, until the test ends or it is told to stop.
+func (s shelf) runs(image string) (stop func()) {
+	s.Helper()
+	none, manager := uint64(0), s.bed.Nodes[0].Client()
+	service, err := manager.ServiceCreate(s.Context(), dockerswarm.ServiceSpec{
+		Annotations:  dockerswarm.Annotations{Name: s.cluster.Name},
+		Mode:         dockerswarm.ServiceMode{Replicated: &dockerswarm.ReplicatedService{Replicas: &none}},
+		TaskTemplate: dockerswarm.TaskSpec{ContainerSpec: &dockerswarm.ContainerSpec{Image: image}},
+	}, dockerswarm.ServiceCreateOptions{})
+	must(s.T, err)
+	stop = sync.OnceFunc(func() { must(s.T, manager.ServiceRemove(context.WithoutCancel(s.Context()), service.ID)) })
+	s.Cleanup(stop)
+	return stop
 }
 
 func TestImagesThatFail(t *testing.T) {
-	s := shelfOf(t, "failing", nil)
+	bed := testbed.Shared(t, three)
+	s := shelfOf(t, bed, "failing", nil)
 	broken := archived(t, "failing/trainer:1", "broken")
 	whole := broken.Archive
 	broken.Archive = func() (io.ReadCloser, error) {
@@ -181,11 +236,11 @@ func TestImagesThatFail(t *testing.T) {
 	mistaken := other
 	mistaken.ID = broken.ID
 	t.Cleanup(func() { s.forget(other.ID) })
-	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "under another ID than "+broken.ID) {
+	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "is another image than "+broken.ID) {
 		t.Errorf("an archive of another image: %v", err)
 	}
 
-	far := shelfOf(t, "unreached", map[string]string{"node2": "unix:///nowhere/docker.sock"})
+	far := shelfOf(t, bed, "unreached", map[string]string{"node2": "unix:///nowhere/docker.sock"})
 	for name, call := range map[string]func() error{
 		"find":    func() error { _, err := far.FindImage(t.Context(), "trainer:1"); return err },
 		"provide": func() error { _, err := far.ProvideImage(t.Context(), other); return err },
@@ -195,7 +250,7 @@ func TestImagesThatFail(t *testing.T) {
 			t.Errorf("%s without a host: %v", name, err)
 		}
 	}
-	nowhere := shelfOf(t, "addressless", map[string]string{"node1": "", "node2": "", "node3": ""})
+	nowhere := shelfOf(t, bed, "addressless", map[string]string{"node1": "", "node2": "", "node3": ""})
 	if _, err := nowhere.FindImage(t.Context(), "trainer:1"); err == nil || !strings.Contains(err.Error(), "node2, node3 of cluster") || strings.Contains(err.Error(), "node1") {
 		t.Errorf("hosts without addresses: %v", err) // node1 is reached as the manager
 	}
@@ -223,13 +278,15 @@ func builtFrom(t *testing.T, name string, files map[string]string) engine.ImageS
 	}}
 }
 
-func TestImagesFromBuilds(t *testing.T) {
-	s := shelfOf(t, "builds", nil)
+func TestImagesFromBuilds(t *testing.T) { onBeds(t, testImagesFromBuilds) }
+
+func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
+	s := shelfOf(t, bed, "builds", nil)
 	const dockerfile = "FROM scratch AS base\nARG VERSION=none\nLABEL version=$VERSION\nCOPY train /train\nFROM base AS test\nLABEL stage=test\n"
 	spec := builtFrom(t, "builds/trainer:1", map[string]string{"sub/Dockerfile": dockerfile, "train": "first"})
 	spec.Build.Dockerfile, spec.Build.Target, spec.Build.Args = "sub/Dockerfile", "base", map[string]string{"VERSION": "7"}
 	first := s.provide(spec)
-	inspected, err := s.bed.Nodes[2].Client().ImageInspect(t.Context(), first)
+	inspected, err := s.bed.Nodes[2].Client().ImageInspect(t.Context(), s.id(2, first))
 	must(t, err)
 	want := map[string]string{"version": "7", labelImageCluster: "builds", labelImageSource: spec.Build.Source}
 	if diff := cmp.Diff(want, inspected.Config.Labels); diff != "" {
@@ -248,7 +305,8 @@ func TestImagesFromBuilds(t *testing.T) {
 	s.provide(unread)
 
 	changed := builtFrom(t, spec.Name, map[string]string{"Dockerfile": dockerfile, "train": "second"})
-	if second := s.provide(changed); second == first {
+	second := s.provide(changed)
+	if second == first {
 		t.Error("another source gave the same image")
 	}
 	unread.ID, unread.Build.Source = "sha256:"+strings.Repeat("0", 64), "another"
@@ -265,7 +323,7 @@ func TestImagesFromBuilds(t *testing.T) {
 	s.want(failing.Name, "", "", "")
 
 	// What others have under the name is not built over.
-	s.tag(1, first, "builds/failing:1")
+	s.tag(1, second, "builds/failing:1")
 	foreign := archived(t, "builds/foreign:1", "foreign")
 	s.provide(foreign)
 	foreign.Name, foreign.Archive, foreign.Build = "builds/foreign:1", nil, changed.Build
@@ -306,7 +364,7 @@ func (s *shop) asked() int {
 	return s.pulls
 }
 
-// sell has a tag lead to a new image, and returns the image's ID.
+// sell has a tag lead to a new image, and returns the digest of its content.
 func (s *shop) sell(t *testing.T, tag string) string {
 	t.Helper()
 	img, err := random.Image(64, 1)
@@ -319,7 +377,7 @@ func (s *shop) sell(t *testing.T, tag string) string {
 	return s.stock(t, tag, img)
 }
 
-// stock has a tag lead to an image of one layer, and returns the image's ID.
+// stock has a tag lead to an image of one layer, and returns the digest of its content.
 func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
 	t.Helper()
 	id, err := image.ID(img)
@@ -335,7 +393,7 @@ func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
 	for _, content := range []string{id, digest, layer.String()} {
 		s.blobs[content] = img
 	}
-	return id
+	return contentOf(t, img)
 }
 
 // ServeHTTP answers what the registry's interface asks for a pull.
@@ -389,8 +447,10 @@ func (s *shop) blob(w http.ResponseWriter, img v1.Image, digest string) {
 	_, _ = io.Copy(w, content)
 }
 
-func TestImagesThatArePulled(t *testing.T) {
-	s := shelfOf(t, "pulls", nil)
+func TestImagesThatArePulled(t *testing.T) { onBeds(t, testImagesThatArePulled) }
+
+func testImagesThatArePulled(t *testing.T, bed *testbed.Bed) {
+	s := shelfOf(t, bed, "pulls", nil)
 	registry, host := openShop(t, s.bed, "")
 	first := registry.sell(t, "1")
 	name := host + "/trainer:1"
@@ -414,7 +474,7 @@ func TestImagesThatArePulled(t *testing.T) {
 	s.remove(1, first)
 	t.Cleanup(func() { s.forget(second) })
 	_, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: name})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("host node1 has %s, host node2 has %s, host node3 has %[1]s", first, second)) {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("host node1 has %s, host node2 has %s, host node3 has %s", s.id(0, first), s.id(1, second), s.id(2, first))) {
 		t.Errorf("hosts with different images: %v", err)
 	}
 	s.provide(engine.ImageSpec{Name: name, ID: first, Replaces: map[string]string{"node2": second}})

@@ -15,13 +15,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-func TestRemoveImage(t *testing.T) {
-	s := shelfOf(t, "removals", nil)
+func TestRemoveImage(t *testing.T) { onBeds(t, testRemoveImage) }
+
+func testRemoveImage(t *testing.T, bed *testbed.Bed) {
+	s := shelfOf(t, bed, "removals", nil)
 	ours, foreign := archived(t, "removals/trainer:1", "ours"), archived(t, "removals/foreign:1", "foreign")
 	s.provide(ours)
 	s.provide(foreign)
 	s.tag(1, foreign.ID, ours.Name)
-	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: ours.ID}, nil, nil, nil, "")
+	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: s.id(2, ours.ID)}, nil, nil, nil, "")
 	must(t, err)
 	removeContainer := sync.OnceValue(func() error {
 		return s.bed.Nodes[2].Client().ContainerRemove(context.WithoutCancel(t.Context()), created.ID, container.RemoveOptions{Force: true})
@@ -30,7 +32,7 @@ func TestRemoveImage(t *testing.T) {
 
 	left, err := s.RemoveImage(t.Context(), ours.Name, ours.ID)
 	must(t, err)
-	if len(left) != 2 || !strings.Contains(left["node2"], foreign.ID) || !strings.Contains(left["node3"], created.ID[:12]) {
+	if len(left) != 2 || !strings.Contains(left["node2"], s.id(1, foreign.ID)) || !strings.Contains(left["node3"], created.ID[:12]) {
 		t.Errorf("left are %q", left)
 	}
 	s.want(ours.Name, "", foreign.ID, ours.ID)
@@ -56,12 +58,14 @@ func TestRemoveImage(t *testing.T) {
 
 // The containers of a service outlive it for a moment: an image that only they use is removed all the same, one that another container
 // uses is left.
-func TestRemoveImageOfServiceThatIsGone(t *testing.T) {
-	s := shelfOf(t, "leftovers", nil)
+func TestRemoveImageOfServiceThatIsGone(t *testing.T) { onBeds(t, testRemoveImageOfServiceThatIsGone) }
+
+func testRemoveImageOfServiceThatIsGone(t *testing.T, bed *testbed.Bed) {
+	s := shelfOf(t, bed, "leftovers", nil)
 	manager, ours := s.bed.Nodes[0].Client(), archived(t, "leftovers/trainer:1", "no program")
 	s.provide(ours)
 	users := func(node *testbed.Node) int {
-		found, err := node.Client().ContainerList(t.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", ours.ID))})
+		found, err := node.Client().ContainerList(t.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", ours.Name))})
 		must(t, err)
 		return len(found)
 	}
@@ -70,7 +74,7 @@ func TestRemoveImageOfServiceThatIsGone(t *testing.T) {
 		Mode:         dockerswarm.ServiceMode{Global: &dockerswarm.GlobalService{}},
 		EndpointSpec: &dockerswarm.EndpointSpec{Mode: dockerswarm.ResolutionModeDNSRR},
 		TaskTemplate: dockerswarm.TaskSpec{
-			ContainerSpec: &dockerswarm.ContainerSpec{Image: ours.ID},
+			ContainerSpec: &dockerswarm.ContainerSpec{Image: ours.Name},
 			RestartPolicy: &dockerswarm.RestartPolicy{Condition: dockerswarm.RestartPolicyConditionNone},
 		},
 	}, dockerswarm.ServiceCreateOptions{})
@@ -89,7 +93,7 @@ func TestRemoveImageOfServiceThatIsGone(t *testing.T) {
 		t.Errorf("left are %q, though the service is there", left)
 	}
 
-	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: ours.ID}, nil, nil, nil, "")
+	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: s.id(2, ours.ID)}, nil, nil, nil, "")
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, s.bed.Nodes[2].Client().ContainerRemove(context.WithoutCancel(t.Context()), created.ID, container.RemoveOptions{Force: true}))

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	cerrdefs "github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 
@@ -114,15 +113,15 @@ func (e *Engine) FindImage(ctx context.Context, name string) (map[string]engine.
 	return e.findImage(ctx, hosts, name)
 }
 
-// findImage looks for an image by its name, or by its ID.
+// findImage looks for an image by its name, or by what [engine.ImageID] returned of it.
 func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) (map[string]engine.Image, error) {
 	return onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (engine.Image, bool, error) {
 		if host.trouble != "" {
 			return engine.Image{Away: true}, true, nil
 		}
-		var found image.InspectResponse
+		var found heldImage
 		err := patiently(ctx, func(ctx context.Context) (err error) {
-			found, err = host.docker.ImageInspect(ctx, name)
+			found, err = inspectImage(ctx, host.docker, name)
 			return err
 		})
 		if cerrdefs.IsNotFound(err) {
@@ -131,9 +130,9 @@ func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) 
 		if err != nil {
 			return engine.Image{}, false, err
 		}
-		seen := engine.Image{ID: found.ID, Digests: found.RepoDigests}
-		if found.Config != nil && found.Config.Labels[labelImageCluster] == e.cluster.Name {
-			seen.Source = found.Config.Labels[labelImageSource]
+		seen := engine.Image{ID: found.ID, Content: found.content, Digests: found.digests}
+		if found.labels[labelImageCluster] == e.cluster.Name {
+			seen.Source = found.labels[labelImageSource]
 		}
 		return seen, true, nil
 	})
@@ -152,6 +151,10 @@ func (e *Engine) RemoveImage(ctx context.Context, name, id string) (map[string]s
 	if err != nil {
 		return nil, err
 	}
+	used, err := e.usedImages(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (string, bool, error) {
 		seen, there := found[host.name]
 		switch {
@@ -162,14 +165,17 @@ func (e *Engine) RemoveImage(ctx context.Context, name, id string) (map[string]s
 		case !seen.Is(id) && seen.Source == "":
 			return "it is the name of another image there, " + seen.ID, true, nil
 		}
+		if err := untag(ctx, host.docker, localName(sharedRepository, seen.Content)); err != nil {
+			return "", false, err
+		}
 		err := e.removeImage(ctx, host, name)
 		switch {
 		case cerrdefs.IsConflict(err):
 			return err.Error(), true, nil
-		case cerrdefs.IsNotFound(err):
-			return "", false, nil
+		case err != nil && !cerrdefs.IsNotFound(err):
+			return "", false, err
 		}
-		return "", false, err
+		return "", false, dropReplaced(ctx, host.docker, used)
 	})
 }
 
@@ -199,12 +205,27 @@ func (e *Engine) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[s
 	if err != nil {
 		return nil, err
 	}
+	ids := map[string]bool{}
 	for _, host := range hosts {
-		if seen, there := after[host.name]; !there || !seen.Is(p.id) {
+		seen, there := after[host.name]
+		if !there || !seen.Is(p.id) {
 			return nil, fmt.Errorf("host %s has lost the image %q again: somebody else works on its images; apply again", host.name, spec.Name)
 		}
+		ids[seen.ID] = true
 	}
-	return after, nil
+	used, err := e.usedImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
+		if len(ids) > 1 && isID(p.id) { // by this name any of the hosts can be told to run it
+			if err := host.docker.ImageTag(ctx, after[host.name].ID, localName(sharedRepository, p.id)); err != nil {
+				return none, false, err
+			}
+		}
+		return none, false, dropReplaced(ctx, host.docker, used)
+	})
+	return after, err
 }
 
 // provision is an image that is brought to hosts.
@@ -212,7 +233,7 @@ type provision struct {
 	engine *Engine
 	spec   engine.ImageSpec
 	hosts  []imageHost
-	// before is what the hosts had under the name, and id is what they are to have.
+	// before is what the hosts had under the name, and id is what they are to have, as [engine.ImageID] says it.
 	before map[string]engine.Image
 	id     string
 }
@@ -229,7 +250,7 @@ func (p *provision) check() error {
 	if p.id == "" && p.spec.Build != nil {
 		for _, host := range p.hosts {
 			if seen := p.before[host.name]; seen.Source == p.spec.Build.Source {
-				p.id = seen.ID
+				p.id = seen.Content
 				break
 			}
 		}
@@ -340,13 +361,18 @@ func (p *provision) name(ctx context.Context) error {
 		if seen, there := p.before[host.name]; there && seen.Is(p.id) {
 			return none, false, nil
 		}
-		has, err := host.docker.ImageInspect(ctx, p.id)
+		has, err := inspectImage(ctx, host.docker, p.id)
 		switch {
 		case cerrdefs.IsNotFound(err):
-			return none, false, fmt.Errorf("it has the image %q under another ID than %s: an Engine that keeps its images in containerd's store gives them other IDs than one that does not, and a tag may have been pushed anew. "+
-				"Have all hosts and the maker of the archive use the same kind of store, or name the image by its digest", p.spec.Name, p.id)
+			return none, false, fmt.Errorf("what came to it for %q is another image than %s: the tag may have been pushed anew, or the archive may have changed. "+
+				"Plan again, or name the image by its digest", p.spec.Name, p.id)
 		case err != nil || fixed(p.spec.Name):
 			return none, false, err
+		}
+		if replaced, there := p.before[host.name]; there {
+			if err := host.docker.ImageTag(ctx, replaced.ID, localName(replacedRepository, replaced.Content)); err != nil {
+				return none, false, err
+			}
 		}
 		return none, false, host.docker.ImageTag(ctx, has.ID, p.spec.Name)
 	})

@@ -41,8 +41,8 @@ func TestProvisionCheck(t *testing.T) {
 		"one that was built for it":   {spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:old", Source: "sha256:older"}}, id: "sha256:new"},
 		"a build":                     {spec: build},
 		"a build in the way":          {spec: build, before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}}, taken: map[string]string{"gpu1": "sha256:old"}},
-		"a build made before":         {spec: build, before: map[string]engine.Image{"gpu2": {ID: "sha256:built", Source: "sha256:source"}}, id: "sha256:built"},
-		"a build of something else":   {spec: build, before: map[string]engine.Image{"gpu2": {ID: "sha256:built", Source: "sha256:older"}}},
+		"a build made before":         {spec: build, before: map[string]engine.Image{"gpu2": {ID: "sha256:built-id", Content: "sha256:built", Source: "sha256:source"}}, id: "sha256:built"},
+		"a build of something else":   {spec: build, before: map[string]engine.Image{"gpu2": {ID: "sha256:built-id", Content: "sha256:built", Source: "sha256:older"}}},
 		"whatever is pulled":          {before: map[string]engine.Image{"gpu1": {ID: "sha256:1"}, "gpu2": {ID: "sha256:2"}}},
 		"pulled before":               {spec: engine.ImageSpec{ID: "sha256:1"}, before: map[string]engine.Image{"gpu1": {ID: "sha256:1"}, "gpu2": {ID: "sha256:2"}}, id: "sha256:1", taken: map[string]string{"gpu2": "sha256:2"}},
 	} {

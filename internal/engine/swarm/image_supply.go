@@ -41,7 +41,7 @@ func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, t
 		if _, has := holders[from.name]; !has {
 			continue
 		}
-		archive, size, err := saved(ctx, from, p.id)
+		archive, size, err := saved(ctx, from, holders[from.name].ID)
 		if err != nil {
 			return fmt.Errorf("image %q could not be saved from host %s: %w", p.spec.Name, from.name, err)
 		}
@@ -83,7 +83,7 @@ func saved(ctx context.Context, from imageHost, id string) (archive *os.File, si
 	return archive, size, nil
 }
 
-// build builds an image on a host, and returns its ID. It has no name yet.
+// build builds an image on a host, and returns the digest of its content. It has no name yet.
 func (e *Engine) build(ctx context.Context, host imageHost, spec engine.ImageBuild) (string, error) {
 	content, err := spec.Context()
 	if err != nil {
@@ -109,7 +109,12 @@ func (e *Engine) build(ctx context.Context, host imageHost, spec engine.ImageBui
 		return "", err
 	}
 	defer response.Body.Close()
-	return built(response.Body)
+	id, err := built(response.Body)
+	if err != nil {
+		return "", err
+	}
+	held, err := inspectImage(ctx, host.docker, id)
+	return held.content, err
 }
 
 // buildTail is how many lines of a build that failed are shown.

@@ -33,7 +33,7 @@ type wanted struct {
 // peer is a service that runs an image of the same name by its ID on a node.
 type peer struct {
 	node string
-	id   string
+	found
 	// sameRun tells that it runs it in the same run of the group.
 	sameRun bool
 }
@@ -49,28 +49,46 @@ func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changi
 		}
 		r, _ := recordOf(service.Spec)
 		if node := pinnedTo(service.Spec); node != "" && r.Image == use.name && isID(r.Reference) {
-			peers = append(peers, peer{node, r.Reference, id.run == use.run})
+			peers = append(peers, peer{node, found{id: r.Reference, content: r.Content}, id.run == use.run})
 		}
 	}
 	return peers
 }
 
-// resolve returns what the hosts are told to run for an image: its ID where all of them have it, which keeps a Swarm from asking a
+// references is what hosts are told to run for an image.
+type references struct {
+	// shared is what all hosts know it by, and own what single nodes do, by ID; a node without its own is told the shared one.
+	shared string
+	own    map[string]string
+	// content is the digest of the image's content, where all hosts are known to have the same.
+	content string
+}
+
+// on is what a node is told to run; the nodes of a service that the Swarm places are told the same.
+func (r references) on(node string) string {
+	if own, found := r.own[node]; found {
+		return own
+	}
+	return r.shared
+}
+
+// resolve returns what the hosts are told to run for an image: the ID that each has it by, which keeps a Swarm from asking a
 // registry for each task, else the name as it is, which has each host pull it. Hosts that can be reached and do not
 // have it pull it here, unless the policy forbids it; what others have is told by what runs there. To the controller that tells of every host: the
 // name may stand for another image by now, which an apply is to bring.
-func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (string, error) {
+func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (references, error) {
 	if w.policy == domain.PullAlways {
-		return w.name, nil
+		return references{shared: w.name}, nil
 	}
 	var mu sync.Mutex
-	ids := map[string]found{} // by host
+	all := map[string]found{} // by host
 	for host, node := range in.nodes {
 		_, asked := engines[node]
 		asked = asked && !e.connection.settings.Controller
 		for _, p := range w.peers {
-			if p.node == node && (p.sameRun || !asked && w.hosts[node] != "") {
-				ids[host] = found{p.id, in.view.platform(node)}
+			if p.node == node && (p.sameRun || !asked && w.hosts[node] != "" || isID(w.name)) {
+				p.platform = in.view.platform(node)
+				all[host] = p.found
 			}
 		}
 	}
@@ -79,90 +97,121 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 		host := w.hosts[node]
 		reached, ok := engines[node]
 		mu.Lock()
-		_, told := ids[host]
+		_, told := all[host]
 		unreached = unreached || !ok && !told
 		mu.Unlock()
 		if !ok || told && e.connection.settings.Controller {
 			return nil
 		}
-		id, err := e.present(ctx, reached, w)
+		held, err := e.present(ctx, reached, w)
 		if err != nil {
 			return fmt.Errorf("image %q on host %s: %w", w.name, host, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		ids[host] = found{id, in.view.platform(node)}
+		all[host] = found{held.ID, held.content, in.view.platform(node)}
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return references{}, err
 	}
-	if fixed(w.name) {
-		return w.name, nil
+	if !fixed(w.name) {
+		if err := agree(w.name, all); err != nil {
+			return references{}, err
+		}
 	}
-	return agree(w.name, ids, unreached)
+	r := refer(w.name, all, in.nodes, unreached)
+	if !isLocal(r.shared) {
+		return r, nil
+	}
+	return r, inParallel(ctx, slices.Collect(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
+		if id, reached := r.own[node], engines[node]; id != "" && reached != nil {
+			return reached.ImageTag(ctx, id, r.shared)
+		}
+		return nil // as it was tagged when the image was brought to all hosts
+	})
 }
 
 // isID tells whether an image is named by its ID.
 func isID(name string) bool { return strings.HasPrefix(name, "sha256:") }
 
 // fixed tells whether an image is named by its ID or its digest: it can be no other.
-func fixed(name string) bool {
-	if isID(name) {
-		return true
-	}
+func fixed(name string) bool { return isID(name) || digested(name) }
+
+// digested tells whether an image is named by the digest that its registry has it by.
+func digested(name string) bool {
 	parsed, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
 		return false
 	}
-	_, digested := parsed.(reference.Digested)
-	return digested
+	_, is := parsed.(reference.Digested)
+	return is
 }
 
-// found is the ID of the image that a host has, and the host's platform.
-type found struct{ id, platform string }
+// found is an image that a host has: the host's ID of it, the digest of its content where that is known, and the host's platform.
+type found struct{ id, content, platform string }
 
-// present returns the ID of the image that a host has, once it has it.
-func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted) (string, error) {
-	inspected, err := reached.ImageInspect(ctx, w.name)
+// is reports whether two hosts have the same image.
+func (f found) is(other found) bool {
+	return f.id == other.id || f.content != "" && f.content == other.content
+}
+
+// present returns the image that a host has, once it has it.
+func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted) (heldImage, error) {
+	held, err := inspectImage(ctx, reached, w.name)
 	if cerrdefs.IsNotFound(err) {
 		switch {
 		case isID(w.name):
-			return "", errors.New("it is not there, and an ID can't be pulled: load the image onto the host, or bring it there by a trainyard_image")
+			return heldImage{}, errors.New("it is not there, and an ID can't be pulled: load the image onto the host, or bring it there by a trainyard_image")
 		case w.policy == domain.PullNever:
-			return "", fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
+			return heldImage{}, fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
 		}
 		if err := e.pull(ctx, reached, w.name); err != nil {
-			return "", fmt.Errorf("it is not there, and can't be pulled: %w", err)
+			return heldImage{}, fmt.Errorf("it is not there, and can't be pulled: %w", err)
 		}
-		inspected, err = reached.ImageInspect(ctx, w.name)
+		held, err = inspectImage(ctx, reached, w.name)
 	}
-	return inspected.ID, err
+	return held, err
 }
 
-// agree returns the ID that all hosts have an image under, or its name where hosts of several platforms have images of their
-// own. Two images for the same platform are an error.
-func agree(name string, ids map[string]found, unreached bool) (string, error) {
-	byPlatform, byID := map[string]string{}, map[string]bool{}
-	for _, host := range slices.Sorted(maps.Keys(ids)) {
-		f := ids[host]
-		byID[f.id] = true
+// agree returns an error where hosts of the same platform have different images under a name.
+func agree(name string, all map[string]found) error {
+	byPlatform := map[string]string{}
+	for _, host := range slices.Sorted(maps.Keys(all)) {
+		f := all[host]
 		other, known := byPlatform[f.platform]
 		if !known {
 			byPlatform[f.platform] = host
 			continue
 		}
-		if ids[other].id != f.id {
-			return "", fmt.Errorf("image %q is %s on host %s and %s on host %s: remove it where it is out of date, or name it by its digest or ID", name, ids[other].id, other, f.id, host)
+		if !all[other].is(f) {
+			return fmt.Errorf("image %q is %s on host %s and %s on host %s: remove it where it is out of date, or name it by its digest or ID", name, all[other].id, other, f.id, host)
 		}
 	}
-	if unreached || len(byID) != 1 {
-		return name, nil
+	return nil
+}
+
+// refer returns what hosts are told to run, by what they have, and whether there are others that could not be asked. Those pull an image
+// by its name, and have one by the ID that the others have it by.
+func refer(name string, all map[string]found, nodes map[string]string, unreached bool) references {
+	ids, contents := map[string]bool{}, map[string]bool{}
+	r := references{shared: name, own: map[string]string{}}
+	for host, f := range all {
+		ids[f.id], contents[f.content] = true, true
+		r.own[nodes[host]] = f.id
 	}
-	for id := range byID {
-		return id, nil
+	if len(contents) == 1 {
+		r.content = slices.Collect(maps.Keys(contents))[0]
 	}
-	return name, nil
+	switch {
+	case digested(name), unreached && !isID(name):
+		r.own = nil
+	case len(ids) == 1:
+		r.shared = slices.Collect(maps.Keys(ids))[0]
+	case r.content != "":
+		r.shared = localName(sharedRepository, r.content)
+	}
+	return r
 }
 
 // pull has a host fetch an image from its registry.

@@ -6,12 +6,15 @@ import (
 
 	dockerswarm "github.com/docker/docker/api/types/swarm"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // TestImagesOfMembers has hosts provide themselves with the images of members, from a registry, each by its policy.
-func TestImagesOfMembers(t *testing.T) {
-	s := shelfOf(t, "members", nil)
+func TestImagesOfMembers(t *testing.T) { onBeds(t, testImagesOfMembers) }
+
+func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
+	s := shelfOf(t, bed, "members", nil)
 	registry, host := openShop(t, s.bed, "")
 	name := host + "/trainer:2"
 	first := registry.sell(t, "2")
@@ -39,7 +42,7 @@ func TestImagesOfMembers(t *testing.T) {
 	// running is the service of a member that runs an image by an ID.
 	running := func(spec domain.MemberSpec, id string) map[string]dockerswarm.Service {
 		around := in
-		around.images = map[string]string{spec.Image: id}
+		around.images = map[string]references{spec.Image: {shared: id}}
 		rendered, err := render(spec, around, 1)
 		must(t, err)
 		return map[string]dockerswarm.Service{rendered.Name: {Spec: rendered}}
@@ -47,7 +50,7 @@ func TestImagesOfMembers(t *testing.T) {
 	provide := func(in surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec) (references []string, err error) {
 		images, err := s.provideImages(t.Context(), specs, in, services)
 		for _, spec := range specs {
-			references = append(references, images[useOf(spec)])
+			references = append(references, images[useOf(spec)].on(in.nodes[spec.Host]))
 		}
 		return references, err
 	}
@@ -75,17 +78,24 @@ func TestImagesOfMembers(t *testing.T) {
 	s.want(name, "", "", "")
 
 	references, err := provide(in, nil, member(0, "node1", name, ""), member(1, "node2", name, ""))
-	check("what is pulled", references, err, first, first)
+	here, there := s.id(0, first), s.id(1, first)
+	shared := here // what members are told that may be on either
+	if there != here {
+		shared = localName(sharedRepository, first)
+	}
+	check("what is pulled", references, err, here, there)
 	s.want(name, first, first, "")
 	asked := registry.asked()
 	references, err = provide(in, nil, member(0, "node1", name, domain.PullNever), member(1, "node2", name, domain.PullAlways))
-	check("one image by two policies", references, err, first, name)
+	check("one image by two policies", references, err, here, name)
 	references, err = provide(in, nil, member(0, "node1", digest, domain.PullNever))
 	check("a digest that is there", references, err, digest)
 	references, err = provide(in, nil, member(0, "node1", first, ""))
-	check("an ID that is there", references, err, first)
+	check("an ID that is there", references, err, here)
+	references, err = provide(in, nil, member(1, "node2", first, ""))
+	check("an image that is there by its content", references, err, there)
 	references, err = provide(in, nil, member(0, "", name, domain.PullNever, anywhere("node1", "node2")))
-	check("members that may be on two hosts", references, err, first)
+	check("members that may be on two hosts", references, err, shared)
 	if registry.asked() != asked {
 		t.Error("the registry was asked for what is there")
 	}
@@ -96,26 +106,29 @@ func TestImagesOfMembers(t *testing.T) {
 	lost.Status.State = dockerswarm.NodeStateDown
 	down.view[lost.ID] = lost
 	references, err = provide(down, nil, member(0, "", name, domain.PullNever, anywhere()))
-	check("members that could be on a host that is down", references, err, first)
+	check("members that could be on a host that is down", references, err, shared)
+	if isLocal(shared) {
+		s.want(shared, first, first, "")
+	}
 
 	second := registry.sell(t, "2")
 	t.Cleanup(func() { s.forget(second) })
 	_, err = provide(in, nil, member(0, "node1", name, ""), member(2, "node3", name, ""))
-	refuses("hosts with different images", err, first+" on host node1", second+" on host node3")
-	_, err = provide(in, running(member(0, "node1", name, ""), first), member(2, "node3", name, ""))
-	refuses("a host that differs from one that was changed before, in the same run", err, first+" on host node1", second+" on host node3")
+	refuses("hosts with different images", err, here+" on host node1", s.id(2, second)+" on host node3")
+	_, err = provide(in, running(member(0, "node1", name, ""), here), member(2, "node3", name, ""))
+	refuses("a host that differs from one that was changed before, in the same run", err, here+" on host node1", s.id(2, second)+" on host node3")
 	former := member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 })
-	references, err = provide(in, running(former, first), member(2, "node3", name, ""))
-	check("a host that differs from one of an earlier run", references, err, second)
-	references, err = provide(in, running(member(0, "node1", name, ""), first), member(0, "node1", name, ""))
-	check("what is mended", references, err, first)
+	references, err = provide(in, running(former, here), member(2, "node3", name, ""))
+	check("a host that differs from one of an earlier run", references, err, s.id(2, second))
+	references, err = provide(in, running(member(0, "node1", name, ""), here), member(0, "node1", name, ""))
+	check("what is mended", references, err, here)
 
 	// The controller reaches no host but its own: what runs on another one tells of it.
 	s.connection.settings.Controller = true
-	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), first), member(0, "node2", name, ""))
-	check("a host that can't be asked, and runs the image", references, err, first)
-	references, err = provide(in, running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), first), member(0, "node2", name, ""))
-	check("a host that can't be asked, and runs the image in the member that starts again", references, err, first)
+	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
+	check("a host that can't be asked, and runs the image", references, err, there)
+	references, err = provide(in, running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
+	check("a host that can't be asked, and runs the image in the member that starts again", references, err, there)
 	references, err = provide(in, running(member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), second), member(0, "node1", name, ""))
 	check("a host that has another image by that name by now", references, err, second)
 	references, err = provide(in, nil, member(0, "node2", name, ""))

@@ -16,11 +16,30 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
+var (
+	// three is a bed of three nodes of which the first is the manager, and mixed is one of different Engines and image stores.
+	three = testbed.Options{Nodes: 3, Managers: 1}
+	mixed = testbed.Options{Nodes: 3, Managers: 1, Mixed: true}
+)
+
+// onBeds runs a test on nodes of one kind, and on mixed ones.
+func onBeds(t *testing.T, run func(t *testing.T, bed *testbed.Bed)) {
+	t.Helper()
+	t.Run("alike", func(t *testing.T) { run(t, testbed.Shared(t, three)) })
+	t.Run("mixed", func(t *testing.T) { run(t, testbed.Shared(t, mixed)) })
+}
+
 // documentsOf returns an engine for the documents of a cluster of its own, and the proxy through which it reaches its manager. A
 // second one on the same cluster is another run that comes in between.
 func documentsOf(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
 	t.Helper()
-	manager := testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1}).Nodes[0]
+	return documentsOn(t, testbed.Shared(t, three), cluster)
+}
+
+// documentsOn is documentsOf on a bed.
+func documentsOn(t *testing.T, bed *testbed.Bed, cluster string) (*Engine, *testbed.Proxy) {
+	t.Helper()
+	manager := bed.Nodes[0]
 	proxy := testbed.NewProxy(t, manager)
 	e, err := Open(domain.ClusterRef{Engine: Name, Name: cluster, Endpoint: proxy.Host()}, engine.Settings{}, Program{})
 	must(t, err)

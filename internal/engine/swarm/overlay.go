@@ -106,7 +106,7 @@ func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 		return
 	}
 	next.TaskTemplate.ContainerSpec.Image = live.TaskTemplate.ContainerSpec.Image
-	after.Reference = before.Reference
+	after.Reference, after.Content = before.Reference, before.Content
 	after.put(next)
 }
 

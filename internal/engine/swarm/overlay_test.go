@@ -161,7 +161,7 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.images["trainer:1"] = "sha256:2222" // the tag moved
+	in.images["trainer:1"] = references{shared: "sha256:2222"} // the tag moved
 	for name, c := range map[string]struct {
 		hash, image, want string
 		run               int

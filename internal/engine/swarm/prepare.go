@@ -43,7 +43,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		if !pooled(spec) {
 			n = 1
 		}
-		in.images = map[string]string{spec.Image: images[useOf(spec)]}
+		in.images = map[string]references{spec.Image: images[useOf(spec)]}
 		want, err := render(spec, in, n)
 		if err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func useOf(spec domain.MemberSpec) imageUse {
 }
 
 // provideImages sees to the images of some members on their hosts, and returns what the hosts are told to run for each.
-func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, in surroundings, services map[string]swarm.Service) (map[imageUse]string, error) {
+func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, in surroundings, services map[string]swarm.Service) (map[imageUse]references, error) {
 	needed := map[imageUse]*wanted{}
 	changing := map[string]bool{}
 	for _, spec := range specs {
@@ -129,17 +129,17 @@ func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, i
 	if err != nil {
 		return nil, err
 	}
-	images := map[imageUse]string{}
+	images := map[imageUse]references{}
 	var failures []error
 	for use, w := range needed {
 		if !w.mends { // what is mended keeps its image
 			w.peers = e.peersOf(use, services, changing)
 		}
-		reference, err := e.resolve(ctx, *w, engines, in)
+		resolved, err := e.resolve(ctx, *w, engines, in)
 		if err != nil {
 			failures = append(failures, err)
 		}
-		images[use] = reference
+		images[use] = resolved
 	}
 	return images, errors.Join(failures...)
 }

@@ -21,9 +21,11 @@ type record struct {
 	Host    string             `json:"host,omitempty"`
 	Address string             `json:"address"`
 	Restart domain.RestartRule `json:"restart"`
-	// Image is as the user gave it; Reference is what the hosts were told to run for it, where that is something else.
+	// Image is as the user gave it; Reference is what the hosts were told to run for it, where that is something else, and Content the digest of
+	// what that is, where it is known.
 	Image      string            `json:"image"`
 	Reference  string            `json:"reference,omitempty"`
+	Content    string            `json:"content,omitempty"`
 	PullPolicy domain.PullPolicy `json:"pull_policy,omitempty"`
 	Network    string            `json:"network,omitempty"`
 	// Placement are the constraints of a member without a host, and Constraints those that the service was given.

@@ -54,7 +54,7 @@ func newOnBed(t *testing.T, specs ...domain.MemberSpec) *onBed {
 	nodes, err := b.docker.NodeList(t.Context(), swarm.NodeListOptions{})
 	b.must(err)
 	b.in = surroundings{
-		network: overlay.ID, nodes: map[string]string{"h1": nodes[0].ID}, images: map[string]string{"trainer:1": id},
+		network: overlay.ID, nodes: map[string]string{"h1": nodes[0].ID}, images: map[string]references{"trainer:1": {shared: id}},
 		configs: map[string]string{}, secrets: map[string]string{},
 	}
 	b.known = known{configs: map[string]swarm.Config{}, hosts: map[string]string{nodes[0].ID: "h1"}}
@@ -289,7 +289,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	check("working directory", c.Config.WorkingDir, spec.WorkingDir)
 	check("stop signal", c.Config.StopSignal, spec.Container.StopSignal)
 	check("health check", c.Config.Healthcheck.Test, []string{"CMD", "/member", "exit:0"})
-	check("image", c.Image, b.in.images[spec.Image])
+	check("image", c.Image, b.in.images[spec.Image].shared)
 	check("init", *c.HostConfig.Init, true)
 	check("memory", c.HostConfig.Memory, spec.Limits.MemoryMiB*mebibyte)
 	check("CPUs", c.HostConfig.NanoCPUs, nano(spec.Limits.CPUs))

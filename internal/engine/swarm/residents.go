@@ -36,8 +36,6 @@ const (
 	// other by.
 	agentSocket  = "/trainyard-agent.sock"
 	identityPath = "/run/secrets/" + identityFile
-	// programImage is the name under which the image of this program is loaded.
-	programImage = "trainyard/trainyard"
 )
 
 // StartController runs this program as two services on the cluster's network: the controller on one of the managers, and an agent on every
@@ -127,12 +125,13 @@ func (e *Engine) residentImage(ctx context.Context, m manager) (residentImage, e
 	if err != nil {
 		return residentImage{}, err
 	}
-	id, err := image.ID(img)
+	digest, err := image.ID(img)
 	if err != nil {
 		return residentImage{}, err
 	}
-	without, err := e.loadProgram(ctx, m, img, id, nodes)
-	return residentImage{reference: id, without: without}, err
+	name := localName(programRepository, digest)
+	without, err := e.loadProgram(ctx, m, img, name, nodes)
+	return residentImage{reference: name, without: without}, err
 }
 
 // pulledImage returns an image that all hosts pull, by the attribute that names it. It is an error where it is neither on the manager nor to be had
@@ -236,15 +235,21 @@ func isAgent(service swarm.Service, cluster string) bool {
 // residentName is the name of the service of a cluster's controller or agents.
 func residentName(cluster, kind string) string { return "trainyard-" + cluster + "-" + kind }
 
-// loadProgram loads the image onto the hosts that can be reached and have it not, and returns the nodes that don't have it.
-func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id string, nodes []swarm.Node) (without []string, err error) {
+// loadProgram loads the image by its name onto the hosts that can be reached and have it not, and returns the nodes that don't have it. Those
+// of earlier versions that no service needs any more are removed.
+func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, name string, nodes []swarm.Node) (without []string, err error) {
 	engines, err := e.engines(ctx, m)
 	if err != nil {
 		return nil, err
 	}
+	used, err := e.usedImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used[name] = true
 	archive := sync.OnceValues(func() ([]byte, error) {
 		var archive bytes.Buffer
-		err := image.Write(&archive, programImage, img)
+		err := image.Write(&archive, name, img)
 		return archive.Bytes(), err
 	})
 	var mu sync.Mutex
@@ -254,7 +259,10 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, id st
 		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node, runtime.GOARCH)
 		var err error
 		if found {
-			err = loadOnce(ctx, reached, id, archive)
+			err = loadOnce(ctx, reached, name, archive)
+		}
+		if found && err == nil {
+			err = dropUnused(ctx, reached, programRepository, used)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -288,8 +296,8 @@ func runsProgram(node swarm.Node, architecture string) bool {
 }
 
 // loadOnce loads an image onto a host that has it not.
-func loadOnce(ctx context.Context, reached client.APIClient, id string, archive func() ([]byte, error)) error {
-	_, err := reached.ImageInspect(ctx, id)
+func loadOnce(ctx context.Context, reached client.APIClient, name string, archive func() ([]byte, error)) error {
+	_, err := reached.ImageInspect(ctx, name)
 	if !cerrdefs.IsNotFound(err) {
 		return err
 	}
@@ -364,19 +372,17 @@ func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
 	return &next
 }
 
-// noImage is how a task's error begins that was rejected for its image. Of the cluster's network nodes hear a moment later than of a task, and
-// reject that for it, too, but not the next.
-const noImage = "No such image"
-
-// rejectingNodes returns the nodes that have rejected the task of a global service since that was last changed, as they don't have its image and
-// can't pull it.
+// rejectingNodes returns the nodes that have rejected the task of a global service since that was last changed, as they don't have its image,
+// which no registry has either. Engines say so in different words, but all name the image; the cluster's network, of which nodes hear a moment
+// later than of a task, they reject it for, too, but not the next.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
-	if spec := service.Spec.TaskTemplate.ContainerSpec; spec == nil || !isID(spec.Image) {
+	spec := service.Spec.TaskTemplate.ContainerSpec
+	if spec == nil || !isLocal(spec.Image) {
 		return nil
 	}
 	var nodes []string
 	for id, task := range newestByNode(own) {
-		if id != "" && task.Status.State == swarm.TaskStateRejected && strings.HasPrefix(task.Status.Err, noImage) && task.CreatedAt.After(service.UpdatedAt) {
+		if id != "" && task.Status.State == swarm.TaskStateRejected && strings.Contains(task.Status.Err, programRepository) && task.CreatedAt.After(service.UpdatedAt) {
 			nodes = append(nodes, id)
 		}
 	}

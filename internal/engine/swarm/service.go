@@ -28,7 +28,7 @@ type surroundings struct {
 	view nodeView
 	// images are what the hosts are told to run, by the image as the user gave it: an ID, say. An image that is not among
 	// them is run as it was given.
-	images map[string]string
+	images map[string]references
 	// configs and secrets are the IDs of config and secret objects by name, see [configsOf] and [secretsOf].
 	configs, secrets map[string]string
 }
@@ -121,8 +121,9 @@ func recordFor(spec domain.MemberSpec, in surroundings, constraints []string) re
 	if pooled(spec) {
 		r.Address, r.Placement, r.Update = sharedAddress(spec), spec.Placement, spec.Update
 	}
-	if reference := in.images[spec.Image]; reference != spec.Image {
-		r.Reference = reference
+	image := in.images[spec.Image]
+	if reference := image.on(in.nodes[spec.Host]); reference != spec.Image {
+		r.Reference, r.Content = reference, image.content
 	}
 	for name, file := range spec.Container.Configs {
 		r.Configs[file.Target] = name

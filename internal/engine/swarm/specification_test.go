@@ -18,7 +18,7 @@ import (
 func around(specs ...domain.MemberSpec) (surroundings, known) {
 	in := surroundings{
 		network: "network1", nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"}, others: []string{"stranger"},
-		images: map[string]string{"trainer:1": "sha256:1111"}, configs: map[string]string{}, secrets: map[string]string{},
+		images: map[string]references{"trainer:1": {shared: "sha256:1111"}}, configs: map[string]string{}, secrets: map[string]string{},
 	}
 	k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{"node0": "h0", "node1": "h1", "node2": "h2"}}
 	for _, config := range configsOf(specs) {

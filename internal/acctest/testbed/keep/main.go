@@ -19,6 +19,7 @@ func main() {
 	flag.IntVar(&options.Nodes, "nodes", 3, "number of nodes")
 	flag.IntVar(&options.Managers, "managers", 1, "number of them that are managers of the Swarm; 0 forms none")
 	flag.BoolVar(&options.TLS, "tls", false, "listen for TLS, too")
+	flag.BoolVar(&options.Mixed, "mixed", false, "run different Engines and image stores on the nodes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

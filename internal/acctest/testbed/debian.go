@@ -1,0 +1,73 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// debianRelease is Debian 13, and debianPackages are what its nodes need beyond the base system.
+	debianRelease  = "trixie"
+	debianPackages = "docker.io,iptables,ca-certificates"
+	// debianLimit bounds the installation, which downloads some 130 MB.
+	debianLimit = 20 * time.Minute
+)
+
+// debian13 returns the folder of Debian 13 with its Docker Engine. It is installed once, into the user's cache folder.
+func debian13(ctx context.Context) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, "trainyard", "testbed")
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // programs for all to run
+		return "", err
+	}
+	root := filepath.Join(folder, debianRelease)
+	lock, err := os.OpenFile(root+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close() // which gives it back
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", fmt.Errorf("%s: %w", lock.Name(), err)
+	}
+	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
+		return root, err
+	}
+	if err := installDebian(ctx, root); err != nil {
+		return "", fmt.Errorf("installing Debian 13 with its Docker Engine into %s: %w", root, err)
+	}
+	return root, nil
+}
+
+// installDebian installs the system, which appears whole or not at all.
+func installDebian(ctx context.Context, root string) error {
+	if _, err := lookPath("debootstrap"); err != nil {
+		return fmt.Errorf("%w. Run: apt-get install debootstrap", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, debianLimit)
+	defer cancel()
+	staging := root + ".new"
+	if err := os.RemoveAll(staging); err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	// In a mount namespace of its own: debootstrap mounts what would outlive it if it were killed.
+	install := exec.CommandContext(ctx, "unshare", "--mount", "debootstrap", "--variant=minbase", "--include="+debianPackages, debianRelease, staging)
+	install.Env = append(os.Environ(), "PATH="+searchPath)
+	install.Stdout, install.Stderr = &said, &said
+	if err := install.Run(); err != nil {
+		return fmt.Errorf("debootstrap: %w: %s", err, said.Bytes()[max(0, said.Len()-logTail*80):])
+	}
+	return os.Rename(staging, root)
+}

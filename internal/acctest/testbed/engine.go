@@ -1,0 +1,46 @@
+package testbed
+
+import (
+	"fmt"
+	"os"
+)
+
+// EngineVariable chooses the Docker Engine of beds that don't choose one themselves: a key of [Engines].
+const EngineVariable = "TRAINYARD_TEST_ENGINE"
+
+// Engine is a Docker Engine and the store it keeps images in.
+type Engine struct {
+	// Debian13 is Debian 13's Engine, 26.1, from a root file system in the user's cache folder. Otherwise it is this machine's.
+	Debian13 bool
+	// Containerd is containerd's image store, the default since Engine 29. Otherwise it is Docker's own.
+	Containerd bool
+}
+
+// Engines are the Engines that beds can run, by name.
+var Engines = map[string]Engine{
+	"":                {},
+	"containerd":      {Containerd: true},
+	"26.1":            {Debian13: true},
+	"26.1-containerd": {Debian13: true, Containerd: true},
+}
+
+// ChosenEngine returns the Engine that [EngineVariable] names.
+func ChosenEngine() (Engine, error) {
+	name := os.Getenv(EngineVariable)
+	engine, known := Engines[name]
+	if !known {
+		return Engine{}, fmt.Errorf("%s=%q: allowed are 26.1, 26.1-containerd, containerd, and none for this machine's Engine with Docker's own image store", EngineVariable, name)
+	}
+	return engine, nil
+}
+
+// mixed are the Engines of a mixed bed, in turns: both image stores, on old and newer Engines.
+var mixed = []Engine{{}, {Debian13: true, Containerd: true}, {Debian13: true}}
+
+// engineOf returns the Engine of the node with this number, from 1.
+func (o Options) engineOf(number int, chosen Engine) Engine {
+	if o.Mixed {
+		return mixed[(number-1)%len(mixed)]
+	}
+	return chosen
+}

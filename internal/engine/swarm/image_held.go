@@ -1,0 +1,76 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
+)
+
+// heldImage is an image as a host has it.
+type heldImage struct {
+	// ID is what the host's Engine knows it by: the digest of its configuration where Docker's own store keeps it, of its manifest in containerd's.
+	ID string
+	// content is the digest by which images are compared, see [imagesource.ContentDigest].
+	content string
+	digests []string
+	labels  map[string]string
+}
+
+// inspectImage returns the image that a host has by a name, an ID, or the digest of its content; cerrdefs.IsNotFound tells that there is none.
+func inspectImage(ctx context.Context, docker client.APIClient, reference string) (heldImage, error) {
+	held, err := inspectKnown(ctx, docker, reference)
+	if !isID(reference) || !cerrdefs.IsNotFound(err) {
+		return held, err
+	}
+	// No Engine finds an image by its content, so that all are looked through.
+	all, listErr := docker.ImageList(ctx, image.ListOptions{})
+	if listErr != nil {
+		return heldImage{}, listErr
+	}
+	for _, listed := range all {
+		held, inspectErr := inspectKnown(ctx, docker, listed.ID)
+		switch {
+		case cerrdefs.IsNotFound(inspectErr): // it went meanwhile
+		case inspectErr != nil:
+			return heldImage{}, inspectErr
+		case held.content == reference:
+			return held, nil
+		}
+	}
+	return heldImage{}, err
+}
+
+// inspectKnown returns the image that the Engine itself knows by a reference.
+func inspectKnown(ctx context.Context, docker client.APIClient, reference string) (heldImage, error) {
+	inspected, err := docker.ImageInspect(ctx, reference)
+	if err != nil {
+		return heldImage{}, err
+	}
+	config := v1.ConfigFile{OS: inspected.Os, Architecture: inspected.Architecture}
+	for _, layer := range inspected.RootFS.Layers {
+		hash, err := v1.NewHash(layer)
+		if err != nil {
+			return heldImage{}, fmt.Errorf("image %s: %w", reference, err)
+		}
+		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, hash)
+	}
+	held := heldImage{ID: inspected.ID, digests: inspected.RepoDigests}
+	if c := inspected.Config; c != nil {
+		held.labels = c.Labels
+		config.Config = v1.Config{
+			User: c.User, WorkingDir: c.WorkingDir, StopSignal: c.StopSignal, Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd,
+			ExposedPorts: c.ExposedPorts, Volumes: c.Volumes, Labels: c.Labels,
+		}
+		if h := c.Healthcheck; h != nil {
+			config.Config.Healthcheck = &v1.HealthConfig{Test: h.Test, Interval: h.Interval, Timeout: h.Timeout, StartPeriod: h.StartPeriod, Retries: h.Retries}
+		}
+	}
+	held.content = imagesource.ContentDigest(config)
+	return held, nil
+}
