@@ -17,28 +17,28 @@ type loader interface {
 	Load(ctx context.Context, ref string, archive []byte) error
 }
 
-// LoadMember loads an image of the program Member onto all nodes of a bed, by a name with a tag, and returns its ID.
-// Images of other names are other images, with other IDs.
-func LoadMember(t testing.TB, bed loader, name string) (id string) {
+// LoadMember loads an image of the program Member onto all nodes of a bed, by a name with a tag.
+// Images of other names are other images.
+func LoadMember(t testing.TB, bed loader, name string) {
 	t.Helper()
-	return loadProgram(t, bed, Member, name)
+	loadProgram(t, bed, Member, name)
 }
 
 // LoadTrainer loads an image of the program Trainer as [LoadMember] does.
-func LoadTrainer(t testing.TB, bed loader, name string) (id string) {
+func LoadTrainer(t testing.TB, bed loader, name string) {
 	t.Helper()
-	return loadProgram(t, bed, Trainer, name)
+	loadProgram(t, bed, Trainer, name)
 }
 
 // loadProgram loads an image of a program of this module.
-func loadProgram(t testing.TB, bed loader, pkg, name string) (id string) {
+func loadProgram(t testing.TB, bed loader, pkg, name string) {
 	t.Helper()
 	entrypoint := "/" + path.Base(pkg)
 	program, err := image.FromDisk(entrypoint, Build(t, pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}}, program)
+	loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}}, program)
 }
 
 // LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its makers publish.
@@ -60,14 +60,11 @@ func LoadPrometheus(t testing.TB, bed loader, name string) {
 	loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}}, append(files, file)...)
 }
 
-func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ...image.File) (id string) {
+func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ...image.File) {
 	t.Helper()
 	config.Labels = map[string]string{"name": name}
 	img, err := image.Build(config, files...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if id, err = image.ID(img); err != nil {
 		t.Fatal(err)
 	}
 	var archive bytes.Buffer
@@ -77,5 +74,4 @@ func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ..
 	if err := bed.Load(t.Context(), name, archive.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	return id
 }

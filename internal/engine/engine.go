@@ -111,8 +111,11 @@ type Members interface {
 
 // Controller is the resident process that acts for the cluster between two applies.
 type Controller interface {
-	// StartController makes sure that the controller of this build runs. One that runs already is left alone.
+	// StartController orders the controller of this build, and the agents. One that runs already is left alone. It does not wait for them.
 	StartController(ctx context.Context) error
+	// Residents returns the controller and the agents as they are found; a cluster that is not stored is [ErrNotFound]. Its number of requests
+	// to the engine does not depend on the number of hosts.
+	Residents(ctx context.Context) (domain.Residents, error)
 	// StopController ends it and returns when it has ended.
 	StopController(ctx context.Context) error
 	// Guard keeps alive what the engine itself needs to run members, until ctx is done. The controller calls it.

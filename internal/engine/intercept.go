@@ -14,7 +14,7 @@ type Interceptor func(ctx context.Context, call string, do func() error) error
 
 // reads are the calls that change nothing.
 var reads = []string{
-	"Complete", "Survey", "Inventory", "Preflight", "Usage", "GPUs", "Cluster", "Group", "Groups", "GPUPools", "Policies", "Records", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
+	"Complete", "Survey", "Inventory", "Preflight", "Residents", "Usage", "GPUs", "Cluster", "Group", "Groups", "GPUPools", "Policies", "Records", "Observe", "Specified", "Watch", "Logs", "JoinToken", "FindImage", "Recognise",
 }
 
 // Changes tells whether the call of a name, as an [Interceptor] sees it, may change something.
@@ -191,6 +191,10 @@ func (i intercepted) Logs(ctx context.Context, member string, options LogOptions
 
 func (i intercepted) StartController(ctx context.Context) error {
 	return i.intercept(ctx, "StartController", func() error { return i.Engine.StartController(ctx) })
+}
+
+func (i intercepted) Residents(ctx context.Context) (domain.Residents, error) {
+	return through(ctx, i, "Residents", func() (domain.Residents, error) { return i.Engine.Residents(ctx) })
 }
 
 func (i intercepted) StopController(ctx context.Context) error {

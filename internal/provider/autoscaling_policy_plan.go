@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -113,6 +114,8 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.session.warnOfResidents(ctx, plan.Cluster.key(), domain.Residents.MissingController, path.Root("algorithm"),
+		fmt.Sprintf("Until the controller runs, role %q of group %q keeps its number of members.", spec.Role, spec.Group), &resp.Diagnostics)
 	if !created && !found {
 		// An update stores it.
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)

@@ -34,6 +34,21 @@ type clusterDataModel struct {
 	Hosts    map[string]hostModel `tfsdk:"hosts"`
 	Network  *networkModel        `tfsdk:"network"`
 	Groups   []string             `tfsdk:"groups"`
+
+	Controller *controllerModel              `tfsdk:"controller"`
+	Agents     map[string]agentResidentModel `tfsdk:"agents"`
+}
+
+// controllerModel is a cluster's controller as it is found, and agentResidentModel the agent of a host.
+type controllerModel struct {
+	State string  `tfsdk:"state"`
+	Host  *string `tfsdk:"host"`
+	Error *string `tfsdk:"error"`
+}
+
+type agentResidentModel struct {
+	State string  `tfsdk:"state"`
+	Error *string `tfsdk:"error"`
 }
 
 func (d *clusterDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
@@ -123,6 +138,38 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 					},
 				},
 			},
+			"controller": schema.SingleNestedAttribute{
+				MarkdownDescription: "The cluster's controller, which restarts members, notices completion and follows autoscaling policies.",
+				Computed:            true,
+				Attributes: map[string]schema.Attribute{
+					"state": schema.StringAttribute{
+						MarkdownDescription: residentStateDescription,
+						Computed:            true,
+					},
+					"host": schema.StringAttribute{
+						MarkdownDescription: "Host that it runs on, or was last tried on; null where that is not known, and for `process`.",
+						Computed:            true,
+					},
+					"error": schema.StringAttribute{
+						MarkdownDescription: residentErrorDescription,
+						Computed:            true,
+					},
+				},
+			},
+			"agents": schema.MapNestedAttribute{
+				MarkdownDescription: "The agents, which measure hosts and read their GPUs, by host; null where `agent.enabled` is false.",
+				Computed:            true,
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"state": schema.StringAttribute{
+						MarkdownDescription: residentStateDescription,
+						Computed:            true,
+					},
+					"error": schema.StringAttribute{
+						MarkdownDescription: residentErrorDescription,
+						Computed:            true,
+					},
+				}},
+			},
 			"groups": schema.ListAttribute{
 				MarkdownDescription: "Names of the groups in the cluster, sorted.",
 				ElementType:         types.StringType,
@@ -131,6 +178,11 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 		},
 	}
 }
+
+const (
+	residentStateDescription = "`running`, `starting`, `failing` (tried again and again), or `absent` (not even tried)."
+	residentErrorDescription = "Why it doesn't run, and what to do; null where it runs."
+)
 
 func (d *clusterDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
 	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
@@ -157,6 +209,18 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if err != nil {
 		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
 		return
+	}
+	residents, err := reconciler.Engine.Residents(ctx)
+	if err != nil {
+		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
+		return
+	}
+	model.Controller = &controllerModel{string(residents.Controller.State), keepZero(residents.Controller.Host, nil), keepZero(residents.Controller.Why(), nil)}
+	if residents.Agents != nil {
+		model.Agents = map[string]agentResidentModel{}
+	}
+	for name, agent := range residents.Agents {
+		model.Agents[name] = agentResidentModel{string(agent.State), keepZero(agent.Why(), nil)}
 	}
 	model.ID, model.Engine = types.StringValue(key.Name), types.StringValue(key.Engine)
 	if model.Endpoint.IsNull() {

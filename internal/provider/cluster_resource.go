@@ -109,6 +109,9 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if !ok {
 		return
 	}
+	if stored.Name != "" {
+		r.session.warnOfResidents(ctx, at, domain.Residents.Missing, path.Empty(), "", &resp.Diagnostics)
+	}
 	keepMemory(cluster.Hosts, stored.Hosts, config.Hosts)
 	r.session.plans.putCluster(idOf(cluster.Ref()), plannedCluster{spec: cluster, settled: true})
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoint"), textOrNull(cluster.Endpoint))...)
@@ -246,6 +249,15 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan c
 	to.set(ctx, plan, found, diags)
 	if err := reconciler.Engine.StartController(ctx); err != nil {
 		addError(diags, fmt.Sprintf("Unable to start the controller of cluster %q", spec.Name), err)
+		return
+	}
+	residents, err := reconciler.AwaitResidents(ctx)
+	if err != nil {
+		addError(diags, fmt.Sprintf("Cluster %q is incomplete", spec.Name), err)
+		return
+	}
+	for _, missing := range residents.Missing() {
+		diags.AddWarning(fmt.Sprintf("Cluster %q is incomplete", spec.Name), missing)
 	}
 }
 

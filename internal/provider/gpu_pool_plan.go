@@ -95,6 +95,7 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	warnUnhealthy(&resp.Diagnostics, pool.document)
+	r.warnWithoutAgents(ctx, plan.Cluster.key(), pool.document, &resp.Diagnostics)
 	devices, slots, deviceSlots := foundDevices(pool.document)
 	for name, value := range map[string]attr.Value{"devices": devices, "slots": slots, "device_slots": deviceSlots} {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
@@ -124,6 +125,18 @@ func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 	diags.AddAttributeWarning(path.Root("unhealthy"), "GPUs in trouble", fmt.Sprintf(
 		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves those that have them to others of the pool, where there are some. "+
 			"Repair them, or leave them out of the pool.", pool.Spec.Name, strings.Join(said, "; ")))
+}
+
+// warnWithoutAgents warns of hosts of a pool whose GPUs nobody looks at, as their agents don't run.
+func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.ClusterRef, pool domain.GPUPoolDocument, diags *diag.Diagnostics) {
+	concerning := func(found domain.Residents) []string {
+		if pool.Spec.Select != nil {
+			return found.MissingAgents(slices.Collect(maps.Keys(found.Agents))...)
+		}
+		return found.MissingAgents(slices.Collect(maps.Keys(pool.Spec.Devices))...)
+	}
+	r.session.warnOfResidents(ctx, key, concerning, path.Root("slots"), fmt.Sprintf(
+		"Until it runs, nobody notices that a GPU of GPU pool %q fails there, or how much of its memory others use.", pool.Spec.Name), diags)
 }
 
 // decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is stored as specified

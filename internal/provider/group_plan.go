@@ -99,6 +99,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if !ok {
 		return
 	}
+	r.warnWithoutController(ctx, plan.Cluster.key(), decision, &resp.Diagnostics)
 	if topology.AnyScalable(spec) || found.scalable {
 		resp.Diagnostics.Append(leaveOpen(ctx, plan, found.amiss || len(found.leaving) > 0 || known.moves, &resp.Plan)...)
 		return

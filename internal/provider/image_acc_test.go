@@ -20,7 +20,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
 const theImage = "trainyard_image.trainer"
@@ -57,13 +59,14 @@ resource "trainyard_image" "trainer" {
 `, l.image, attributes), strings.Join(parts, "\n"))
 }
 
-// archive writes an archive of an image with one file, and returns the image's ID.
+// archive writes an archive of an image with one file, and returns the image's image_id.
 func (l imageLab) archive(file, content string) (id string) {
 	l.Helper()
 	img, err := image.Build(v1.Config{}, image.FromBytes("/"+l.name, 0o644, []byte(content)))
 	l.must(err)
-	id, err = image.ID(img)
+	config, err := img.ConfigFile()
 	l.must(err)
+	id = imagesource.ContentDigest(*config)
 	var archive bytes.Buffer
 	l.must(image.Write(&archive, "archived/as:another", img))
 	l.must(os.WriteFile(filepath.Join(l.files, file), archive.Bytes(), 0o600))
@@ -74,8 +77,12 @@ func (l imageLab) archive(file, content string) (id string) {
 // forget removes an image from all nodes, whatever it is called.
 func (l imageLab) forget(id string) {
 	l.Helper()
+	ctx := context.WithoutCancel(l.Context())
 	for _, node := range l.bed.Nodes {
-		_, err := node.Client().ImageRemove(context.WithoutCancel(l.Context()), id, dockerimage.RemoveOptions{Force: true})
+		held, err := swarm.InspectImage(ctx, node.Client(), id)
+		if err == nil {
+			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
+		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			l.Error(err)
 		}
@@ -96,9 +103,7 @@ func (l imageLab) tag(node int, name string) (id string) {
 	l.Helper()
 	docker := l.bed.Nodes[node].Client()
 	l.must(docker.ImageTag(l.Context(), memberImage, name))
-	inspected, err := docker.ImageInspect(l.Context(), memberImage)
-	l.must(err)
-	return inspected.ID
+	return l.imageID(memberImage)
 }
 
 // expectImages fails unless the nodes have these images under a name, or none.
@@ -106,10 +111,10 @@ func (l imageLab) expectImages(ctx context.Context, name string, want ...string)
 	l.Helper()
 	var got []string
 	for _, node := range l.bed.Nodes {
-		inspected, err := node.Client().ImageInspect(context.WithoutCancel(ctx), name)
+		held, err := swarm.InspectImage(context.WithoutCancel(ctx), node.Client(), name)
 		if !cerrdefs.IsNotFound(err) {
 			l.must(err)
-			got = append(got, inspected.ID)
+			got = append(got, held.Content)
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -235,7 +240,9 @@ func TestAccImageTaken(t *testing.T) {
 		},
 		resource.TestStep{
 			PreConfig: func() {
-				l.expectImages(t.Context(), l.image, theirs)
+				held, err := swarm.InspectImage(t.Context(), l.bed.Nodes[1].Client(), memberImage)
+				l.must(err)
+				l.expectImages(t.Context(), l.image, held.Content)
 				l.expectImages(t.Context(), ours)
 				l.remove(l.image, 1)
 			},

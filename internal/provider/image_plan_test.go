@@ -21,6 +21,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
 // imageEngine is an engine whose hosts keep images.
@@ -34,6 +35,9 @@ type imageEngine struct {
 	provide  func(engine.ImageSpec) error
 	left     map[string]string
 }
+
+// known is an image with a content, which hosts know by the same digest.
+func known(content string) engine.Image { return engine.Image{ID: content, Content: content} }
 
 // imageEngineOf is the engine of a cluster of these hosts.
 func imageEngineOf(hosts ...string) *imageEngine {
@@ -55,9 +59,9 @@ func (e *imageEngine) ProvideImage(_ context.Context, spec engine.ImageSpec) (ma
 	}
 	e.found = map[string]engine.Image{}
 	for host := range e.cluster.Hosts {
-		e.found[host] = engine.Image{ID: builtID}
+		e.found[host] = known(builtID)
 		if spec.ID != "" {
-			e.found[host] = engine.Image{ID: spec.ID}
+			e.found[host] = known(spec.ID)
 		}
 	}
 	return maps.Clone(e.found), nil
@@ -165,11 +169,11 @@ func archiveFile(t *testing.T, file string) (path, id string) {
 	if err := tarball.WriteToFile(file, tag, img); err != nil {
 		t.Fatal(err)
 	}
-	hash, err := img.ConfigName()
+	config, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return file, hash.String()
+	return file, imagesource.ContentDigest(*config)
 }
 
 // buildFolder returns a folder to build an image from.
@@ -313,7 +317,7 @@ func TestPlanOfImage(t *testing.T) {
 		state := l.applied(test.config, nil)
 		l.engine.found = map[string]engine.Image{}
 		for host, found := range test.found {
-			l.engine.found[host] = engine.Image{ID: found}
+			l.engine.found[host] = known(found)
 		}
 		state = l.refreshed(state)
 		if got := l.model(state).Hosts; !got.Equal(stringMap(test.found)) {
@@ -353,7 +357,7 @@ func TestPlanOfImageForNewHost(t *testing.T) {
 func TestImageOfSeveralPlatforms(t *testing.T) {
 	const digest = "reg.example.com/trainer@sha256:all"
 	l := newImageLab(t, "gpu1", "gpu2")
-	both := map[string]engine.Image{"gpu1": {ID: "sha256:amd", Digests: []string{digest}}, "gpu2": {ID: "sha256:arm", Digests: []string{digest}}}
+	both := map[string]engine.Image{"gpu1": {ID: "sha256:amd", Content: "sha256:amd", Digests: []string{digest}}, "gpu2": {ID: "sha256:arm", Content: "sha256:arm", Digests: []string{digest}}}
 	l.engine.found = both
 	state := l.refreshed(l.image(nil)) // as after an import
 	if got := l.model(state); got.ImageID.ValueString() != digest || !got.Hosts.Equal(onBoth(digest)) {
@@ -364,7 +368,7 @@ func TestImageOfSeveralPlatforms(t *testing.T) {
 	if got := l.model(planned); !got.Hosts.Equal(onBoth(digest)) {
 		t.Errorf("planned on %s", got.Hosts)
 	}
-	l.engine.found = map[string]engine.Image{"gpu1": both["gpu1"], "gpu2": {ID: "sha256:other"}}
+	l.engine.found = map[string]engine.Image{"gpu1": both["gpu1"], "gpu2": known("sha256:other")}
 	planned, diagnostics = l.plan(theImage, l.image(nil), l.refreshed(state))
 	fatalOn(t, nil, diagnostics)
 	if got := l.model(planned); !got.Hosts.IsUnknown() || got.ImageID.ValueString() != digest {
@@ -376,7 +380,7 @@ func TestImageOfSeveralPlatforms(t *testing.T) {
 func TestImageOfHostThatIsAway(t *testing.T) {
 	file, id := archiveFile(t, "")
 	for what, found := range map[string]map[string]engine.Image{
-		"one is away":   {"gpu1": {ID: id}, "gpu2": {Away: true}},
+		"one is away":   {"gpu1": known(id), "gpu2": {Away: true}},
 		"both are away": {"gpu1": {Away: true}, "gpu2": {Away: true}},
 	} {
 		l := newImageLab(t, "gpu1", "gpu2")
@@ -410,7 +414,7 @@ func TestReadOfImage(t *testing.T) {
 		}
 	}
 	l := newImageLab(t, "gpu1", "gpu2")
-	l.engine.found = map[string]engine.Image{"gpu1": {ID: id}, "gpu2": {ID: "sha256:other"}}
+	l.engine.found = map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}
 	if _, diagnostics := l.read(theImage, l.image(nil)); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "host gpu2 has sha256:other") {
 		t.Errorf("an import of hosts that differ: %v", details(diagnostics))
 	}
@@ -451,9 +455,9 @@ func TestImageThatFails(t *testing.T) {
 		want    map[string]string
 	}{
 		"nothing came":       {l.archive(file), failure, nil, nil},
-		"a host has it":      {l.archive(file), failure, map[string]engine.Image{"gpu1": {ID: id}, "gpu2": {ID: "sha256:other"}}, map[string]string{"gpu1": id}},
-		"the name is taken":  {l.archive(file), &engine.ImageTakenError{Name: "trainer:1"}, map[string]engine.Image{"gpu1": {ID: id}, "gpu2": {ID: "sha256:other"}}, nil},
-		"what others pulled": {l.image(nil), failure, map[string]engine.Image{"gpu1": {ID: "sha256:other"}}, nil},
+		"a host has it":      {l.archive(file), failure, map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}, map[string]string{"gpu1": id}},
+		"the name is taken":  {l.archive(file), &engine.ImageTakenError{Name: "trainer:1"}, map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}, nil},
+		"what others pulled": {l.image(nil), failure, map[string]engine.Image{"gpu1": known("sha256:other")}, nil},
 	} {
 		l.engine.provide = func(engine.ImageSpec) error { l.engine.found = test.found; return test.failure }
 		planned, diagnostics := l.plan(theImage, test.config, nil)
@@ -470,7 +474,7 @@ func TestImageThatFails(t *testing.T) {
 	l.engine.provide = nil
 	state := l.applied(l.archive(file), nil)
 	l.engine.provide = func(engine.ImageSpec) error {
-		l.engine.found = map[string]engine.Image{"gpu1": {ID: otherID}, "gpu2": {ID: id}}
+		l.engine.found = map[string]engine.Image{"gpu1": known(otherID), "gpu2": known(id)}
 		return failure
 	}
 	planned, diagnostics := l.plan(theImage, l.archive(other), state)

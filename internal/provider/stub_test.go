@@ -27,6 +27,7 @@ type stubEngine struct {
 	busy        map[string][]int
 	observed    []domain.Observed
 	problems    domain.Problems
+	residents   domain.Residents
 	// network is that of a cluster which declares none, and surveyed what is found of a stored cluster, where it is set.
 	network  *domain.Network
 	surveyed func(domain.Cluster) (domain.Cluster, error)
@@ -101,6 +102,11 @@ func (e *stubEngine) PutCluster(_ context.Context, doc domain.ClusterDocument) (
 func (e *stubEngine) StartController(context.Context) error {
 	e.call("StartController")
 	return nil
+}
+
+func (e *stubEngine) Residents(context.Context) (domain.Residents, error) {
+	e.call("Residents")
+	return e.residents, nil
 }
 
 func (e *stubEngine) JoinToken(_ context.Context, role domain.HostRole) (engine.JoinToken, error) {

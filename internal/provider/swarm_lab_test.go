@@ -195,6 +195,14 @@ func (l *swarmLab) must(err error) {
 	}
 }
 
+// imageID returns what the Engine of the first node knows an image by.
+func (l *swarmLab) imageID(name string) string {
+	l.Helper()
+	inspected, err := l.bed.Nodes[0].Client().ImageInspect(l.Context(), name)
+	l.must(err)
+	return inspected.ID
+}
+
 // tasks returns the tasks that run for members of the cluster, by member; those that share a service are told apart by their
 // slots, from 1.
 func (l *swarmLab) tasks() map[string]string {

@@ -58,7 +58,8 @@ func (l *swarmLab) inSwarm(node *testbed.Node) dockerswarm.LocalNodeState {
 func TestAccSwarmFormed(t *testing.T) {
 	acceptance(t)
 	l := newSwarmLab(t, ownBed(t, testbed.Options{Nodes: 3}), "formed")
-	image := acctest.LoadMember(t, l.bed, otherImage)
+	acctest.LoadMember(t, l.bed, otherImage)
+	image := l.imageID(otherImage)
 	config := func(image, rate string, workers int) string {
 		return l.config(l.formed(map[string]string{"node1": `role = "manager"`, "node2": `labels = { gpu = "a" }`, "node3": ""}), l.group(fmt.Sprintf(`
   image    = %q

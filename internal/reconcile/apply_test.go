@@ -337,6 +337,21 @@ func TestRetriedFailuresAreNoErrors(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
 }
 
+// TestMemberThatCannotStart: an apply ends at once with a member that can't be started, though its rule gives it another attempt. The next apply
+// makes that attempt.
+func TestMemberThatCannotStart(t *testing.T) {
+	f := newFake()
+	f.plays["mnist-worker-0"] = []play{{cannotStart(128), waits, waits, waits}, {runs}}
+	r := reconcile.Reconciler{Engine: f}
+	err := r.Update(within(t), group(1, 1))
+	var failure *reconcile.MemberError
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || failure.Member.State != domain.StateRestarting {
+		t.Errorf("the error is %v", err)
+	}
+	must(t, r.Update(within(t), group(1, 1)))
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
+}
+
 func TestCancelledWhileWaiting(t *testing.T) {
 	for name, c := range map[string]struct {
 		play play

@@ -105,7 +105,7 @@ func (d Decision) stale(i int, o domain.Observed) string {
 		return "specification changed"
 	case o.Run < d.Document.MinRun:
 		return "rerun"
-	case d.retryFailed && o.State == domain.StateFailed:
+	case d.retryFailed && (o.State == domain.StateFailed || o.Unstarted):
 		return "failed in an apply that did not end well"
 	}
 	return ""

@@ -18,14 +18,16 @@ import (
 // fake is an engine in memory in which nothing happens by itself: with each Observe, every member that was started takes the
 // next step of its play, and every member that was removed goes a step towards its end.
 type fake struct {
-	mutex    sync.Mutex
-	cluster  *domain.ClusterDocument
-	groups   map[string][]byte
-	staged   map[string]domain.MemberSpec
-	members  map[string]*actor
-	locks    map[string]engine.Holder
-	watchers map[chan struct{}]bool
-	logs     map[string][]string
+	mutex   sync.Mutex
+	cluster *domain.ClusterDocument
+	groups  map[string][]byte
+	staged  map[string]domain.MemberSpec
+	members map[string]*actor
+	locks   map[string]engine.Holder
+	// residents are those of one look after another, the last of them for good; nil is a controller that runs.
+	residents []domain.Residents
+	watchers  map[chan struct{}]bool
+	logs      map[string][]string
 
 	// plays are what members do in their first, second, … run; the last play is repeated. Without one they run on.
 	plays map[string][]play
@@ -59,8 +61,9 @@ type play []step
 
 // step is what happens to a member.
 type step struct {
-	state domain.State
-	code  int
+	state     domain.State
+	code      int
+	unstarted bool
 }
 
 var (
@@ -70,6 +73,9 @@ var (
 
 // exits has the member end; its restart rule says what becomes of it.
 func exits(code int) step { return step{code: code} }
+
+// cannotStart has the member fail before it ran, as [exits] does.
+func cannotStart(code int) step { return step{code: code, unstarted: true} }
 
 // epoch is when everything happens in the fake.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -285,7 +291,7 @@ func (a *actor) take(s step) {
 		}
 	default:
 		verdict := a.spec.Restart.Judge(s.code, o.Restarts)
-		o.State, o.ExitCode, o.FinishedAt, o.LastError = verdict.State, &s.code, &moment, verdict.Reason
+		o.State, o.ExitCode, o.FinishedAt, o.LastError, o.Unstarted = verdict.State, &s.code, &moment, verdict.Reason, s.unstarted
 	}
 }
 
@@ -408,6 +414,17 @@ func (f *fake) Logs(_ context.Context, member string, options engine.LogOptions)
 }
 
 func (f *fake) StartController(context.Context) error { return nil }
+
+func (f *fake) Residents(context.Context) (domain.Residents, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.residents == nil {
+		return domain.Residents{Controller: domain.Resident{State: domain.ResidentRunning}}, nil
+	}
+	next := f.residents[0]
+	f.residents = f.residents[min(1, len(f.residents)-1):]
+	return next, nil
+}
 
 func (f *fake) StopController(context.Context) error { return nil }
 

@@ -42,15 +42,22 @@ func (r reading) notes(width int) []line {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.subjects, b.subjects), cmp.Compare(a.reason, b.reason))
 	})
-	if len(entries) == 0 {
+	said := r.residents.Missing()
+	for i, missing := range said {
+		said[i] = command.Printable(missing)
+	}
+	for _, e := range entries {
+		said = append(said, e.subjects+": "+e.reason)
+	}
+	if len(said) == 0 {
 		return nil
 	}
 	lines := []line{text("NOTES", faint)}
 	if width > 0 {
 		width = max(width-len(indent), 1)
 	}
-	for _, e := range entries {
-		for i, l := range wrapped(e.subjects+": "+e.reason, width) {
+	for _, sentence := range said {
+		for i, l := range wrapped(sentence, width) {
 			if i > 0 {
 				l = indent + l
 			}

@@ -18,6 +18,8 @@ type reading struct {
 	policies map[string]domain.AutoscalingPolicyDocument
 	observed []domain.Observed
 	usage    engine.Usage
+	// residents are the controller and the agents.
+	residents domain.Residents
 	// devices are what is known of GPUs that stays the same, by UUID.
 	devices map[string]domain.GPU
 	at      time.Time
@@ -46,6 +48,9 @@ func (s *source) read(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	if r.observed, err = snapshot.Observe(ctx, ""); err != nil {
+		return r, err
+	}
+	if r.residents, err = snapshot.Residents(ctx); err != nil {
 		return r, err
 	}
 	r.devices = s.known(ctx, snapshot, r.usage.GPUs)

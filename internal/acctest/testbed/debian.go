@@ -3,6 +3,8 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,9 +17,9 @@ import (
 )
 
 const (
-	// debianRelease is Debian 13, and debianPackages are what its nodes need beyond the base system.
+	// debianRelease is Debian 13, and debianPackages are what its nodes need beyond the base system: procps is for docker top.
 	debianRelease  = "trixie"
-	debianPackages = "docker.io,iptables,ca-certificates"
+	debianPackages = "docker.io,iptables,ca-certificates,procps"
 	// debianLimit bounds the installation, which downloads some 130 MB.
 	debianLimit = 20 * time.Minute
 )
@@ -32,7 +34,8 @@ func debian13(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // programs for all to run
 		return "", err
 	}
-	root := filepath.Join(folder, debianRelease)
+	packages := sha256.Sum256([]byte(debianPackages)) // other packages are another system
+	root := filepath.Join(folder, debianRelease+"-"+hex.EncodeToString(packages[:4]))
 	lock, err := os.OpenFile(root+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err

@@ -221,3 +221,52 @@ func (e *Engine) Guard(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Residents returns the controller and the agent by what their supervisor says of them.
+func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
+	cluster, err := e.Cluster(ctx)
+	if err != nil {
+		return domain.Residents{}, err
+	}
+	if err := e.supervise(ctx); err != nil {
+		return domain.Residents{}, err
+	}
+	var all domain.Residents
+	if all.Controller, err = e.resident(controllerMember); err != nil || cluster.Spec.Agent.Disabled {
+		return all, err
+	}
+	agent, err := e.resident(agentMember)
+	all.Agents = map[string]domain.Resident{}
+	for name := range cluster.Spec.Hosts { // which all are this machine
+		all.Agents[name] = agent
+	}
+	return all, err
+}
+
+func (e *Engine) resident(member string) (domain.Resident, error) {
+	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
+	if errors.Is(err, engine.ErrNotFound) {
+		return domain.Resident{
+			State: domain.ResidentAbsent, Error: "it was never started, or somebody removed it",
+			Advice: "The next apply that changes the cluster or one of its groups starts it.",
+		}, nil
+	}
+	if err != nil {
+		return domain.Resident{}, err
+	}
+	state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, member))
+	switch {
+	case errors.Is(err, engine.ErrNotFound) || err == nil && state.Run != spec.Run:
+		return domain.Resident{State: domain.ResidentStarting}, nil
+	case err != nil:
+		return domain.Resident{}, err
+	case state.State == domain.StateRunning:
+		return domain.Resident{State: domain.ResidentRunning}, nil
+	case state.LastError == "":
+		return domain.Resident{State: domain.ResidentStarting}, nil
+	}
+	return domain.Resident{
+		State: domain.ResidentFailing, Error: state.LastError, Attempts: state.Restarts,
+		Advice: "Its log says more: " + e.dir.Log(member) + ".",
+	}, nil
+}

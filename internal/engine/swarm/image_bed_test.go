@@ -87,7 +87,7 @@ func contentOf(t *testing.T, img v1.Image) string {
 // id is what a node's Engine knows an image by.
 func (s shelf) id(node int, image string) string {
 	s.Helper()
-	held, err := inspectImage(s.Context(), s.bed.Nodes[node].Client(), image)
+	held, err := InspectImage(s.Context(), s.bed.Nodes[node].Client(), image)
 	must(s.T, err)
 	return held.ID
 }
@@ -111,7 +111,7 @@ func (s shelf) provide(spec engine.ImageSpec) string {
 func (s shelf) forget(id string) {
 	ctx := context.WithoutCancel(s.Context())
 	for _, node := range s.bed.Nodes {
-		held, err := inspectImage(ctx, node.Client(), id)
+		held, err := InspectImage(ctx, node.Client(), id)
 		if err == nil {
 			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
 		}

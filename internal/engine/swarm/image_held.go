@@ -12,18 +12,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
-// heldImage is an image as a host has it.
-type heldImage struct {
+// HeldImage is an image as a host has it.
+type HeldImage struct {
 	// ID is what the host's Engine knows it by: the digest of its configuration where Docker's own store keeps it, of its manifest in containerd's.
 	ID string
-	// content is the digest by which images are compared, see [imagesource.ContentDigest].
-	content string
+	// Content is the digest by which images are compared, see [imagesource.ContentDigest].
+	Content string
 	digests []string
 	labels  map[string]string
 }
 
-// inspectImage returns the image that a host has by a name, an ID, or the digest of its content; cerrdefs.IsNotFound tells that there is none.
-func inspectImage(ctx context.Context, docker client.APIClient, reference string) (heldImage, error) {
+// InspectImage returns the image that a host has by a name, an ID, or the digest of its content; cerrdefs.IsNotFound tells that there is none.
+func InspectImage(ctx context.Context, docker client.APIClient, reference string) (HeldImage, error) {
 	held, err := inspectKnown(ctx, docker, reference)
 	if !isID(reference) || !cerrdefs.IsNotFound(err) {
 		return held, err
@@ -31,36 +31,36 @@ func inspectImage(ctx context.Context, docker client.APIClient, reference string
 	// No Engine finds an image by its content, so that all are looked through.
 	all, listErr := docker.ImageList(ctx, image.ListOptions{})
 	if listErr != nil {
-		return heldImage{}, listErr
+		return HeldImage{}, listErr
 	}
 	for _, listed := range all {
 		held, inspectErr := inspectKnown(ctx, docker, listed.ID)
 		switch {
 		case cerrdefs.IsNotFound(inspectErr): // it went meanwhile
 		case inspectErr != nil:
-			return heldImage{}, inspectErr
-		case held.content == reference:
+			return HeldImage{}, inspectErr
+		case held.Content == reference:
 			return held, nil
 		}
 	}
-	return heldImage{}, err
+	return HeldImage{}, err
 }
 
 // inspectKnown returns the image that the Engine itself knows by a reference.
-func inspectKnown(ctx context.Context, docker client.APIClient, reference string) (heldImage, error) {
+func inspectKnown(ctx context.Context, docker client.APIClient, reference string) (HeldImage, error) {
 	inspected, err := docker.ImageInspect(ctx, reference)
 	if err != nil {
-		return heldImage{}, err
+		return HeldImage{}, err
 	}
 	config := v1.ConfigFile{OS: inspected.Os, Architecture: inspected.Architecture}
 	for _, layer := range inspected.RootFS.Layers {
 		hash, err := v1.NewHash(layer)
 		if err != nil {
-			return heldImage{}, fmt.Errorf("image %s: %w", reference, err)
+			return HeldImage{}, fmt.Errorf("image %s: %w", reference, err)
 		}
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, hash)
 	}
-	held := heldImage{ID: inspected.ID, digests: inspected.RepoDigests}
+	held := HeldImage{ID: inspected.ID, digests: inspected.RepoDigests}
 	if c := inspected.Config; c != nil {
 		held.labels = c.Labels
 		config.Config = v1.Config{
@@ -71,6 +71,6 @@ func inspectKnown(ctx context.Context, docker client.APIClient, reference string
 			config.Config.Healthcheck = &v1.HealthConfig{Test: h.Test, Interval: h.Interval, Timeout: h.Timeout, StartPeriod: h.StartPeriod, Retries: h.Retries}
 		}
 	}
-	held.content = imagesource.ContentDigest(config)
+	held.Content = imagesource.ContentDigest(config)
 	return held, nil
 }

@@ -119,9 +119,9 @@ func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) 
 		if host.trouble != "" {
 			return engine.Image{Away: true}, true, nil
 		}
-		var found heldImage
+		var found HeldImage
 		err := patiently(ctx, func(ctx context.Context) (err error) {
-			found, err = inspectImage(ctx, host.docker, name)
+			found, err = InspectImage(ctx, host.docker, name)
 			return err
 		})
 		if cerrdefs.IsNotFound(err) {
@@ -130,7 +130,7 @@ func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) 
 		if err != nil {
 			return engine.Image{}, false, err
 		}
-		seen := engine.Image{ID: found.ID, Content: found.content, Digests: found.digests}
+		seen := engine.Image{ID: found.ID, Content: found.Content, Digests: found.digests}
 		if found.labels[labelImageCluster] == e.cluster.Name {
 			seen.Source = found.labels[labelImageSource]
 		}
@@ -361,7 +361,7 @@ func (p *provision) name(ctx context.Context) error {
 		if seen, there := p.before[host.name]; there && seen.Is(p.id) {
 			return none, false, nil
 		}
-		has, err := inspectImage(ctx, host.docker, p.id)
+		has, err := InspectImage(ctx, host.docker, p.id)
 		switch {
 		case cerrdefs.IsNotFound(err):
 			return none, false, fmt.Errorf("what came to it for %q is another image than %s: the tag may have been pushed anew, or the archive may have changed. "+

@@ -113,8 +113,8 @@ func (e *Engine) build(ctx context.Context, host imageHost, spec engine.ImageBui
 	if err != nil {
 		return "", err
 	}
-	held, err := inspectImage(ctx, host.docker, id)
-	return held.content, err
+	held, err := InspectImage(ctx, host.docker, id)
+	return held.Content, err
 }
 
 // buildTail is how many lines of a build that failed are shown.

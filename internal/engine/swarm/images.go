@@ -109,7 +109,7 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[host] = found{held.ID, held.content, in.view.platform(node)}
+		all[host] = found{held.ID, held.Content, in.view.platform(node)}
 		return nil
 	})
 	if err != nil {
@@ -157,19 +157,19 @@ func (f found) is(other found) bool {
 }
 
 // present returns the image that a host has, once it has it.
-func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted) (heldImage, error) {
-	held, err := inspectImage(ctx, reached, w.name)
+func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted) (HeldImage, error) {
+	held, err := InspectImage(ctx, reached, w.name)
 	if cerrdefs.IsNotFound(err) {
 		switch {
 		case isID(w.name):
-			return heldImage{}, errors.New("it is not there, and an ID can't be pulled: load the image onto the host, or bring it there by a trainyard_image")
+			return HeldImage{}, errors.New("it is not there, and an ID can't be pulled: load the image onto the host, or bring it there by a trainyard_image")
 		case w.policy == domain.PullNever:
-			return heldImage{}, fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
+			return HeldImage{}, fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
 		}
 		if err := e.pull(ctx, reached, w.name); err != nil {
-			return heldImage{}, fmt.Errorf("it is not there, and can't be pulled: %w", err)
+			return HeldImage{}, fmt.Errorf("it is not there, and can't be pulled: %w", err)
 		}
-		held, err = inspectImage(ctx, reached, w.name)
+		held, err = InspectImage(ctx, reached, w.name)
 	}
 	return held, err
 }

@@ -362,12 +362,16 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		code := value(o.ExitCode)
 		verdict := rule.Judge(code, o.Restarts)
 		o.State, o.LastError = verdict.State, verdict.Reason
+		o.Unstarted = status.State == swarm.TaskStateFailed && status.Message == whileStarting
 		// The Swarm's own words, where they say more than the code: why the container could not even be started, say.
 		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
 			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
 		}
 	}
 }
+
+// whileStarting is the message of a task that failed before its container ran; it is "started" from then on.
+const whileStarting = "starting"
 
 // killedCode is the exit code of what was killed by SIGKILL.
 const killedCode = 137
@@ -394,7 +398,7 @@ func await(o *domain.Observed, newest swarm.Task) {
 	case o.StartedAt == nil:
 		o.State, o.LastError = domain.StatePending, newest.Status.Err
 	default:
-		o.State, o.LastError = domain.StateRestarting, newest.Status.Err
+		o.State, o.LastError, o.Unstarted = domain.StateRestarting, newest.Status.Err, false
 	}
 }
 

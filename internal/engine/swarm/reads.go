@@ -22,7 +22,9 @@ type reads struct {
 	configs  list[swarm.Config]
 	services list[swarm.Service]
 	tasks    list[swarm.Task]
-	networks list[network.Summary]
+	// residents are the tasks of the cluster's own controller and agents.
+	residents list[swarm.Task]
+	networks  list[network.Summary]
 	// seals tells which of the listed services somebody else changed.
 	seals func(services []swarm.Service) map[string]sealed
 }
@@ -41,6 +43,11 @@ func liveReads(c *connection) reads {
 		}),
 		tasks: ask(c, func(ctx context.Context, m manager) ([]swarm.Task, error) {
 			return m.TaskList(ctx, swarm.TaskListOptions{})
+		}),
+		residents: ask(c, func(ctx context.Context, m manager) ([]swarm.Task, error) {
+			return m.TaskList(ctx, swarm.TaskListOptions{Filters: filters.NewArgs(
+				filters.Arg("label", labelCluster+"="+c.cluster), filters.Arg("label", labelKind), // members have no kind
+			)})
 		}),
 		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {
 			return listNetworks(ctx, m, c.cluster)
@@ -96,5 +103,5 @@ func (r reads) remembered(cluster string) reads {
 		}
 		return found, err
 	}
-	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), networks: engine.Once(r.networks), seals: seals}
+	return reads{nodes: engine.Once(r.nodes), configs: engine.Once(configs), services: services, tasks: engine.Once(r.tasks), residents: engine.Once(r.residents), networks: engine.Once(r.networks), seals: seals}
 }

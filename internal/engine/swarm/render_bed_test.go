@@ -47,14 +47,14 @@ func newOnBed(t *testing.T, specs ...domain.MemberSpec) *onBed {
 	var archive bytes.Buffer
 	b.must(image.Write(&archive, "trainer:1", img))
 	b.must(bed.Load(t.Context(), "trainer:1", archive.Bytes()))
-	id, err := image.ID(img)
+	held, err := InspectImage(t.Context(), b.docker, "trainer:1")
 	b.must(err)
 	overlay, err := b.docker.NetworkCreate(t.Context(), "trainyard-lab", network.CreateOptions{Driver: "overlay"})
 	b.must(err)
 	nodes, err := b.docker.NodeList(t.Context(), swarm.NodeListOptions{})
 	b.must(err)
 	b.in = surroundings{
-		network: overlay.ID, nodes: map[string]string{"h1": nodes[0].ID}, images: map[string]references{"trainer:1": {shared: id}},
+		network: overlay.ID, nodes: map[string]string{"h1": nodes[0].ID}, images: map[string]references{"trainer:1": {shared: held.ID}},
 		configs: map[string]string{}, secrets: map[string]string{},
 	}
 	b.known = known{configs: map[string]swarm.Config{}, hosts: map[string]string{nodes[0].ID: "h1"}}

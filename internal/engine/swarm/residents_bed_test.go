@@ -123,12 +123,6 @@ func TestResidentsFromARegistry(t *testing.T) {
 	})
 
 	// A node that has it not rejects the agent, as one that has just joined: there is no second attempt.
-	for _, node := range s.bed.Nodes[1:] {
-		acctest.Eventually(t, "the containers of the image to be gone", func() bool {
-			_, err := node.Client().ImageRemove(t.Context(), own, dockerimage.RemoveOptions{Force: true})
-			return err == nil
-		})
-	}
 	docker := s.bed.Nodes[0].Client()
 	before = s.residents()
 	agent := before[kindAgent]

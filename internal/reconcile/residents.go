@@ -1,0 +1,69 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// residentLook is how soon residents are looked at again without any event.
+const residentLook = 2 * time.Second
+
+// AwaitResidents returns when the controller and all agents that were ordered run. One that fails again and again ends the wait with its
+// own error; the engine goes on to try it.
+func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Residents, err error) {
+	look := func() (done bool, err error) {
+		if residents, err = r.Engine.Residents(ctx); err != nil {
+			return false, err
+		}
+		if hopeless := residents.Hopeless(); len(hopeless) > 0 {
+			return false, errors.New(strings.Join(hopeless, "\n\n"))
+		}
+		return len(residents.Awaited()) == 0, nil
+	}
+	var since time.Time // when the engine was first found not to answer
+	for {
+		err := r.eventually(ctx, look)
+		switch {
+		case err == nil:
+			return residents, nil
+		case ctx.Err() != nil:
+			return residents, fmt.Errorf("%s: %w", strings.Join(residents.Awaited(), "\n\n"), context.Cause(ctx))
+		case !passes(err):
+			return residents, err
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > engine.OutagePatience:
+			return residents, fmt.Errorf("for %s: %w", engine.OutagePatience, err)
+		}
+		if err := pause(ctx, outageRetry); err != nil {
+			return residents, err
+		}
+	}
+}
+
+// eventually looks after each of the engine's events until a look tells that it is done.
+func (r Reconciler) eventually(ctx context.Context, look func() (done bool, err error)) error {
+	if done, err := look(); done || err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := r.Engine.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		if err := engine.Await(ctx, events, time.Now().Add(residentLook)); err != nil {
+			return err
+		}
+	}
+}
