@@ -3,6 +3,7 @@ package domain
 import (
 	"maps"
 	"net/netip"
+	"path"
 	"slices"
 )
 
@@ -43,6 +44,9 @@ type Host struct {
 	Availability HostAvailability `json:"availability,omitempty"`
 	// AdvertiseAddress is where the other hosts of a swarm reach this one; empty leaves the choice to the engine.
 	AdvertiseAddress string `json:"advertise_address,omitempty"`
+	// Socket is the path of the socket of the host's engine, for a controller that runs on the host in a container; empty leaves it to the engine to
+	// find.
+	Socket string `json:"socket,omitempty"`
 	// ID is how the engine knows the host, and Joined tells that Trainyard made it part of the cluster, and so takes it
 	// out again. Both are the engine's to set.
 	ID     string `json:"id,omitempty"`
@@ -123,6 +127,9 @@ func (c Cluster) Validate() Problems {
 		}
 		if host.Role != "" && !slices.Contains(HostRoles, host.Role) {
 			ps.Add(at.At("role"), "Unknown role", "host %q can't be a %q; there are %q", name, host.Role, HostRoles)
+		}
+		if host.Socket != "" && (!path.IsAbs(host.Socket) || path.Clean(host.Socket) != host.Socket || host.Socket == "/") {
+			ps.Add(at.At("socket"), "Invalid path of a socket", "host %q can't have its socket at %q; give the absolute path of a file, such as \"/run/user/1000/docker.sock\"", name, host.Socket)
 		}
 		if host.Availability != "" && !slices.Contains(HostAvailabilities, host.Availability) {
 			ps.Add(at.At("availability"), "Unknown availability", "host %q can't be set to %q; there are %q", name, host.Availability, HostAvailabilities)

@@ -114,8 +114,10 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.session.warnOfResidents(ctx, plan.Cluster.key(), domain.Residents.MissingController, path.Root("algorithm"),
-		fmt.Sprintf("Until the controller runs, role %q of group %q keeps its number of members.", spec.Role, spec.Group), &resp.Diagnostics)
+	r.session.warnOfResidents(ctx, plan.Cluster.key(), residentWarning{
+		concerning: domain.Residents.MissingController, at: path.Root("algorithm"), summary: fmt.Sprintf("Autoscaling policy of role %q has no controller", spec.Role),
+		consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its number of members.", spec.Role, spec.Group),
+	}, &resp.Diagnostics)
 	if !created && !found {
 		// An update stores it.
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)

@@ -99,6 +99,10 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						MarkdownDescription: "Where the other hosts of the Swarm reach this one; null where it is not declared.",
 						Computed:            true,
 					},
+					"socket": schema.StringAttribute{
+						MarkdownDescription: "Path of the socket of its Docker Engine on the host; null where it is not declared.",
+						Computed:            true,
+					},
 					"labels": schema.MapAttribute{
 						MarkdownDescription: "Labels of the host, by name.",
 						ElementType:         types.StringType,

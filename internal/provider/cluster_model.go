@@ -30,6 +30,7 @@ type hostModel struct {
 	Role             *string           `tfsdk:"role"`
 	Availability     *string           `tfsdk:"availability"`
 	AdvertiseAddress *string           `tfsdk:"advertise_address"`
+	Socket           *string           `tfsdk:"socket"`
 }
 
 type capacityModel struct {
@@ -86,6 +87,7 @@ func expandHosts(models map[string]hostModel) map[string]domain.Host {
 			Role:             domain.HostRole(value(m.Role)),
 			Availability:     domain.HostAvailability(value(m.Availability)),
 			AdvertiseAddress: value(m.AdvertiseAddress),
+			Socket:           value(m.Socket),
 		}
 	}
 	return hosts
@@ -102,6 +104,7 @@ func flattenHosts(hosts map[string]domain.Host, prior map[string]hostModel) map[
 			Role:             keepZero(string(host.Role), nil),
 			Availability:     keepZero(string(host.Availability), nil),
 			AdvertiseAddress: keepZero(host.AdvertiseAddress, nil),
+			Socket:           keepZero(host.Socket, nil),
 		}
 	}
 	return models

@@ -110,7 +110,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	if stored.Name != "" {
-		r.session.warnOfResidents(ctx, at, domain.Residents.Missing, path.Empty(), "", &resp.Diagnostics)
+		r.session.warnOfResidents(ctx, at, residentWarning{concerning: domain.Residents.Missing, summary: incomplete(at.Name)}, &resp.Diagnostics)
 	}
 	keepMemory(cluster.Hosts, stored.Hosts, config.Hosts)
 	r.session.plans.putCluster(idOf(cluster.Ref()), plannedCluster{spec: cluster, settled: true})
@@ -253,13 +253,17 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan c
 	}
 	residents, err := reconciler.AwaitResidents(ctx)
 	if err != nil {
-		addError(diags, fmt.Sprintf("Cluster %q is incomplete", spec.Name), err)
+		addError(diags, incomplete(spec.Name), fmt.Errorf("%w\n\n%s", err, afterIncomplete))
 		return
 	}
 	for _, missing := range residents.Missing() {
-		diags.AddWarning(fmt.Sprintf("Cluster %q is incomplete", spec.Name), missing)
+		diags.AddWarning(incomplete(spec.Name), missing)
 	}
 }
+
+// afterIncomplete says what becomes of a cluster whose residents don't run.
+const afterIncomplete = "What runs goes on, and the cluster is in the state: apply again once this is mended. " +
+	"Terraform marks a cluster that it has just created as tainted, and would replace it then; terraform untaint keeps it."
 
 // survey returns the stored cluster as it is found, or [engine.ErrNotFound] where none is stored.
 func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {

@@ -136,6 +136,11 @@ func hostAttributes() map[string]schema.Attribute {
 			Optional:            true,
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
+		"socket": schema.StringAttribute{
+			MarkdownDescription: "Path of the socket of the Docker Engine on the host, which the controller mounts where it runs on a manager. " +
+				"Defaults to the path in an `ssh://` address, else to where the `docker` command on the host finds it, else to `/var/run/docker.sock`. Set it where none of these is right, as for rootless Docker behind a `tcp://` address: `/run/user/1000/docker.sock`.",
+			Optional: true,
+		},
 		"capacity": schema.SingleNestedAttribute{
 			MarkdownDescription: "What the members on this host may request in all. What is left out is that of the machine.",
 			Optional:            true,

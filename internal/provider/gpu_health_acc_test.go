@@ -53,9 +53,15 @@ func (w *ward) expectDrift(phrases ...string) string {
 // expect tells whether Terraform has said this, in any order and however its lines are wrapped.
 func (w *ward) expect(output string, phrases ...string) {
 	w.Helper()
+	expectSaid(w.T, output, phrases...)
+}
+
+// expectSaid fails unless Terraform has said this, in any order and however its lines are wrapped.
+func expectSaid(t *testing.T, output string, phrases ...string) {
+	t.Helper()
 	for _, phrase := range phrases {
 		if !says(phrase).MatchString(unframed.ReplaceAllString(output, "")) {
-			w.Errorf("Terraform does not say %q:\n%s", phrase, output)
+			t.Errorf("Terraform does not say %q:\n%s", phrase, output)
 		}
 	}
 }

@@ -135,8 +135,10 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 		}
 		return found.MissingAgents(slices.Collect(maps.Keys(pool.Spec.Devices))...)
 	}
-	r.session.warnOfResidents(ctx, key, concerning, path.Root("slots"), fmt.Sprintf(
-		"Until it runs, nobody notices that a GPU of GPU pool %q fails there, or how much of its memory others use.", pool.Spec.Name), diags)
+	r.session.warnOfResidents(ctx, key, residentWarning{
+		concerning: concerning, at: path.Root("slots"), summary: fmt.Sprintf("GPUs of pool %q are not watched", pool.Spec.Name),
+		consequence: "Until it runs, nobody notices that a GPU fails there, or how much of its memory others use.",
+	}, diags)
 }
 
 // decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is stored as specified

@@ -64,6 +64,22 @@ func (l imageLab) archive(file, content string) (id string) {
 	l.Helper()
 	img, err := image.Build(v1.Config{}, image.FromBytes("/"+l.name, 0o644, []byte(content)))
 	l.must(err)
+	return l.write(file, img)
+}
+
+// memberArchive is archive with the program of members.
+func (l imageLab) memberArchive(file string) (id string) {
+	l.Helper()
+	program, err := image.FromDisk("/member", acctest.Build(l, acctest.Member))
+	l.must(err)
+	img, err := image.Build(v1.Config{Entrypoint: []string{"/member"}}, program)
+	l.must(err)
+	return l.write(file, img)
+}
+
+// write writes an archive of an image, which is removed from all nodes at the end.
+func (l imageLab) write(file string, img v1.Image) (id string) {
+	l.Helper()
 	config, err := img.ConfigFile()
 	l.must(err)
 	id = imagesource.ContentDigest(*config)

@@ -27,23 +27,37 @@ func (s *session) residents(ctx context.Context, cluster domain.ClusterRef) (dom
 	return found, err
 }
 
-// warnOfResidents warns of the residents of a cluster that don't run, as far as they concern somebody, with what comes of that.
-func (s *session) warnOfResidents(ctx context.Context, cluster domain.ClusterRef, concerning func(domain.Residents) []string, at path.Path, consequence string, diags *diag.Diagnostics) {
+// residentWarning is a warning of residents that don't run.
+type residentWarning struct {
+	// concerning are those that matter here.
+	concerning func(domain.Residents) []string
+	// at is where the configuration needs them; it may be empty.
+	at path.Path
+	// summary is one of its own, as Terraform shows only the first of warnings with the same; consequence is what comes of it.
+	summary, consequence string
+}
+
+// warnOfResidents warns of the residents of a cluster that don't run.
+func (s *session) warnOfResidents(ctx context.Context, cluster domain.ClusterRef, w residentWarning, diags *diag.Diagnostics) {
 	found, err := s.residents(ctx, cluster)
 	if err != nil {
 		addError(diags, fmt.Sprintf("Unable to look at the controller and the agents of cluster %q", cluster.Name), err)
 		return
 	}
-	if missing := concerning(found); len(missing) > 0 {
-		text := strings.Join(append(missing, consequence), "\n\n")
-		summary := fmt.Sprintf("Cluster %q is incomplete", cluster.Name)
-		if len(at.Steps()) == 0 {
-			diags.AddWarning(summary, strings.TrimSpace(text))
-			return
-		}
-		diags.AddAttributeWarning(at, summary, text)
+	missing := w.concerning(found)
+	if len(missing) == 0 {
+		return
 	}
+	text := strings.TrimSpace(strings.Join(append(missing, w.consequence), "\n\n"))
+	if len(w.at.Steps()) == 0 {
+		diags.AddWarning(w.summary, text)
+		return
+	}
+	diags.AddAttributeWarning(w.at, w.summary, text)
 }
+
+// incomplete is the summary of what is said of a cluster whose residents don't run.
+func incomplete(cluster string) string { return fmt.Sprintf("Cluster %q is incomplete", cluster) }
 
 // warnWithoutController warns of a group whose members nobody restarts or ends, as the controller of its cluster doesn't run.
 func (r *groupResource) warnWithoutController(ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics) {
@@ -56,11 +70,13 @@ func (r *groupResource) warnWithoutController(ctx context.Context, key domain.Cl
 		}
 	}
 	if d.Rule().When != domain.WhenNever {
-		lost, at = append(lost, "nobody notices that the group is completed"), path.Root("completion")
+		lost, at = append(lost, "nobody notices when the group completes"), path.Root("completion")
 	}
 	if len(lost) == 0 {
 		return
 	}
-	consequence := fmt.Sprintf("Until the controller runs, of group %q %s.", d.Document.Spec.Name, strings.Join(lost, ", and "))
-	r.session.warnOfResidents(ctx, key, domain.Residents.MissingController, at, consequence, diags)
+	r.session.warnOfResidents(ctx, key, residentWarning{
+		concerning: domain.Residents.MissingController, at: at, summary: fmt.Sprintf("Group %q has no controller", d.Document.Spec.Name),
+		consequence: fmt.Sprintf("Until the controller runs, %s.", strings.Join(lost, ", and ")),
+	}, diags)
 }

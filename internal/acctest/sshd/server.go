@@ -27,6 +27,10 @@ type Options struct {
 	HostKeys []ssh.Signer
 	// Prohibit forbids to forward.
 	Prohibit bool
+	// Absent are sockets that the server doesn't find, whether or not this machine has them.
+	Absent []string
+	// Commands are what commands print that the server runs; others fail, as with a shell that doesn't find them.
+	Commands map[string]string
 }
 
 // Server is an SSH server. It ends with the test.
@@ -38,6 +42,8 @@ type Server struct {
 
 	config   *ssh.ServerConfig
 	prohibit bool
+	absent   []string
+	commands map[string]string
 
 	mu      sync.Mutex
 	live    map[*ssh.ServerConn]bool
@@ -55,7 +61,7 @@ func Start(t testing.TB, options Options) *Server {
 	}
 	s := &Server{
 		Addr: listener.Addr().String(), Ended: make(chan struct{}, 100),
-		prohibit: options.Prohibit, live: map[*ssh.ServerConn]bool{},
+		prohibit: options.Prohibit, absent: options.Absent, commands: options.Commands, live: map[*ssh.ServerConn]bool{},
 	}
 	s.config = &ssh.ServerConfig{PublicKeyCallback: s.admit(ssh.FingerprintSHA256(Signer(t, User()).PublicKey()))}
 	if options.HostKeys == nil {
@@ -108,6 +114,10 @@ func (s *Server) serve(conn net.Conn) {
 	s.mu.Unlock()
 	go ssh.DiscardRequests(requests)
 	for channel := range channels {
+		if channel.ChannelType() == "session" {
+			go s.run(channel)
+			continue
+		}
 		go s.forward(channel)
 	}
 	_ = c.Wait()
@@ -120,11 +130,40 @@ func (s *Server) serve(conn net.Conn) {
 	}
 }
 
+// run answers a session's commands.
+func (s *Server) run(channel ssh.NewChannel) {
+	session, requests, err := channel.Accept()
+	if err != nil {
+		return
+	}
+	defer session.Close()
+	for request := range requests {
+		var command struct{ Text string }
+		if request.Type != "exec" || ssh.Unmarshal(request.Payload, &command) != nil {
+			_ = request.Reply(false, nil)
+			continue
+		}
+		_ = request.Reply(true, nil)
+		printed, known := s.commands[command.Text]
+		var status struct{ Code uint32 }
+		if !known {
+			status.Code = 127
+		}
+		_, _ = io.WriteString(session, printed)
+		_, _ = session.SendRequest("exit-status", false, ssh.Marshal(status))
+		return
+	}
+}
+
 // forward connects a channel to the socket or address that it asks for.
 func (s *Server) forward(channel ssh.NewChannel) {
 	network, address := target(channel)
 	if s.prohibit {
 		_ = channel.Reject(ssh.Prohibited, "open failed")
+		return
+	}
+	if slices.Contains(s.absent, address) {
+		_ = channel.Reject(ssh.ConnectionFailed, "open failed")
 		return
 	}
 	inner, err := new(net.Dialer).DialContext(context.Background(), network, address)

@@ -37,6 +37,8 @@ type Options struct {
 	// Mixed has the nodes run different Engines and image stores in turns: this machine's Engine with Docker's own store, Engine 26.1 with
 	// containerd's, Engine 26.1 with Docker's own. Otherwise all run the one of EngineVariable.
 	Mixed bool
+	// Rootless has the engines listen where rootless Docker would: not at /run/docker.sock, but at Node.Socket alone.
+	Rootless bool
 }
 
 // validate says what is wrong with the options.

@@ -94,7 +94,10 @@ func newNode(bed *Bed, number int) (*Node, error) {
 
 // configure writes the engine's configuration.
 func (n *Node) configure() error {
-	hosts := []string{"unix:///run/docker.sock", n.Host()}
+	hosts := []string{n.Host()}
+	if !n.bed.options.Rootless {
+		hosts = append(hosts, "unix:///run/docker.sock")
+	}
 	configuration := map[string]any{
 		"data-root":           filepath.Join(n.folder, "data"),
 		"features":            map[string]bool{"containerd-snapshotter": n.Engine.Containerd},

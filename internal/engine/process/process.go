@@ -156,7 +156,7 @@ func (e *Engine) Complete(_ context.Context, cluster domain.Cluster) (domain.Clu
 				"the engine \"process\" runs members on this machine alone, and %q is none of its addresses; leave the address out, or use 127.0.0.1 to 127.255.255.254 or one of its own", host.Address)
 		}
 		refuseSwarm(&problems, domain.Path{"hosts", domain.Key(name)}, []setting{
-			{"role", string(host.Role)}, {"availability", string(host.Availability)}, {"advertise_address", host.AdvertiseAddress},
+			{"role", string(host.Role)}, {"availability", string(host.Availability)}, {"advertise_address", host.AdvertiseAddress}, {"socket", host.Socket},
 		})
 		hosts[name] = host
 	}

@@ -31,12 +31,14 @@ type connection struct {
 	managing *client.Client
 	// all are the addresses of all hosts of the cluster; nil where some are not known.
 	all []string
+	// sockets are where Engines listen on their hosts, by address, where that was found out.
+	sockets map[string]string
 }
 
 // newConnection returns the connection to the Swarm of a cluster, without reaching out to it.
 func newConnection(cluster domain.ClusterRef, settings engine.Settings) (*connection, error) {
 	endpoints := slices.Compact(append([]string{cluster.Endpoint}, settings.Endpoints...))
-	c := &connection{cluster: cluster.Name, settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}}
+	c := &connection{cluster: cluster.Name, settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}, sockets: map[string]string{}}
 	for _, endpoint := range endpoints {
 		if _, err := c.client(endpoint); err != nil {
 			return nil, err
@@ -53,12 +55,23 @@ func (c *connection) client(address string) (*client.Client, error) {
 	if known, found := c.clients[address]; found {
 		return known, nil
 	}
-	opened, err := openEndpoint(address, c.settings)
+	opened, err := openEndpoint(address, c.settings, func(socket string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.sockets[address] = socket
+	})
 	if err != nil {
 		return nil, err
 	}
 	c.clients[address] = opened
 	return opened, nil
+}
+
+// socketAt returns where the Engine at an address was found to listen on its host; empty where its address or the default says it.
+func (c *connection) socketAt(address string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sockets[address]
 }
 
 // learn makes the addresses of a cluster's hosts known as endpoints: after those known before, those of managers first. Where all hosts

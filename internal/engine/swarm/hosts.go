@@ -43,6 +43,7 @@ func (f *facts) plan(declared domain.Cluster) plan {
 	}
 	p.steps = f.hostSteps(p.cluster, first)
 	p.connect(f)
+	p.checkSockets(f)
 	sortSteps(p.steps)
 	checkQuorum(&p.problems, f.nodes, p.steps, f.stored.Name == "")
 	return p

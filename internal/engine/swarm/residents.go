@@ -28,7 +28,7 @@ import (
 const (
 	// programPath is where the controller's program is in its image.
 	programPath = "/terraform-provider-trainyard"
-	// socketPath is where a host has its Engine's socket, and the controller finds it.
+	// socketPath is where the controller finds the socket of its host's Engine.
 	socketPath = "/var/run/docker.sock"
 	// hostProc is where an agent finds the process table of its host.
 	hostProc = "/host/proc"
@@ -57,7 +57,11 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := []residentService{{controllerService(e.cluster.Name, from, network), from.auth}}
+	socket, elsewhere, err := e.controllerSocket(ctx, m, document.Spec, from.without)
+	if err != nil {
+		return err
+	}
+	wanted := []residentService{{controllerService(e.cluster.Name, from, network, socket, elsewhere), from.auth}}
 	if spec := document.Spec.Agent; spec.Disabled {
 		err = e.stop(ctx, kindAgent)
 	} else {
@@ -165,12 +169,13 @@ func (e *Engine) residentNetwork(ctx context.Context) (string, error) {
 }
 
 // controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it. On the network it reaches
-// what runs in groups by name.
-func controllerService(cluster string, from residentImage, network string) swarm.ServiceSpec {
+// what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
+func controllerService(cluster string, from residentImage, network, socket string, elsewhere []string) swarm.ServiceSpec {
 	controller := resident(cluster, from, network, kindController, "controller", "--engine", Name, "--cluster", cluster,
 		"--metrics", fmt.Sprintf(":%d", telemetry.ControllerMetricsPort))
 	controller.TaskTemplate.ContainerSpec.Env = []string{taskVariable + "={{.Task.ID}}"}
-	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socketPath, Target: socketPath}}
+	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socket, Target: socketPath}}
+	controller.TaskTemplate.Placement = keptOff(controller.TaskTemplate.Placement, elsewhere)
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
 	setReplicas(&controller, 1)
 	return controller

@@ -17,6 +17,9 @@ type Credentials struct {
 	TLS TLS
 	// DialTimeout bounds each attempt to connect, up to the engine's socket; 15 s where it is 0.
 	DialTimeout time.Duration
+	// OnSocket is told the path of an engine's socket on an SSH host once it is found elsewhere than at the default path, where the address
+	// has none; nil is told nothing.
+	OnSocket func(path string)
 }
 
 // The parts of credentials are as the provider's configuration gives them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ func sshDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 	}
 	t := &tunnel{
 		socket: e.Socket,
+		found:  credentials.OnSocket,
 		limit:  credentials.dialTimeout(),
 		connect: func(ctx context.Context) (*ssh.Client, error) {
 			return connect(ctx, hops, credentials.SSH)
@@ -29,12 +31,14 @@ func sshDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 // tunnel forwards connections to a socket over one SSH connection at a time: made for the first, shared by all, and
 // closed with the last.
 type tunnel struct {
-	socket  string
 	limit   time.Duration
 	connect func(context.Context) (*ssh.Client, error)
+	// found is told of a socket elsewhere than at the default path; nil where nobody cares.
+	found func(socket string)
 
-	mu   sync.Mutex
-	link *link // the one for the next connection; nil where it has to be made
+	mu     sync.Mutex
+	socket string
+	link   *link // the one for the next connection; nil where it has to be made
 }
 
 // link is one SSH connection: in the making, up or broken.
@@ -55,7 +59,7 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, err := l.client.DialContext(ctx, "unix", t.socket)
+		conn, err := t.open(ctx, l.client)
 		if err == nil {
 			return &forwarded{Conn: conn, release: sync.OnceFunc(func() { t.release(l) })}, nil
 		}
@@ -78,6 +82,54 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
+// open returns a connection to the socket. Where none is at the default path, it is the one that the host's docker command uses.
+func (t *tunnel) open(ctx context.Context, client *ssh.Client) (net.Conn, error) {
+	t.mu.Lock()
+	socket := t.socket
+	t.mu.Unlock()
+	conn, err := client.DialContext(ctx, "unix", socket)
+	var refused *ssh.OpenChannelError
+	if socket != DefaultSocket || !errors.As(err, &refused) || refused.Reason == ssh.Prohibited {
+		return conn, err
+	}
+	elsewhere := contextSocket(client)
+	if elsewhere == "" || elsewhere == socket {
+		return nil, err
+	}
+	conn, again := client.DialContext(ctx, "unix", elsewhere)
+	if again != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.socket = elsewhere
+	t.mu.Unlock()
+	if t.found != nil {
+		t.found(elsewhere)
+	}
+	return conn, nil
+}
+
+// contextCommand tells where the docker command of a host finds its engine, as a rootless one.
+const contextCommand = "docker context inspect --format '{{.Endpoints.docker.Host}}'"
+
+// contextSocket returns the path of the socket that a host's docker command uses; empty where it can't tell, or uses none.
+func contextSocket(client *ssh.Client) string {
+	session, err := client.NewSession()
+	if err != nil {
+		return ""
+	}
+	defer session.Close()
+	said, err := session.Output(contextCommand)
+	if err != nil {
+		return ""
+	}
+	e, err := Parse(strings.TrimSpace(string(said)))
+	if err != nil || e.Scheme != SchemeUnix {
+		return ""
+	}
+	return e.Socket
+}
+
 // refusal says why the SSH server doesn't forward to the socket.
 func (t *tunnel) refusal(err *ssh.OpenChannelError) error {
 	if err.Reason == ssh.Prohibited {
@@ -85,7 +137,7 @@ func (t *tunnel) refusal(err *ssh.OpenChannelError) error {
 	}
 	// OpenSSH doesn't tell these apart: its log on the host does.
 	return failed(ErrNoSocket, "the SSH login worked, but %s can't be reached on the host; check that Docker runs there and listens at this path, "+
-		"that this user is in the group docker, and that sshd_config doesn't forbid AllowStreamLocalForwarding: %s", t.socket, err.Message)
+		"or give its path (ssh://host/path/to/docker.sock), that this user is in the group docker, and that sshd_config doesn't forbid AllowStreamLocalForwarding: %s", t.socket, err.Message)
 }
 
 // acquire returns a link that is up. It has to be released.

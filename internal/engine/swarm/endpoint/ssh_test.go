@@ -330,3 +330,44 @@ func TestKeepAliveEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestSSHContext: an engine that doesn't listen at the default path is reached where the host's docker command finds it.
+func TestSSHContext(t *testing.T) {
+	isolate(t)
+	socket := startEngine(t)
+	for name, test := range map[string]struct {
+		path, says string
+		found      string
+		reached    bool
+	}{
+		"rootless":                  {says: "unix://" + socket + "\n", found: socket, reached: true},
+		"a path that is given":      {path: "/nowhere/docker.sock", says: "unix://" + socket},
+		"the default all the same":  {says: "unix://" + DefaultSocket},
+		"another machine":           {says: "tcp://10.0.0.1:2376"},
+		"nobody listens there":      {says: "unix:///nowhere/docker.sock"},
+		"no such command":           {},
+		"what is no address at all": {says: "unix://relative\nunix:///other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commands := map[string]string{}
+			if test.says != "" {
+				commands[contextCommand] = test.says
+			}
+			server := sshd.Start(t, sshd.Options{Absent: []string{DefaultSocket}, Commands: commands})
+			var found []string
+			credentials := credentialsOf(t, server)
+			credentials.OnSocket = func(path string) { found = append(found, path) }
+			docker := open(t, "ssh://"+server.Addr+test.path, credentials)
+			err := call(t, docker)
+			if (err == nil) != test.reached || err != nil && !errors.Is(err, ErrNoSocket) {
+				t.Errorf("the engine: %v", err)
+			}
+			if test.reached {
+				must(t, call(t, docker))
+			}
+			if want := slices.DeleteFunc([]string{test.found}, func(s string) bool { return s == "" }); !slices.Equal(found, want) {
+				t.Errorf("found %q, want %q", found, want)
+			}
+		})
+	}
+}

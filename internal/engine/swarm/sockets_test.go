@@ -1,0 +1,87 @@
+package swarm
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/endpoint"
+)
+
+// namedEngine is an Engine that says which machine it is on.
+type namedEngine struct {
+	client.APIClient
+
+	name string
+}
+
+func (e namedEngine) Info(context.Context) (system.Info, error) {
+	return system.Info{Name: e.name}, nil
+}
+
+func TestSocketOf(t *testing.T) {
+	here, err := os.Hostname()
+	must(t, err)
+	for name, test := range map[string]struct {
+		host  domain.Host
+		found map[string]string
+		on    string // the machine of the Engine
+		want  string
+	}{
+		"its attribute":               {host: domain.Host{Address: "ssh://gpu1/run/other.sock", Socket: "/run/own.sock"}, want: "/run/own.sock"},
+		"the path in its address":     {host: domain.Host{Address: "ssh://gpu1/run/other.sock"}, want: "/run/other.sock"},
+		"where docker finds it there": {host: domain.Host{Address: "ssh://gpu1"}, found: map[string]string{"ssh://gpu1": "/run/user/1000/docker.sock"}, want: "/run/user/1000/docker.sock"},
+		"over SSH":                    {host: domain.Host{Address: "ssh://gpu1"}, want: endpoint.DefaultSocket},
+		"over TLS":                    {host: domain.Host{Address: "tcp://gpu1"}, want: endpoint.DefaultSocket},
+		"on this machine":             {host: domain.Host{Address: "unix:///run/user/1000/docker.sock"}, on: here, want: "/run/user/1000/docker.sock"},
+		"through a tunnel":            {host: domain.Host{Address: "unix:///tmp/tunnel.sock"}, on: "gpu1", want: endpoint.DefaultSocket},
+		"at the default":              {host: domain.Host{Address: "unix://" + endpoint.DefaultSocket}, on: "gpu1", want: endpoint.DefaultSocket},
+	} {
+		e := &Engine{connection: &connection{sockets: test.found}}
+		if got, err := e.socketOf(t.Context(), test.host, namedEngine{name: test.on}); err != nil || got != test.want {
+			t.Errorf("%s: it is at %s (%v), want %s", name, got, err, test.want)
+		}
+	}
+}
+
+func TestChooseSocket(t *testing.T) {
+	const own, other = "/run/own.sock", "/run/other.sock"
+	for name, test := range map[string]struct {
+		sockets   map[string]string
+		want      string
+		elsewhere []string
+	}{
+		"no manager":       {want: endpoint.DefaultSocket},
+		"one":              {sockets: map[string]string{"a": own}, want: own},
+		"most of them":     {sockets: map[string]string{"a": own, "b": other, "c": own}, want: own, elsewhere: []string{"b"}},
+		"each another one": {sockets: map[string]string{"a": own, "b": other, "c": endpoint.DefaultSocket}, want: endpoint.DefaultSocket, elsewhere: []string{"a", "b"}},
+		"none the default": {sockets: map[string]string{"a": own, "b": other}, want: other, elsewhere: []string{"a"}},
+	} {
+		got, elsewhere := chooseSocket(test.sockets)
+		if diff := cmp.Diff(test.elsewhere, elsewhere); got != test.want || diff != "" {
+			t.Errorf("%s: %s, want %s; elsewhere (-want +got):\n%s", name, got, test.want, diff)
+		}
+	}
+}
+
+func TestCheckSockets(t *testing.T) {
+	f := &facts{nodes: []swarm.Node{{ID: "id-d", Spec: swarm.NodeSpec{Role: swarm.NodeRoleManager}}}}
+	p := plan{cluster: domain.Cluster{Hosts: map[string]domain.Host{
+		"a": {Role: domain.HostManager, Address: "ssh://a"},
+		"b": {Role: domain.HostManager, Address: "ssh://b/run/user/1000/docker.sock"},
+		"c": {Role: domain.HostWorker, Socket: "/run/other.sock"},
+		"d": {ID: "id-d"},
+	}}}
+	p.checkSockets(f)
+	if len(p.problems) != 1 || p.problems.Err() != nil || p.problems[0].Path.String() != `hosts["b"].socket` ||
+		!strings.Contains(p.problems[0].Error(), `host "b" has the socket of its Docker Engine at /run/user/1000/docker.sock, and the controller finds that of most managers at /var/run/docker.sock`) {
+		t.Errorf("the problems are %v", p.problems)
+	}
+}

@@ -1,0 +1,134 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+)
+
+// A host has the socket of its Engine elsewhere than at the usual path: the cluster's apply says so, and each plan, until the cluster is told
+// the path.
+func TestAccSwarmControllerRejected(t *testing.T) {
+	acceptance(t)
+	bed := ownBed(t, testbed.Options{Nodes: 1, Managers: 1, Rootless: true})
+	l := newSwarmLab(t, bed, "rootless")
+	w := newSwarmWorkspace(l)
+	const why = `The controller isn't running on host node1: invalid mount config for type "bind": bind source path does not exist: /var/run/docker.sock. ` +
+		`The controller needs the socket of the host's Docker Engine. On the host, docker context inspect --format '{{.Endpoints.docker.Host}}' tells where it is: ` +
+		`set hosts["node1"].socket to that path. A host without a socket can't run the controller: have another be a manager.`
+	job := func(worker, attributes string) string {
+		return l.group(fmt.Sprintf("image = %q\n  roles = { worker = { replicas = 2, %s } }\n  %s", memberImage, worker, attributes))
+	}
+	running := job(`args = ["wait"]`, `completion = { when = "all" }`)
+	const status = `
+data "trainyard_cluster" "now" {
+  name       = trainyard_cluster.lab.name
+  engine     = "swarm"
+  endpoint   = trainyard_cluster.lab.endpoint
+  depends_on = [trainyard_cluster.lab]
+}
+
+output "controller" {
+  value = "${data.trainyard_cluster.now.controller.state} on ${data.trainyard_cluster.now.controller.host}"
+}
+
+output "agents" {
+  value = { for host, agent in data.trainyard_cluster.now.agents : host => agent.state }
+}
+`
+	w.configure(l.cluster(""))
+	output, err := w.Run("apply", "-auto-approve")
+	if err == nil {
+		t.Fatalf("the apply of a cluster whose controller can't run succeeded:\n%s", output)
+	}
+	expectSaid(t, output, `Error: Cluster "rootless" is incomplete`, why, "terraform untaint keeps it")
+	if n := len(l.tasksOf(l.service("trainyard-rootless-agent").ID)); n != 1 {
+		t.Errorf("%d agents are left, want 1", n)
+	}
+	w.Must("untaint", "trainyard_cluster.lab")
+
+	w.configure(l.cluster(""), running, status)
+	expectSaid(t, w.Must("apply", "-auto-approve"), `Warning: Cluster "rootless" is incomplete`, why,
+		`Warning: Group "rootless" has no controller`, `Until the controller runs, members that fail are not restarted, and nobody notices when the group completes.`,
+		`controller = "failing on node1"`, `agents = { "node1" = "running" }`)
+
+	// Nobody is there to try again, and the apply ends all the same.
+	w.configure(l.cluster(""), job(`command = ["/nowhere"], restart = { condition = "always" }`, ""), status)
+	output, err = w.Run("apply", "-auto-approve")
+	if err == nil {
+		t.Errorf("a command that is not there was started:\n%s", output)
+	}
+	expectSaid(t, output, "Error: Member failed", "member rootless-worker-", "OCI runtime create failed", "/nowhere")
+
+	// Told the path, the controller runs, and the plan has nothing more to say.
+	declared := strings.Replace(l.cluster(""), "network ", fmt.Sprintf("hosts    = { node1 = { socket = %q } }\n  network ", bed.Nodes[0].Socket), 1)
+	w.configure(declared, running, status)
+	expectSaid(t, w.Must("apply", "-auto-approve"), `controller = "running on node1"`)
+	if output := w.Must("plan"); strings.Contains(output, "incomplete") {
+		t.Errorf("with the controller:\n%s", output)
+	}
+	w.Must("destroy", "-auto-approve")
+}
+
+// Hosts of different Docker Engines and image stores are one cluster: the residents run on each, and members from one image, wherever they are.
+func TestAccSwarmMixed(t *testing.T) {
+	acceptance(t)
+	bed := ownBed(t, testbed.Options{Nodes: 3, Mixed: true})
+	l := imageLab{newSwarmLab(t, bed, "motley"), "motley/trainer:1", t.TempDir()}
+	id := l.memberArchive("trainer.tar")
+	w := newSwarmWorkspace(l.swarmLab)
+	workers := l.named("job", l.name, `
+  framework = "spark"
+  image     = trainyard_image.trainer.image_id
+  args      = ["wait"]
+  roles = {
+    master = { replicas = 1, port = 7077 }
+    worker = { replicas = 6 }
+  }`) + l.named("spread", l.name+"-spread", `
+  image = trainyard_image.trainer.image_id
+  args  = ["wait"]
+  roles = { worker = { replicas = 3, placement = { strategy = "spread" } } }`)
+	w.configure(l.wholeBed(3), fmt.Sprintf(`
+resource "trainyard_image" "trainer" {
+  cluster = trainyard_cluster.lab
+  name    = %q
+  archive = %q
+}
+
+output "image_id" { value = trainyard_image.trainer.image_id }
+`, l.image, filepath.Join(l.files, "trainer.tar")), workers, `
+data "trainyard_utilisation" "now" {
+  cluster    = trainyard_cluster.lab
+  window     = "1s"
+  depends_on = [trainyard_group.job, trainyard_group.spread]
+}
+
+output "measured" { value = [for host, u in data.trainyard_utilisation.now.hosts : host if u.cpus != null] }
+`)
+	expectSaid(t, w.Must("apply", "-auto-approve"), fmt.Sprintf("image_id = %q", id), `measured = [ "node1", "node2", "node3", ]`)
+	w.ExpectNoChange("on hosts of different Engines")
+
+	// The controller's image is known by the same name on each of them.
+	for range bed.Nodes {
+		host := l.hostOfController(bed.Nodes[2])
+		l.updateNode(host.Name, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityPause })
+		l.change("trainyard-motley-controller", func(spec *dockerswarm.ServiceSpec) { spec.TaskTemplate.ForceUpdate++ })
+		if slices.ContainsFunc(bed.Nodes, func(n *testbed.Node) bool {
+			return l.node(n.Name).Spec.Availability == dockerswarm.NodeAvailabilityActive
+		}) {
+			acctest.Eventually(t, "the controller to leave "+host.Name, func() bool { return l.hostOfController(bed.Nodes[2]) != host })
+		}
+	}
+	for _, node := range bed.Nodes {
+		l.updateNode(node.Name, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityActive })
+	}
+	w.Must("destroy", "-auto-approve")
+	l.expectImages(t.Context(), l.image)
+}
