@@ -28,7 +28,7 @@ const imageDescription = "An image that all hosts of a cluster have before a gro
 	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder, but for what `.dockerignore` leaves out and for the files' times, `dockerfile`, `target`, `args` |\n" +
 	"| neither | known after the apply; hosts that have it pull nothing | never: a new version takes a new tag |\n\n" +
 	"An archive or a build is for one platform. Where hosts of several platforms pull, each has an image of its own, and `image_id` is the name with the digest that they all came from.\n\n" +
-	"The image that is replaced by another stays on the hosts without a name, for the members that still run from it; `docker image prune` removes it. " +
+	"The image that is replaced by another stays on the hosts as long as members run from it; the next apply of an image removes it then. " +
 	"A destroy takes the name away, and with its last name the image, but leaves an image that containers use, with a warning.\n\n" +
 	"Clusters of the engine `process` run no images."
 
@@ -81,8 +81,9 @@ func imageSchema(ctx context.Context, engines []string) schema.Schema {
 				},
 			},
 			"image_id": schema.StringAttribute{
-				MarkdownDescription: "ID of the image, `sha256:…`: what groups run. Where hosts of several platforms pulled it, its name with a digest.",
-				Computed:            true,
+				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`: what groups run. It is the same in Docker's own image store and in containerd's, where `docker image ls` shows different IDs. " +
+					"Where hosts of several platforms pulled it, its name with a digest.",
+				Computed: true,
 			},
 			"source_hash": schema.StringAttribute{
 				MarkdownDescription: "Digest of the archive, or of all that the image is built from. Null where it is pulled.",
