@@ -176,6 +176,23 @@ func TestFrameOfFailure(t *testing.T) {
 	}
 }
 
+// A controller that doesn't run comes before all else, with what to do.
+func TestNotesOfResidents(t *testing.T) {
+	s := lab()
+	s.reading.residents = domain.Residents{
+		Controller: domain.Resident{State: domain.ResidentFailing, Host: "gpu1", Error: "no socket\x1b[2J", Advice: "Set socket."},
+		Agents:     map[string]domain.Resident{"gpu1": {State: domain.ResidentRunning}, "gpu2": {State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true}},
+	}
+	if got := s.reading.notes(0)[1].String(); got != "The controller isn't running on host gpu1: no socket [2J. Set socket." {
+		t.Errorf("the first note is %q", got)
+	}
+	for _, l := range s.reading.notes(0) {
+		if strings.Contains(l.String(), "gpu2 is down") {
+			t.Errorf("an agent that nobody expects is missed: %s", l)
+		}
+	}
+}
+
 // What many have in common is said once.
 func TestNotes(t *testing.T) {
 	s := lab()

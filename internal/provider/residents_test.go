@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestPlanWithoutResidents: whoever needs the controller or an agent is warned while it doesn't run, with why, what to do and what comes of it.
+func TestPlanWithoutResidents(t *testing.T) {
+	failing := domain.Resident{State: domain.ResidentFailing, Host: "a", Error: "no socket", Advice: "Set socket."}
+	running := domain.Resident{State: domain.ResidentRunning}
+	down := domain.Residents{Controller: failing, Agents: map[string]domain.Resident{"a": failing, "b": running}}
+	const controller, agent = "The controller isn't running on host a: no socket. Set socket.", "The agent isn't running on host a: no socket. Set socket."
+	plain := func(tf terraform, stub *stubEngine) []*tfprotov6.Diagnostic {
+		found := stub.residents
+		stub.residents = domain.Residents{} // while it is made
+		const name = "trainyard_cluster"
+		config := tf.config(name, map[string]tftypes.Value{"name": text("lab")})
+		planned, diagnostics := tf.plan(name, config, nil)
+		fatalOn(t, nil, diagnostics)
+		state, diagnostics := tf.applyCluster(config, nil, planned)
+		fatalOn(t, nil, diagnostics)
+		stub.residents = found
+		_, diagnostics = tf.plan(name, config, state)
+		return diagnostics
+	}
+	for name, test := range map[string]struct {
+		stub  func() *stubEngine
+		found domain.Residents
+		plan  func(tf terraform, stub *stubEngine) []*tfprotov6.Diagnostic
+		at    string
+		says  []string // none where there is no warning
+	}{
+		"a cluster":                      {stub: func() *stubEngine { return &stubEngine{} }, found: down, plan: plain, says: []string{`Cluster "lab" is incomplete`, controller, agent}},
+		"a cluster with all":             {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: running}, plan: plain},
+		"a cluster where it is about to": {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain},
+		"a group": {
+			stub: func() *stubEngine { return &stubEngine{cluster: labOf("a", "b")} }, found: down,
+			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 2}), nil)
+				return diagnostics
+			},
+			at: "completion", says: []string{`Group "g" has no controller`, controller, "members that fail are not restarted, and nobody notices when the group completes."},
+		},
+		"a policy": {
+			stub: func() *stubEngine { return scaledStub(t, 2) }, found: down,
+			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan(thePolicy, tf.policy(), nil)
+				return diagnostics
+			},
+			at: "algorithm", says: []string{"has no controller", controller, `role "worker" of group "g" keeps its number of members`},
+		},
+		"a pool of the host": {
+			stub: gpuStub, found: down,
+			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", named(t, map[string][]int{"a": {1}})), nil)
+				return diagnostics
+			},
+			at: "slots", says: []string{`GPUs of pool "p" are not watched`, agent, "nobody notices that a GPU fails there"},
+		},
+		"a pool that takes any host": {
+			stub: gpuStub, found: down,
+			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", selected(t, selectorModel{})), nil)
+				return diagnostics
+			},
+			at: "slots", says: []string{agent},
+		},
+		"a pool of another host": {
+			stub: gpuStub, found: down,
+			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", named(t, map[string][]int{"b": {0}})), nil)
+				return diagnostics
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stub := test.stub()
+			tf := newTerraform(t, stub)
+			stub.residents = test.found
+			var warned []string
+			for _, d := range test.plan(tf, stub) {
+				if d.Severity != tfprotov6.DiagnosticSeverityWarning {
+					t.Errorf("an error: %s: %s", d.Summary, d.Detail)
+				}
+				warned = append(warned, d.Summary+": "+d.Detail)
+				if at := d.Attribute; test.at != "" && (at == nil || !strings.Contains(at.String(), test.at)) {
+					t.Errorf("the warning is at %s, want %s", at, test.at)
+				}
+			}
+			if want := min(len(test.says), 1); len(warned) != want {
+				t.Fatalf("%d warnings, want %d: %q", len(warned), want, warned)
+			}
+			for _, phrase := range test.says {
+				if !strings.Contains(warned[0], phrase) {
+					t.Errorf("the warning does not say %q: %s", phrase, warned[0])
+				}
+			}
+		})
+	}
+}
