@@ -129,7 +129,7 @@ func (c Cluster) Validate() Problems {
 			ps.Add(at.At("role"), "Unknown role", "host %q can't be a %q; there are %q", name, host.Role, HostRoles)
 		}
 		if host.Socket != "" && (!path.IsAbs(host.Socket) || path.Clean(host.Socket) != host.Socket || host.Socket == "/") {
-			ps.Add(at.At("socket"), "Invalid path of a socket", "host %q can't have its socket at %q; give the absolute path of a file, such as \"/run/user/1000/docker.sock\"", name, host.Socket)
+			ps.Add(at.At("socket"), "Invalid socket path", "%q is not the absolute path of a file; use one such as \"/run/user/1000/docker.sock\"", host.Socket)
 		}
 		if host.Availability != "" && !slices.Contains(HostAvailabilities, host.Availability) {
 			ps.Add(at.At("availability"), "Unknown availability", "host %q can't be set to %q; there are %q", name, host.Availability, HostAvailabilities)

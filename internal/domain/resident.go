@@ -76,6 +76,11 @@ type Residents struct {
 // Hopeless says which residents fail again and again, why, and what to do; it is empty where none does.
 func (r Residents) Hopeless() []string { return r.tell(Resident.hopeless) }
 
+// Failing says which residents fail, if only once so far, or have no place.
+func (r Residents) Failing() []string {
+	return r.tell(func(r Resident) bool { return r.State == ResidentFailing })
+}
+
 // Awaited says which residents are on their way; it is empty where none is.
 func (r Residents) Awaited() []string { return r.tell(Resident.awaited) }
 

@@ -115,8 +115,8 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 		return
 	}
 	r.session.warnOfResidents(ctx, plan.Cluster.key(), residentWarning{
-		concerning: domain.Residents.MissingController, at: path.Root("algorithm"), summary: fmt.Sprintf("Autoscaling policy of role %q has no controller", spec.Role),
-		consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its number of members.", spec.Role, spec.Group),
+		concerning: domain.Residents.MissingController, at: path.Root("algorithm"), summary: fmt.Sprintf("No controller for the autoscaling policy of role %q", spec.Role),
+		consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its current size.", spec.Role, spec.Group),
 	}, &resp.Diagnostics)
 	if !created && !found {
 		// An update stores it.

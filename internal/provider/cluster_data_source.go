@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -100,7 +101,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"socket": schema.StringAttribute{
-						MarkdownDescription: "Path of the socket of its Docker Engine on the host; null where it is not declared.",
+						MarkdownDescription: "Path of its Docker Engine's socket; null if not declared.",
 						Computed:            true,
 					},
 					"labels": schema.MapAttribute{
@@ -143,7 +144,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				},
 			},
 			"controller": schema.SingleNestedAttribute{
-				MarkdownDescription: "The cluster's controller, which restarts members, notices completion and follows autoscaling policies.",
+				MarkdownDescription: "The cluster's controller, which restarts members, detects completion and applies autoscaling policies.",
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"state": schema.StringAttribute{
@@ -151,7 +152,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"host": schema.StringAttribute{
-						MarkdownDescription: "Host that it runs on, or was last tried on; null where that is not known, and for `process`.",
+						MarkdownDescription: "Host it runs on, or last failed on; null if unknown, and with `process`.",
 						Computed:            true,
 					},
 					"error": schema.StringAttribute{
@@ -161,7 +162,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				},
 			},
 			"agents": schema.MapNestedAttribute{
-				MarkdownDescription: "The agents, which measure hosts and read their GPUs, by host; null where `agent.enabled` is false.",
+				MarkdownDescription: "Agents by host, which measure utilisation and GPUs; null if `agent.enabled` is false.",
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"state": schema.StringAttribute{
@@ -184,8 +185,8 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 }
 
 const (
-	residentStateDescription = "`running`, `starting`, `failing` (tried again and again), or `absent` (not even tried)."
-	residentErrorDescription = "Why it doesn't run, and what to do; null where it runs."
+	residentStateDescription = "`running`, `starting`, `failing` (being retried, or no host can run it) or `absent` (not scheduled)."
+	residentErrorDescription = "Why it isn't running, and what to do; null if it is, or is starting."
 )
 
 func (d *clusterDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
@@ -219,12 +220,12 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
 		return
 	}
-	model.Controller = &controllerModel{string(residents.Controller.State), keepZero(residents.Controller.Host, nil), keepZero(residents.Controller.Why(), nil)}
+	model.Controller = &controllerModel{string(residents.Controller.State), keepZero(residents.Controller.Host, nil), residentError(residents.Controller)}
 	if residents.Agents != nil {
 		model.Agents = map[string]agentResidentModel{}
 	}
 	for name, agent := range residents.Agents {
-		model.Agents[name] = agentResidentModel{string(agent.State), keepZero(agent.Why(), nil)}
+		model.Agents[name] = agentResidentModel{string(agent.State), residentError(agent)}
 	}
 	model.ID, model.Engine = types.StringValue(key.Name), types.StringValue(key.Engine)
 	if model.Endpoint.IsNull() {
@@ -234,6 +235,14 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	model.Network = flattenNetwork(cluster.Network, types.StringNull())
 	model.Groups = append([]string{}, slices.Sorted(maps.Keys(groups))...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// residentError says why a resident isn't running; nil where it is, or is starting.
+func residentError(r domain.Resident) *string {
+	if r.Error == "" {
+		return nil
+	}
+	return new(r.Why())
 }
 
 // addReadError reports that a data source found nothing, or could not tell.

@@ -110,7 +110,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	if stored.Name != "" {
-		r.session.warnOfResidents(ctx, at, residentWarning{concerning: domain.Residents.Missing, summary: incomplete(at.Name)}, &resp.Diagnostics)
+		r.session.warnOfResidents(ctx, at, residentWarning{concerning: domain.Residents.Missing, summary: notRunning(at.Name)}, &resp.Diagnostics)
 	}
 	keepMemory(cluster.Hosts, stored.Hosts, config.Hosts)
 	r.session.plans.putCluster(idOf(cluster.Ref()), plannedCluster{spec: cluster, settled: true})
@@ -253,17 +253,17 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan c
 	}
 	residents, err := reconciler.AwaitResidents(ctx)
 	if err != nil {
-		addError(diags, incomplete(spec.Name), fmt.Errorf("%w\n\n%s", err, afterIncomplete))
+		addError(diags, notRunning(spec.Name), fmt.Errorf("%w\n\n%s", err, residentsFailed))
 		return
 	}
 	for _, missing := range residents.Missing() {
-		diags.AddWarning(incomplete(spec.Name), missing)
+		diags.AddWarning(notRunning(spec.Name), missing)
 	}
 }
 
-// afterIncomplete says what becomes of a cluster whose residents don't run.
-const afterIncomplete = "What runs goes on, and the cluster is in the state: apply again once this is mended. " +
-	"Terraform marks a cluster that it has just created as tainted, and would replace it then; terraform untaint keeps it."
+// residentsFailed says what becomes of a cluster whose residents don't run.
+const residentsFailed = "What runs keeps running, and the cluster is in the state; its engine keeps trying. " +
+	"A cluster that was just created is tainted: run terraform untaint first, or the next apply replaces it."
 
 // survey returns the stored cluster as it is found, or [engine.ErrNotFound] where none is stored.
 func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {

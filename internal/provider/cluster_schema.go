@@ -137,8 +137,8 @@ func hostAttributes() map[string]schema.Attribute {
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"socket": schema.StringAttribute{
-			MarkdownDescription: "Path of the socket of the Docker Engine on the host, which the controller mounts where it runs on a manager. " +
-				"Defaults to the path in an `ssh://` address, else to where the `docker` command on the host finds it, else to `/var/run/docker.sock`. Set it where none of these is right, as for rootless Docker behind a `tcp://` address: `/run/user/1000/docker.sock`.",
+			MarkdownDescription: "Path of the Docker Engine's socket on the host, for the controller to mount. Defaults to the path in an `ssh://` address, " +
+				"else, over SSH, the one that the host's `docker` command uses, else `/var/run/docker.sock`. For rootless Docker behind `tcp://`: `/run/user/1000/docker.sock`.",
 			Optional: true,
 		},
 		"capacity": schema.SingleNestedAttribute{

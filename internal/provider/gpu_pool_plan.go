@@ -136,8 +136,8 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 		return found.MissingAgents(slices.Collect(maps.Keys(pool.Spec.Devices))...)
 	}
 	r.session.warnOfResidents(ctx, key, residentWarning{
-		concerning: concerning, at: path.Root("slots"), summary: fmt.Sprintf("GPUs of pool %q are not watched", pool.Spec.Name),
-		consequence: "Until it runs, nobody notices that a GPU fails there, or how much of its memory others use.",
+		concerning: concerning, at: path.Root("slots"), summary: fmt.Sprintf("GPUs of pool %q are not monitored", pool.Spec.Name),
+		consequence: "Until then, GPU failures and memory used by others go undetected there.",
 	}, diags)
 }
 

@@ -28,7 +28,7 @@ const imageDescription = "An image that all hosts of a cluster have before a gro
 	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder, but for what `.dockerignore` leaves out and for the files' times, `dockerfile`, `target`, `args` |\n" +
 	"| neither | known after the apply; hosts that have it pull nothing | never: a new version takes a new tag |\n\n" +
 	"An archive or a build is for one platform. Where hosts of several platforms pull, each has an image of its own, and `image_id` is the name with the digest that they all came from.\n\n" +
-	"The image that is replaced by another stays on the hosts as long as members run from it; the next apply of an image removes it then. " +
+	"A replaced image stays while members run from it; the next apply of a `trainyard_image` after that removes it. " +
 	"A destroy takes the name away, and with its last name the image, but leaves an image that containers use, with a warning.\n\n" +
 	"Clusters of the engine `process` run no images."
 
@@ -54,7 +54,7 @@ func imageSchema(ctx context.Context, engines []string) schema.Schema {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(beside("build"))},
 			},
 			"build": schema.SingleNestedAttribute{
-				MarkdownDescription: "How the image is built: on the first of the hosts, by the builder that every Docker Engine has. The images that it starts `FROM` are pulled there, with the credentials of the provider.",
+				MarkdownDescription: "How the image is built: on the first of the hosts, by the classic builder, without BuildKit's instructions such as `RUN --mount`. The images that it starts `FROM` are pulled there, with the credentials of the provider.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"context": schema.StringAttribute{
@@ -81,7 +81,7 @@ func imageSchema(ctx context.Context, engines []string) schema.Schema {
 				},
 			},
 			"image_id": schema.StringAttribute{
-				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`: what groups run. It is the same in Docker's own image store and in containerd's, where `docker image ls` shows different IDs. " +
+				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. The same in both image stores, unlike the ID in `docker image ls`. " +
 					"Where hosts of several platforms pulled it, its name with a digest.",
 				Computed: true,
 			},

@@ -41,7 +41,7 @@ type residentWarning struct {
 func (s *session) warnOfResidents(ctx context.Context, cluster domain.ClusterRef, w residentWarning, diags *diag.Diagnostics) {
 	found, err := s.residents(ctx, cluster)
 	if err != nil {
-		addError(diags, fmt.Sprintf("Unable to look at the controller and the agents of cluster %q", cluster.Name), err)
+		addError(diags, fmt.Sprintf("Unable to read the state of the controller and agents of cluster %q", cluster.Name), err)
 		return
 	}
 	missing := w.concerning(found)
@@ -56,8 +56,10 @@ func (s *session) warnOfResidents(ctx context.Context, cluster domain.ClusterRef
 	diags.AddAttributeWarning(w.at, w.summary, text)
 }
 
-// incomplete is the summary of what is said of a cluster whose residents don't run.
-func incomplete(cluster string) string { return fmt.Sprintf("Cluster %q is incomplete", cluster) }
+// notRunning is the summary of what is said of a cluster whose residents don't run.
+func notRunning(cluster string) string {
+	return fmt.Sprintf("Controller or agents of cluster %q not running", cluster)
+}
 
 // warnWithoutController warns of a group whose members nobody restarts or ends, as the controller of its cluster doesn't run.
 func (r *groupResource) warnWithoutController(ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics) {
@@ -65,18 +67,18 @@ func (r *groupResource) warnWithoutController(ctx context.Context, key domain.Cl
 	at := path.Empty()
 	for _, name := range d.Document.Spec.RoleNames() {
 		if d.Document.Spec.Roles[name].RestartRule().Condition != domain.RestartNever {
-			lost, at = append(lost, "members that fail are not restarted"), path.Root("roles").AtMapKey(name).AtName("restart")
+			lost, at = append(lost, "failed members are not restarted"), path.Root("roles").AtMapKey(name).AtName("restart")
 			break
 		}
 	}
 	if d.Rule().When != domain.WhenNever {
-		lost, at = append(lost, "nobody notices when the group completes"), path.Root("completion")
+		lost, at = append(lost, "completion goes undetected"), path.Root("completion")
 	}
 	if len(lost) == 0 {
 		return
 	}
 	r.session.warnOfResidents(ctx, key, residentWarning{
-		concerning: domain.Residents.MissingController, at: at, summary: fmt.Sprintf("Group %q has no controller", d.Document.Spec.Name),
+		concerning: domain.Residents.MissingController, at: at, summary: fmt.Sprintf("No controller for group %q", d.Document.Spec.Name),
 		consequence: fmt.Sprintf("Until the controller runs, %s.", strings.Join(lost, ", and ")),
 	}, diags)
 }

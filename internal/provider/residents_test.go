@@ -36,7 +36,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 		at    string
 		says  []string // none where there is no warning
 	}{
-		"a cluster":                      {stub: func() *stubEngine { return &stubEngine{} }, found: down, plan: plain, says: []string{`Cluster "lab" is incomplete`, controller, agent}},
+		"a cluster":                      {stub: func() *stubEngine { return &stubEngine{} }, found: down, plan: plain, says: []string{`Controller or agents of cluster "lab" not running`, controller, agent}},
 		"a cluster with all":             {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: running}, plan: plain},
 		"a cluster where it is about to": {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain},
 		"a group": {
@@ -45,7 +45,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 				_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 2}), nil)
 				return diagnostics
 			},
-			at: "completion", says: []string{`Group "g" has no controller`, controller, "members that fail are not restarted, and nobody notices when the group completes."},
+			at: "completion", says: []string{`No controller for group "g"`, controller, "failed members are not restarted, and completion goes undetected."},
 		},
 		"a policy": {
 			stub: func() *stubEngine { return scaledStub(t, 2) }, found: down,
@@ -53,7 +53,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 				_, diagnostics := tf.plan(thePolicy, tf.policy(), nil)
 				return diagnostics
 			},
-			at: "algorithm", says: []string{"has no controller", controller, `role "worker" of group "g" keeps its number of members`},
+			at: "algorithm", says: []string{`No controller for the autoscaling policy of role "worker"`, controller, `role "worker" of group "g" keeps its current size`},
 		},
 		"a pool of the host": {
 			stub: gpuStub, found: down,
@@ -61,7 +61,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", named(t, map[string][]int{"a": {1}})), nil)
 				return diagnostics
 			},
-			at: "slots", says: []string{`GPUs of pool "p" are not watched`, agent, "nobody notices that a GPU fails there"},
+			at: "slots", says: []string{`GPUs of pool "p" are not monitored`, agent, "GPU failures and memory used by others go undetected there"},
 		},
 		"a pool that takes any host": {
 			stub: gpuStub, found: down,

@@ -21,8 +21,8 @@ func TestAccSwarmControllerRejected(t *testing.T) {
 	l := newSwarmLab(t, bed, "rootless")
 	w := newSwarmWorkspace(l)
 	const why = `The controller isn't running on host node1: invalid mount config for type "bind": bind source path does not exist: /var/run/docker.sock. ` +
-		`The controller needs the socket of the host's Docker Engine. On the host, docker context inspect --format '{{.Endpoints.docker.Host}}' tells where it is: ` +
-		`set hosts["node1"].socket to that path. A host without a socket can't run the controller: have another be a manager.`
+		`The controller mounts the host's Docker socket. Run docker context inspect --format '{{.Endpoints.docker.Host}}' on the host, ` +
+		`and set hosts["node1"].socket to the path after unix://. A host without a socket can't run the controller: make another host a manager.`
 	job := func(worker, attributes string) string {
 		return l.group(fmt.Sprintf("image = %q\n  roles = { worker = { replicas = 2, %s } }\n  %s", memberImage, worker, attributes))
 	}
@@ -48,15 +48,15 @@ output "agents" {
 	if err == nil {
 		t.Fatalf("the apply of a cluster whose controller can't run succeeded:\n%s", output)
 	}
-	expectSaid(t, output, `Error: Cluster "rootless" is incomplete`, why, "terraform untaint keeps it")
+	expectSaid(t, output, `Error: Controller or agents of cluster "rootless" not running`, why, "run terraform untaint first")
 	if n := len(l.tasksOf(l.service("trainyard-rootless-agent").ID)); n != 1 {
 		t.Errorf("%d agents are left, want 1", n)
 	}
 	w.Must("untaint", "trainyard_cluster.lab")
 
 	w.configure(l.cluster(""), running, status)
-	expectSaid(t, w.Must("apply", "-auto-approve"), `Warning: Cluster "rootless" is incomplete`, why,
-		`Warning: Group "rootless" has no controller`, `Until the controller runs, members that fail are not restarted, and nobody notices when the group completes.`,
+	expectSaid(t, w.Must("apply", "-auto-approve"), `Warning: Controller or agents of cluster "rootless" not running`, why,
+		`Warning: No controller for group "rootless"`, `Until the controller runs, failed members are not restarted, and completion goes undetected.`,
 		`controller = "failing on node1"`, `agents = { "node1" = "running" }`)
 
 	// Nobody is there to try again, and the apply ends all the same.
@@ -71,7 +71,7 @@ output "agents" {
 	declared := strings.Replace(l.cluster(""), "network ", fmt.Sprintf("hosts    = { node1 = { socket = %q } }\n  network ", bed.Nodes[0].Socket), 1)
 	w.configure(declared, running, status)
 	expectSaid(t, w.Must("apply", "-auto-approve"), `controller = "running on node1"`)
-	if output := w.Must("plan"); strings.Contains(output, "incomplete") {
+	if output := w.Must("plan"); strings.Contains(output, "Warning: Controller") {
 		t.Errorf("with the controller:\n%s", output)
 	}
 	w.Must("destroy", "-auto-approve")

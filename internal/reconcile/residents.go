@@ -11,22 +11,36 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// residentLook is how soon residents are looked at again without any event.
-const residentLook = 2 * time.Second
+const (
+	// residentLook is how soon residents are looked at again without any event.
+	residentLook = 2 * time.Second
+	// failingPatience is how long some may fail, as while a host that can run them is starting, before nobody waits for them any more.
+	failingPatience = 30 * time.Second
+)
 
-// AwaitResidents returns when the controller and all agents that were ordered run. One that fails again and again ends the wait with its
-// own error; the engine goes on to try it.
+// AwaitResidents returns when the controller and all agents that were ordered run. One that fails again and again, or for long, ends the wait
+// with its own error; the engine goes on to try it.
 func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Residents, err error) {
+	var silent, failing time.Time // since when the engine did not answer, and some failed
 	look := func() (done bool, err error) {
 		if residents, err = r.Engine.Residents(ctx); err != nil {
 			return false, err
 		}
-		if hopeless := residents.Hopeless(); len(hopeless) > 0 {
+		silent = time.Time{}
+		hopeless := residents.Hopeless()
+		switch trouble := residents.Failing(); {
+		case len(trouble) == 0:
+			failing = time.Time{}
+		case failing.IsZero():
+			failing = time.Now()
+		case time.Since(failing) > failingPatience:
+			hopeless = trouble
+		}
+		if len(hopeless) > 0 {
 			return false, errors.New(strings.Join(hopeless, "\n\n"))
 		}
 		return len(residents.Awaited()) == 0, nil
 	}
-	var since time.Time // when the engine was first found not to answer
 	for {
 		err := r.eventually(ctx, look)
 		switch {
@@ -36,9 +50,9 @@ func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Reside
 			return residents, fmt.Errorf("%s: %w", strings.Join(residents.Awaited(), "\n\n"), context.Cause(ctx))
 		case !passes(err):
 			return residents, err
-		case since.IsZero():
-			since = time.Now()
-		case time.Since(since) > engine.OutagePatience:
+		case silent.IsZero():
+			silent = time.Now()
+		case time.Since(silent) > engine.OutagePatience:
 			return residents, fmt.Errorf("for %s: %w", engine.OutagePatience, err)
 		}
 		if err := pause(ctx, outageRetry); err != nil {
@@ -59,9 +73,11 @@ func (r Reconciler) eventually(ctx context.Context, look func() (done bool, err 
 		return err
 	}
 	for {
+		start := time.Now()
 		if done, err := look(); done || err != nil {
 			return err
 		}
+		engine.WaitPace.Rest(ctx, start)
 		if err := engine.Await(ctx, events, time.Now().Add(residentLook)); err != nil {
 			return err
 		}

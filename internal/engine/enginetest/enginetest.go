@@ -69,6 +69,7 @@ func Run(t *testing.T, h Harness) {
 		"destroy nothing":        testDestroyNothing,
 		"delete with members":    testDeleteWithMembers,
 		"the controller":         testController,
+		"residents":              testResidents,
 
 		"interchangeable members":             testInterchangeable,
 		"interchangeable members that end":    testInterchangeableEnd,

@@ -247,8 +247,8 @@ func (e *Engine) resident(member string) (domain.Resident, error) {
 	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
 	if errors.Is(err, engine.ErrNotFound) {
 		return domain.Resident{
-			State: domain.ResidentAbsent, Error: "it was never started, or somebody removed it",
-			Advice: "The next apply that changes the cluster or one of its groups starts it.",
+			State: domain.ResidentAbsent, Error: "never started, or removed",
+			Advice: "The next apply that changes the cluster or a group starts it.",
 		}, nil
 	}
 	if err != nil {
@@ -267,6 +267,6 @@ func (e *Engine) resident(member string) (domain.Resident, error) {
 	}
 	return domain.Resident{
 		State: domain.ResidentFailing, Error: state.LastError, Attempts: state.Restarts,
-		Advice: "Its log says more: " + e.dir.Log(member) + ".",
+		Advice: "See its log: " + e.dir.Log(member) + ".",
 	}, nil
 }

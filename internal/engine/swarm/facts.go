@@ -39,6 +39,8 @@ type facts struct {
 	inside map[string]answer
 	// invalid says what is wrong with addresses, by host.
 	invalid map[string]error
+	// sockets are where Engines were found to listen on their hosts, by host, where that is not the default path.
+	sockets map[string]string
 }
 
 // answer is what an Engine says of itself, or why it does not.

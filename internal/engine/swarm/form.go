@@ -38,6 +38,10 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 // decide returns how the hosts become a cluster. Where a network is to be made, all hosts are asked for what may be in its way; and it adds
 // to the plan from the facts what keeps the network from being made anew.
 func (e *Engine) decide(ctx context.Context, f *facts, cluster domain.Cluster) (plan, error) {
+	f.sockets = map[string]string{}
+	for name, host := range cluster.Hosts {
+		f.sockets[name] = e.connection.socketAt(host.Address)
+	}
 	p := f.plan(cluster)
 	if slices.ContainsFunc(p.steps, func(s step) bool { return s.do == createNetwork }) {
 		inside := map[string]string{}

@@ -198,6 +198,13 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	stop()
 	s.provide(second)
 	s.want(first.ID, "", "", first.ID)
+
+	// Back again, nothing of it is taken for replaced.
+	first.Replaces = map[string]string{"node1": second.ID, "node2": second.ID, "node3": second.ID}
+	s.provide(first)
+	s.want(localName(sharedRepository, first.ID), first.ID, first.ID, first.ID)
+	s.want(localName(replacedRepository, first.ID), "", "", "")
+	s.want(second.ID, "", "", "")
 }
 
 // runs has a service run an image, without any task, until the test ends or it is told to stop.
@@ -236,7 +243,7 @@ func TestImagesThatFail(t *testing.T) {
 	mistaken := other
 	mistaken.ID = broken.ID
 	t.Cleanup(func() { s.forget(other.ID) })
-	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "is another image than "+broken.ID) {
+	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "it received another image for \"failing/trainer:1\" than "+broken.ID) {
 		t.Errorf("an archive of another image: %v", err)
 	}
 

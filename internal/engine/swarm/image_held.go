@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/image"
@@ -28,6 +29,11 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 	if !isID(reference) || !cerrdefs.IsNotFound(err) {
 		return held, err
 	}
+	for _, repository := range []string{sharedRepository, replacedRepository} {
+		if held, localErr := inspectKnown(ctx, docker, localName(repository, reference)); !cerrdefs.IsNotFound(localErr) {
+			return held, localErr
+		}
+	}
 	// No Engine finds an image by its content, so that all are looked through.
 	all, listErr := docker.ImageList(ctx, image.ListOptions{})
 	if listErr != nil {
@@ -35,12 +41,11 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 	}
 	for _, listed := range all {
 		held, inspectErr := inspectKnown(ctx, docker, listed.ID)
-		switch {
-		case cerrdefs.IsNotFound(inspectErr): // it went meanwhile
-		case inspectErr != nil:
-			return HeldImage{}, inspectErr
-		case held.Content == reference:
+		if inspectErr == nil && held.Content == reference {
 			return held, nil
+		}
+		if inspectErr != nil && !cerrdefs.IsNotFound(inspectErr) { // that one went meanwhile
+			err = inspectErr
 		}
 	}
 	return HeldImage{}, err
@@ -60,7 +65,7 @@ func inspectKnown(ctx context.Context, docker client.APIClient, reference string
 		}
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, hash)
 	}
-	held := HeldImage{ID: inspected.ID, digests: inspected.RepoDigests}
+	held := HeldImage{ID: inspected.ID, digests: slices.DeleteFunc(inspected.RepoDigests, isLocal)}
 	if c := inspected.Config; c != nil {
 		held.labels = c.Labels
 		config.Config = v1.Config{

@@ -165,8 +165,10 @@ func (e *Engine) RemoveImage(ctx context.Context, name, id string) (map[string]s
 		case !seen.Is(id) && seen.Source == "":
 			return "it is the name of another image there, " + seen.ID, true, nil
 		}
-		if err := untag(ctx, host.docker, localName(sharedRepository, seen.Content)); err != nil {
-			return "", false, err
+		if shared := localName(sharedRepository, seen.Content); !used[shared] {
+			if err := untag(ctx, host.docker, shared); err != nil {
+				return "", false, err
+			}
 		}
 		err := e.removeImage(ctx, host, name)
 		switch {
@@ -175,7 +177,8 @@ func (e *Engine) RemoveImage(ctx context.Context, name, id string) (map[string]s
 		case err != nil && !cerrdefs.IsNotFound(err):
 			return "", false, err
 		}
-		return "", false, dropReplaced(ctx, host.docker, used)
+		_ = dropReplaced(ctx, host.docker, used) // else another time
+		return "", false, nil
 	})
 }
 
@@ -205,25 +208,22 @@ func (e *Engine) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[s
 	if err != nil {
 		return nil, err
 	}
-	ids := map[string]bool{}
 	for _, host := range hosts {
 		seen, there := after[host.name]
 		if !there || !seen.Is(p.id) {
 			return nil, fmt.Errorf("host %s has lost the image %q again: somebody else works on its images; apply again", host.name, spec.Name)
 		}
-		ids[seen.ID] = true
 	}
 	used, err := e.usedImages(ctx)
 	if err != nil {
 		return nil, err
 	}
 	_, err = onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
-		if len(ids) > 1 && isID(p.id) { // by this name any of the hosts can be told to run it
-			if err := host.docker.ImageTag(ctx, after[host.name].ID, localName(sharedRepository, p.id)); err != nil {
-				return none, false, err
-			}
+		if isID(p.id) { // by this name any of the hosts can be told to run it, and finds it at once
+			err = errors.Join(host.docker.ImageTag(ctx, after[host.name].ID, localName(sharedRepository, p.id)), untag(ctx, host.docker, localName(replacedRepository, p.id)))
 		}
-		return none, false, dropReplaced(ctx, host.docker, used)
+		_ = dropReplaced(ctx, host.docker, used) // else another time
+		return none, false, err
 	})
 	return after, err
 }
@@ -364,7 +364,7 @@ func (p *provision) name(ctx context.Context) error {
 		has, err := InspectImage(ctx, host.docker, p.id)
 		switch {
 		case cerrdefs.IsNotFound(err):
-			return none, false, fmt.Errorf("what came to it for %q is another image than %s: the tag may have been pushed anew, or the archive may have changed. "+
+			return none, false, fmt.Errorf("it received another image for %q than %s: the tag was pushed again, or the archive changed. "+
 				"Plan again, or name the image by its digest", p.spec.Name, p.id)
 		case err != nil || fixed(p.spec.Name):
 			return none, false, err

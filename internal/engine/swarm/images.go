@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[host] = found{held.ID, held.Content, in.view.platform(node)}
+		all[host] = found{held.ID, held.Content, in.view.platform(node), held.digests}
 		return nil
 	})
 	if err != nil {
@@ -120,7 +121,11 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 			return references{}, err
 		}
 	}
-	r := refer(w.name, all, in.nodes, unreached)
+	local := ""
+	if unreached {
+		local = e.localNameOf(ctx, w.name, engines)
+	}
+	r := refer(w.name, all, in.nodes, unreached, local)
 	if !isLocal(r.shared) {
 		return r, nil
 	}
@@ -148,8 +153,12 @@ func digested(name string) bool {
 	return is
 }
 
-// found is an image that a host has: the host's ID of it, the digest of its content where that is known, and the host's platform.
-type found struct{ id, content, platform string }
+// found is an image that a host has: the host's ID of it, the digest of its content where that is known, the host's platform, and the names
+// with digests by which the image came from registries.
+type found struct {
+	id, content, platform string
+	digests               []string
+}
 
 // is reports whether two hosts have the same image.
 func (f found) is(other found) bool {
@@ -191,9 +200,24 @@ func agree(name string, all map[string]found) error {
 	return nil
 }
 
-// refer returns what hosts are told to run, by what they have, and whether there are others that could not be asked. Those pull an image
-// by its name, and have one by the ID that the others have it by.
-func refer(name string, all map[string]found, nodes map[string]string, unreached bool) references {
+// localNameOf returns the local name that all hosts have an image by which was brought to all of them, as the Engines that can be reached tell;
+// empty where they have none.
+func (e *Engine) localNameOf(ctx context.Context, image string, engines map[string]client.APIClient) string {
+	if !isID(image) {
+		return ""
+	}
+	name := localName(sharedRepository, image)
+	for _, node := range slices.Sorted(maps.Keys(engines)) {
+		if _, err := engines[node].ImageInspect(ctx, name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// refer returns what hosts are told to run, by what they have, and whether there are others that could not be asked. Those have an image that
+// was brought to all hosts by its local name, if it has one; else they pull it by its name, or have it by the ID that the others have it by.
+func refer(name string, all map[string]found, nodes map[string]string, unreached bool, local string) references {
 	ids, contents := map[string]bool{}, map[string]bool{}
 	r := references{shared: name, own: map[string]string{}}
 	for host, f := range all {
@@ -206,12 +230,30 @@ func refer(name string, all map[string]found, nodes map[string]string, unreached
 	switch {
 	case digested(name), unreached && !isID(name):
 		r.own = nil
+	case local != "":
+		r.shared = local
 	case len(ids) == 1:
 		r.shared = slices.Collect(maps.Keys(ids))[0]
 	case r.content != "":
-		r.shared = localName(sharedRepository, r.content)
+		r.shared = cmp.Or(commonDigest(all), localName(sharedRepository, r.content))
 	}
 	return r
+}
+
+// commonDigest returns a name with a digest that all hosts have an image by; empty where there is none.
+func commonDigest(all map[string]found) string {
+	hosts := map[string]int{}
+	for _, f := range all {
+		for _, digest := range f.digests {
+			hosts[digest]++
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(hosts)) {
+		if hosts[digest] == len(all) {
+			return digest
+		}
+	}
+	return ""
 }
 
 // pull has a host fetch an image from its registry.

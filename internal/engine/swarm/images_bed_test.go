@@ -81,7 +81,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	here, there := s.id(0, first), s.id(1, first)
 	shared := here // what members are told that may be on either
 	if there != here {
-		shared = localName(sharedRepository, first)
+		shared = digest // which both image stores know
 	}
 	check("what is pulled", references, err, here, there)
 	s.want(name, first, first, "")
@@ -107,9 +107,6 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	down.view[lost.ID] = lost
 	references, err = provide(down, nil, member(0, "", name, domain.PullNever, anywhere()))
 	check("members that could be on a host that is down", references, err, shared)
-	if isLocal(shared) {
-		s.want(shared, first, first, "")
-	}
 
 	second := registry.sell(t, "2")
 	t.Cleanup(func() { s.forget(second) })
@@ -133,4 +130,19 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	check("a host that has another image by that name by now", references, err, second)
 	references, err = provide(in, nil, member(0, "node2", name, ""))
 	check("a host that can't be asked", references, err, name)
+
+	// What was brought to all hosts is known on each by a name, which the controller's own host tells.
+	s.connection.settings.Controller = false
+	brought := archived(t, "members/brought:1", "brought")
+	s.provide(brought)
+	s.connection.settings.Controller = true
+	local := localName(sharedRepository, brought.ID)
+	for what, spec := range map[string]domain.MemberSpec{
+		"a host that can't be asked":    member(0, "node2", brought.ID, ""),
+		"hosts that can't all be asked": member(0, "", brought.ID, "", anywhere("node1", "node2")),
+		"none that can be asked":        member(0, "", brought.ID, "", anywhere("node2", "node3")),
+	} {
+		references, err = provide(in, nil, spec)
+		check("an image that was brought, to "+what, references, err, local)
+	}
 }

@@ -362,7 +362,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		code := value(o.ExitCode)
 		verdict := rule.Judge(code, o.Restarts)
 		o.State, o.LastError = verdict.State, verdict.Reason
-		o.Unstarted = status.State == swarm.TaskStateFailed && status.Message == whileStarting
+		o.Unstarted = strings.HasPrefix(status.Err, notStarted)
 		// The Swarm's own words, where they say more than the code: why the container could not even be started, say.
 		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
 			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
@@ -370,8 +370,8 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	}
 }
 
-// whileStarting is the message of a task that failed before its container ran; it is "started" from then on.
-const whileStarting = "starting"
+// notStarted is how a task's error begins whose container never ran. Of one that ran, and was not well yet, its exit is told.
+const notStarted = "starting container failed"
 
 // killedCode is the exit code of what was killed by SIGKILL.
 const killedCode = 137

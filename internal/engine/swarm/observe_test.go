@@ -95,7 +95,6 @@ func TestObserveMember(t *testing.T) {
 		// Unstarted says that it could not even be started.
 		Unstarted bool
 	}
-	starting := func(h *history) { h.tasks[len(h.tasks)-1].Status.Message = "starting" }
 	for name, c := range map[string]struct {
 		rule   domain.RestartRule
 		labels map[string]string
@@ -129,11 +128,15 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
 		"could not be started": {onFailure, map[string]string{labelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 128, "error setting rlimit") },
 			seen{State: domain.StateFailed, Restarts: 6, Code: 128, Error: "exit code 128, after 6 restarts: error setting rlimit"}},
-		"could not be started, to be restarted": {onFailure, nil, func(h *history) { starting(h.task(2, shutdown, failed, 128, "OCI runtime create failed")) },
-			seen{State: domain.StateRestarting, Code: 128, Error: "exit code 128: OCI runtime create failed", Unstarted: true}},
+		"could not be started, to be restarted": {onFailure, nil, func(h *history) {
+			h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
+		},
+			seen{State: domain.StateRestarting, Code: 128, Error: "exit code 128: starting container failed: OCI runtime create failed", Unstarted: true}},
+		"not well, to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "task: non-zero exit (137): unhealthy container") },
+			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9): task: non-zero exit (137): unhealthy container"}},
 		"could not be started, being restarted": {onFailure, map[string]string{labelRestarts: "1", labelRestarted: "task1"},
 			func(h *history) {
-				starting(h.task(2, shutdown, failed, 128, "OCI runtime create failed"))
+				h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
 				h.task(2, running, swarm.TaskStateStarting, 0, "")
 			},
 			seen{State: domain.StateRestarting, Restarts: 1, Code: 128}},

@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,8 +15,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// placePatience is how long a task may be without a place, as while a node is starting, before nobody waits for it any more.
-const placePatience = 30 * time.Second
+// settled is how long a resident has to run that has failed before, until it is believed.
+const settled = 5 * time.Second
+
+// inARow is how long a resident may have run at most for its end to count as another attempt that failed.
+const inARow = time.Minute
 
 // Residents returns the controller and the agents by their tasks, which take one request.
 func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
@@ -76,7 +80,7 @@ func (r residentView) residents() domain.Residents {
 func (r residentView) absent(kind string) domain.Resident {
 	return domain.Resident{
 		State: domain.ResidentAbsent, Error: fmt.Sprintf("service %s is missing", residentName(r.cluster.Name, kind)),
-		Advice: "The next apply that changes the cluster or one of its groups creates it again.",
+		Advice: "The next apply that changes the cluster or a group recreates it.",
 	}
 }
 
@@ -98,7 +102,7 @@ func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 		return domain.Resident{State: domain.ResidentAbsent, Host: name, Error: trouble, Excused: true}
 	}
 	if !r.nodes.meets(host.ID, r.agent.Spec) {
-		agent = domain.Resident{State: domain.ResidentAbsent, Host: name, Error: "it does not have Trainyard's image", Excused: host.Address == ""}
+		agent = domain.Resident{State: domain.ResidentAbsent, Host: name, Error: "the host lacks Trainyard's image", Excused: host.Address == ""}
 		agent.Advice = r.imageAdvice(name, host)
 	}
 	return agent
@@ -106,14 +110,14 @@ func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 
 // imageAdvice says how Trainyard's image comes to a host.
 func (r residentView) imageAdvice(name string, host domain.Host) string {
-	const registry = "name an image of Trainyard that the host can pull in the provider's docker.controller_image"
-	if node := r.nodes[host.ID]; !runsProgram(node, runtime.GOARCH) {
-		return fmt.Sprintf("The image is for %s, and the host is %s: %s.", runtime.GOARCH, node.Description.Platform.Architecture, registry)
+	const registry = "set the provider's docker.controller_image to a Trainyard image that the host can pull"
+	if node, found := r.nodes[host.ID]; found && !runsProgram(node, runtime.GOARCH) {
+		return fmt.Sprintf("The image is built for %s, the host is %s: %s.", runtime.GOARCH, node.Description.Platform.Architecture, registry)
 	}
 	if host.Address == "" {
 		return fmt.Sprintf("Declare the host with its address (hosts = { %s = { address = \"ssh://…\" } }), so that the image can be loaded there, or %s.", name, registry)
 	}
-	return fmt.Sprintf("It could not be loaded there the last time, or was removed since. The next apply that changes the cluster or one of its groups loads it; check that its Docker Engine can be reached at %s.", host.Address)
+	return fmt.Sprintf("Loading it failed, or it was removed since. Check that the host's Docker Engine answers at %s; the next apply that changes the cluster or a group loads it.", host.Address)
 }
 
 // judge tells a resident from the tasks of its service, or of those on one node; the newest is the last.
@@ -124,15 +128,20 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 	}
 	newest := own[len(own)-1]
 	resident := domain.Resident{State: domain.ResidentStarting, Host: r.nodes.host(newest.NodeID)}
+	if newest.Status.State == swarm.TaskStateRunning && outdated(newest, service) {
+		return resident // its successor is about to come
+	}
 	if newest.Status.State == swarm.TaskStateRunning && newest.DesiredState == swarm.TaskStateRunning {
-		resident.State = domain.ResidentRunning
+		// The clock is another one than the host's: only what seems to have happened just now is not believed.
+		if len(own) == 1 || !crashed(own[len(own)-2], service) || r.now.Sub(newest.Status.Timestamp).Abs() > settled {
+			resident.State = domain.ResidentRunning
+		}
 		return resident
 	}
 	if !ended(newest) && newest.Status.Err != "" {
 		resident.State, resident.Error = domain.ResidentFailing, newest.Status.Err
-		resident.Advice = "Add a manager that can run it, or bring one back."
-		if r.now.Sub(newest.CreatedAt) > placePatience {
-			resident.Attempts = domain.HopelessAttempts
+		if service.Spec.Mode.Global == nil {
+			resident.Advice = "Add a manager that can run it, or bring one back."
 		}
 		return resident
 	}
@@ -140,7 +149,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		if !ended(task) {
 			continue
 		}
-		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown {
+		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown || task.Status.Timestamp.Sub(task.CreatedAt) > inARow {
 			break
 		}
 		resident.Attempts++
@@ -153,6 +162,17 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		resident.Advice = r.advice(service, resident)
 	}
 	return resident
+}
+
+// outdated reports whether a task is of an earlier version of its service.
+func outdated(task swarm.Task, service swarm.Service) bool {
+	is, should := task.Spec, service.Spec.TaskTemplate
+	return is.ForceUpdate != should.ForceUpdate || !reflect.DeepEqual(is.ContainerSpec, should.ContainerSpec)
+}
+
+// crashed reports whether a task of the present service ran and failed.
+func crashed(task swarm.Task, service swarm.Service) bool {
+	return task.Status.State == swarm.TaskStateFailed && !task.CreatedAt.Before(service.UpdatedAt)
 }
 
 // taskError says why a task has ended, in the Swarm's words.
@@ -168,12 +188,12 @@ func (r residentView) advice(service swarm.Service, failing domain.Resident) str
 	container := service.Spec.TaskTemplate.ContainerSpec
 	for _, m := range container.Mounts {
 		if m.Type == mount.TypeBind && strings.Contains(failing.Error, m.Source) && m.Target == socketPath {
-			return fmt.Sprintf("The controller needs the socket of the host's Docker Engine. On the host, docker context inspect --format '{{.Endpoints.docker.Host}}' tells where it is: "+
-				"set hosts[%q].socket to that path. A host without a socket can't run the controller: have another be a manager.", failing.Host)
+			return fmt.Sprintf("The controller mounts the host's Docker socket. Run docker context inspect --format '{{.Endpoints.docker.Host}}' on the host, "+
+				"and set hosts[%q].socket to the path after unix://. A host without a socket can't run the controller: make another host a manager.", failing.Host)
 		}
 	}
-	if strings.Contains(failing.Error, container.Image) {
+	if isLocal(container.Image) && strings.Contains(failing.Error, container.Image) {
 		return r.imageAdvice(failing.Host, r.cluster.Hosts[failing.Host])
 	}
-	return "Its log says more: docker service logs " + service.Spec.Name + "."
+	return "See docker service logs " + service.Spec.Name + "."
 }

@@ -16,6 +16,7 @@ import (
 func residentTask(n int, state swarm.TaskState, message string) swarm.Task {
 	task := swarm.Task{ServiceID: "controller", NodeID: "n1", DesiredState: swarm.TaskStateRunning, Status: swarm.TaskStatus{State: state, Err: message}}
 	task.CreatedAt = moment.Add(time.Duration(n) * time.Second)
+	task.Status.Timestamp = task.CreatedAt
 	if state == swarm.TaskStatePending {
 		task.NodeID = ""
 	}
@@ -45,18 +46,26 @@ func TestResidentOfTasks(t *testing.T) {
 		"no task yet":           {state: domain.ResidentStarting},
 		"starting":              {tasks: []swarm.Task{residentTask(1, swarm.TaskStatePreparing, "")}, state: domain.ResidentStarting},
 		"running":               {tasks: []swarm.Task{residentTask(1, rejected, noSocket), residentTask(2, running, "")}, state: domain.ResidentRunning},
-		"rejected":              {tasks: []swarm.Task{residentTask(1, rejected, noSocket)}, state: domain.ResidentFailing, attempts: 1, says: noSocket + `. The controller needs the socket of the host's Docker Engine. On the host, docker context inspect`},
-		"rejected for its path": {tasks: []swarm.Task{residentTask(1, rejected, noSocket)}, state: domain.ResidentFailing, attempts: 1, says: `set hosts["gpu1"].socket to that path`},
+		"running after a crash": {tasks: []swarm.Task{residentTask(1, swarm.TaskStateFailed, "exit"), residentTask(2, running, "")}, state: domain.ResidentStarting},
+		"running on after one":  {tasks: []swarm.Task{residentTask(1, swarm.TaskStateFailed, "exit"), residentTask(2, running, "")}, later: time.Minute, state: domain.ResidentRunning},
+		"rejected":              {tasks: []swarm.Task{residentTask(1, rejected, noSocket)}, state: domain.ResidentFailing, attempts: 1, says: noSocket + `. The controller mounts the host's Docker socket. Run docker context inspect`},
+		"rejected for its path": {tasks: []swarm.Task{residentTask(1, rejected, noSocket)}, state: domain.ResidentFailing, attempts: 1, says: `set hosts["gpu1"].socket to the path after unix://`},
 		"rejected, and another is on its way": {tasks: []swarm.Task{residentTask(1, rejected, noSocket), residentTask(2, rejected, noSocket), residentTask(3, swarm.TaskStateReady, "")},
 			state: domain.ResidentFailing, attempts: 2, says: noSocket},
 		"again and again":          {tasks: []swarm.Task{residentTask(1, rejected, noSocket), residentTask(2, rejected, noSocket), residentTask(3, rejected, noSocket)}, state: domain.ResidentFailing, attempts: 3, says: noSocket},
 		"an earlier version":       {tasks: []swarm.Task{before, residentTask(1, swarm.TaskStatePreparing, "")}, state: domain.ResidentStarting},
 		"no image":                 {tasks: []swarm.Task{residentTask(1, rejected, "No such image: "+image)}, state: domain.ResidentFailing, attempts: 1, says: "Declare the host with its address"},
-		"it ends":                  {tasks: []swarm.Task{residentTask(1, swarm.TaskStateFailed, "task: non-zero exit (1)")}, state: domain.ResidentFailing, attempts: 1, says: "task: non-zero exit (1). Its log says more: docker service logs trainyard-lab-controller."},
+		"it ends":                  {tasks: []swarm.Task{residentTask(1, swarm.TaskStateFailed, "task: non-zero exit (1)")}, state: domain.ResidentFailing, attempts: 1, says: "task: non-zero exit (1). See docker service logs trainyard-lab-controller."},
 		"without a place":          {tasks: []swarm.Task{residentTask(1, swarm.TaskStatePending, "no suitable node")}, state: domain.ResidentFailing, says: "no suitable node. Add a manager that can run it"},
-		"without a place for long": {tasks: []swarm.Task{residentTask(1, swarm.TaskStatePending, "no suitable node")}, later: time.Minute, state: domain.ResidentFailing, attempts: domain.HopelessAttempts, says: "no suitable node"},
+		"running as it was before": {tasks: []swarm.Task{{ServiceID: "controller", DesiredState: swarm.TaskStateRunning, Status: swarm.TaskStatus{State: running}}}, state: domain.ResidentStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
+			for i, task := range test.tasks {
+				if name != "running as it was before" {
+					task.Spec = service.Spec.TaskTemplate
+					test.tasks[i] = task
+				}
+			}
 			r := residentView{
 				cluster: domain.Cluster{Name: "lab", Agent: domain.Agent{Disabled: true}, Hosts: map[string]domain.Host{"gpu1": {ID: "n1"}}},
 				nodes:   newNodeView([]swarm.Node{node}), controller: &service, tasks: map[string][]swarm.Task{"controller": test.tasks}, now: moment.Add(time.Second + test.later),
@@ -85,7 +94,7 @@ func TestAgentsOfHosts(t *testing.T) {
 	agent.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{Image: localName(programRepository, "sha256:1")}
 	agent.Spec.TaskTemplate.Placement = &swarm.Placement{Constraints: []string{nodeIsNot + "without", nodeIsNot + "unknown", nodeIsNot + "arm"}}
 	runs := residentTask(1, swarm.TaskStateRunning, "")
-	runs.NodeID = "runs"
+	runs.NodeID, runs.Spec = "runs", agent.Spec.TaskTemplate
 	r := residentView{
 		cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{
 			"runs": {ID: "runs"}, "starts": {ID: "starts"}, "down": {ID: "down"}, "without": {ID: "without", Address: "ssh://without"}, "unknown": {ID: "unknown"}, "arm": {ID: "arm", Address: "ssh://arm"},
@@ -106,9 +115,9 @@ func TestAgentsOfHosts(t *testing.T) {
 		"runs":    {domain.ResidentRunning, false, ""},
 		"starts":  {domain.ResidentStarting, false, "it is starting"},
 		"down":    {domain.ResidentAbsent, true, "host down is down"},
-		"without": {domain.ResidentAbsent, false, "it does not have Trainyard's image. It could not be loaded there the last time"},
+		"without": {domain.ResidentAbsent, false, "the host lacks Trainyard's image. Loading it failed"},
 		"unknown": {domain.ResidentAbsent, true, `hosts = { unknown = { address = "ssh://…" } }`},
-		"arm":     {domain.ResidentAbsent, false, "and the host is riscv64: name an image of Trainyard"},
+		"arm":     {domain.ResidentAbsent, false, "the host is riscv64: set the provider's docker.controller_image"},
 	} {
 		got := found.Agents[name]
 		if got.State != want.state || got.Excused != want.excused || !strings.Contains(got.Why(), want.says) {

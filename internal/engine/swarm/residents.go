@@ -57,7 +57,11 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	socket, elsewhere, err := e.controllerSocket(ctx, m, document.Spec, from.without)
+	services, err := e.services(ctx)
+	if err != nil {
+		return err
+	}
+	socket, elsewhere, err := e.controllerSocket(ctx, m, document.Spec, from.without, mountedSocket(services[residentName(e.cluster.Name, kindController)]))
 	if err != nil {
 		return err
 	}
@@ -67,10 +71,6 @@ func (e *Engine) StartController(ctx context.Context) error {
 	} else {
 		wanted, err = e.withAgents(ctx, m, wanted, from, network, spec.Image)
 	}
-	if err != nil {
-		return err
-	}
-	services, err := e.services(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,6 +181,18 @@ func controllerService(cluster string, from residentImage, network, socket strin
 	return controller
 }
 
+// mountedSocket returns the path of the socket that a controller mounts; empty where it is none.
+func mountedSocket(controller swarm.Service) string {
+	if spec := controller.Spec.TaskTemplate.ContainerSpec; spec != nil {
+		for _, m := range spec.Mounts {
+			if m.Target == socketPath {
+				return m.Source
+			}
+		}
+	}
+	return ""
+}
+
 // withAgents adds the service of the agents, which run from an image of their own where one is given.
 func (e *Engine) withAgents(ctx context.Context, m manager, services []residentService, from residentImage, network, image string) ([]residentService, error) {
 	if image != "" {
@@ -267,7 +279,7 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, name 
 			err = loadOnce(ctx, reached, name, archive)
 		}
 		if found && err == nil {
-			err = dropUnused(ctx, reached, programRepository, used)
+			_ = dropUnused(ctx, reached, programRepository, used) // else the next apply tries again
 		}
 		mu.Lock()
 		defer mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
@@ -27,32 +28,32 @@ func declaredSocket(host domain.Host) string {
 	return ""
 }
 
-// socketOf returns where a host has its Engine's socket, by what is said and what is found of it. An address on this machine tells only
-// where the Engine itself is on this machine: the socket may be a tunnel to elsewhere.
-func (e *Engine) socketOf(ctx context.Context, host domain.Host, reached client.APIClient) (string, error) {
-	if declared := declaredSocket(host); declared != "" {
-		return declared, nil
-	}
-	if found := e.connection.socketAt(host.Address); found != "" {
-		return found, nil
-	}
-	at, err := endpointAt(host.Address)
-	if err != nil || at.Scheme != endpoint.SchemeUnix || at.Socket == endpoint.DefaultSocket || reached == nil {
-		return endpoint.DefaultSocket, err
-	}
+// foundSocket returns where a host has the socket of the Engine that is reached at an address, as far as can be found out; empty where it does not
+// answer. An address on this machine tells only where the Engine itself is on this machine: the socket may be a tunnel to elsewhere.
+func (e *Engine) foundSocket(ctx context.Context, address string, reached client.APIClient) string {
 	info, err := reached.Info(ctx)
 	if err != nil {
-		return "", err
+		return ""
 	}
-	if here, err := os.Hostname(); err == nil && here == info.Name {
-		return at.Socket, nil
+	if found := e.connection.socketAt(address); found != "" {
+		return found
 	}
-	return endpoint.DefaultSocket, nil
+	at, err := endpointAt(address)
+	if err != nil {
+		return ""
+	}
+	here, err := os.Hostname()
+	switch {
+	case at.Scheme == endpoint.SchemeSSH, at.Scheme == endpoint.SchemeUnix && err == nil && here == info.Name:
+		return at.Socket
+	}
+	return endpoint.DefaultSocket
 }
 
 // controllerSocket returns where the controller finds the socket of its host's Engine, which is one path for all hosts, and the managers that
-// have it elsewhere. Those in without can't run the controller anyway.
-func (e *Engine) controllerSocket(ctx context.Context, m manager, cluster domain.Cluster, without []string) (socket string, elsewhere []string, err error) {
+// have it elsewhere. Those in without can't run the controller anyway, and managers of which nothing can be found out have no say: where that is
+// all of them, the path stays what it was, if it was any.
+func (e *Engine) controllerSocket(ctx context.Context, m manager, cluster domain.Cluster, without []string, was string) (socket string, elsewhere []string, err error) {
 	nodes, err := liveReads(e.connection).nodes(ctx)
 	if err != nil {
 		return "", nil, err
@@ -65,21 +66,32 @@ func (e *Engine) controllerSocket(ctx context.Context, m manager, cluster domain
 	for _, host := range cluster.Hosts {
 		byNode[host.ID] = host
 	}
+	var mu sync.Mutex
 	sockets := map[string]string{}
-	for _, node := range nodes {
+	err = inParallel(ctx, nodes, func(ctx context.Context, node swarm.Node) error {
 		if node.Spec.Role != swarm.NodeRoleManager || slices.Contains(without, node.ID) {
-			continue
+			return nil
 		}
-		host := byNode[node.ID]
-		if host.Address == "" && engines[node.ID] == m {
-			host.Address = e.connection.order()[0] // by which it has answered
+		host, reached := byNode[node.ID], engines[node.ID]
+		if reached == m {
+			host.Address = e.connection.order()[0] // by which it has answered, however else it is declared
 		}
-		if sockets[node.ID], err = e.socketOf(ctx, host, engines[node.ID]); err != nil {
-			return "", nil, err
+		socket := declaredSocket(byNode[node.ID])
+		if socket == "" && reached != nil {
+			socket = e.foundSocket(ctx, host.Address, reached)
 		}
+		if socket != "" {
+			mu.Lock()
+			defer mu.Unlock()
+			sockets[node.ID] = socket
+		}
+		return nil
+	})
+	if len(sockets) == 0 && was != "" {
+		return was, nil, err
 	}
 	socket, elsewhere = chooseSocket(sockets)
-	return socket, elsewhere, nil
+	return socket, elsewhere, err
 }
 
 // chooseSocket returns the path at which most have their socket, and who has it elsewhere. Among paths that as many have, the default counts,
@@ -100,19 +112,19 @@ func chooseSocket(sockets map[string]string) (socket string, elsewhere []string)
 	return socket, elsewhere
 }
 
-// checkSockets warns of managers that can't run the controller, as they have the socket of their Engine elsewhere than the others.
+// checkSockets warns of managers that can't run the controller, as far as is known before the apply: they have the socket of their Engine elsewhere than the others.
 func (p *plan) checkSockets(f *facts) {
 	sockets := map[string]string{}
 	for name, host := range p.cluster.Hosts {
 		node, found := f.known(name)
 		if host.Role == domain.HostManager || host.Role == "" && found && isManager(node) {
-			sockets[name] = cmp.Or(declaredSocket(host), endpoint.DefaultSocket)
+			sockets[name] = cmp.Or(declaredSocket(host), f.sockets[name], endpoint.DefaultSocket)
 		}
 	}
 	socket, elsewhere := chooseSocket(sockets)
 	for _, name := range elsewhere {
 		p.problems.Warn(domain.Path{"hosts", domain.Key(name), "socket"}, "Manager can't run the controller",
-			"host %q has the socket of its Docker Engine at %s, and the controller finds that of most managers at %s: should those fail, it runs on no other. Have all managers listen at the same path",
+			"the Docker socket of host %q is at %s, that of most managers at %s: the controller can't move to this host. Use the same path on all managers",
 			name, sockets[name], socket)
 	}
 }

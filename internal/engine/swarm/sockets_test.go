@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -23,30 +24,38 @@ type namedEngine struct {
 }
 
 func (e namedEngine) Info(context.Context) (system.Info, error) {
+	if e.name == "" {
+		return system.Info{}, errors.ErrUnsupported
+	}
 	return system.Info{Name: e.name}, nil
 }
 
-func TestSocketOf(t *testing.T) {
+func TestSocketOfHost(t *testing.T) {
 	here, err := os.Hostname()
 	must(t, err)
 	for name, test := range map[string]struct {
 		host  domain.Host
 		found map[string]string
-		on    string // the machine of the Engine
+		on    string // the machine of the Engine; empty where it does not answer
 		want  string
 	}{
 		"its attribute":               {host: domain.Host{Address: "ssh://gpu1/run/other.sock", Socket: "/run/own.sock"}, want: "/run/own.sock"},
 		"the path in its address":     {host: domain.Host{Address: "ssh://gpu1/run/other.sock"}, want: "/run/other.sock"},
-		"where docker finds it there": {host: domain.Host{Address: "ssh://gpu1"}, found: map[string]string{"ssh://gpu1": "/run/user/1000/docker.sock"}, want: "/run/user/1000/docker.sock"},
-		"over SSH":                    {host: domain.Host{Address: "ssh://gpu1"}, want: endpoint.DefaultSocket},
-		"over TLS":                    {host: domain.Host{Address: "tcp://gpu1"}, want: endpoint.DefaultSocket},
+		"where docker finds it there": {host: domain.Host{Address: "ssh://gpu1"}, found: map[string]string{"ssh://gpu1": "/run/user/1000/docker.sock"}, on: "gpu1", want: "/run/user/1000/docker.sock"},
+		"over SSH":                    {host: domain.Host{Address: "ssh://gpu1"}, on: "gpu1", want: endpoint.DefaultSocket},
+		"over TLS":                    {host: domain.Host{Address: "tcp://gpu1"}, on: "gpu1", want: endpoint.DefaultSocket},
 		"on this machine":             {host: domain.Host{Address: "unix:///run/user/1000/docker.sock"}, on: here, want: "/run/user/1000/docker.sock"},
 		"through a tunnel":            {host: domain.Host{Address: "unix:///tmp/tunnel.sock"}, on: "gpu1", want: endpoint.DefaultSocket},
 		"at the default":              {host: domain.Host{Address: "unix://" + endpoint.DefaultSocket}, on: "gpu1", want: endpoint.DefaultSocket},
+		"without an answer":           {host: domain.Host{Address: "ssh://gpu1"}},
 	} {
 		e := &Engine{connection: &connection{sockets: test.found}}
-		if got, err := e.socketOf(t.Context(), test.host, namedEngine{name: test.on}); err != nil || got != test.want {
-			t.Errorf("%s: it is at %s (%v), want %s", name, got, err, test.want)
+		got := declaredSocket(test.host)
+		if got == "" {
+			got = e.foundSocket(t.Context(), test.host.Address, namedEngine{name: test.on})
+		}
+		if got != test.want {
+			t.Errorf("%s: it is at %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -81,7 +90,7 @@ func TestCheckSockets(t *testing.T) {
 	}}}
 	p.checkSockets(f)
 	if len(p.problems) != 1 || p.problems.Err() != nil || p.problems[0].Path.String() != `hosts["b"].socket` ||
-		!strings.Contains(p.problems[0].Error(), `host "b" has the socket of its Docker Engine at /run/user/1000/docker.sock, and the controller finds that of most managers at /var/run/docker.sock`) {
+		!strings.Contains(p.problems[0].Error(), `the Docker socket of host "b" is at /run/user/1000/docker.sock, that of most managers at /var/run/docker.sock`) {
 		t.Errorf("the problems are %v", p.problems)
 	}
 }

@@ -92,7 +92,7 @@ func (t *tunnel) open(ctx context.Context, client *ssh.Client) (net.Conn, error)
 	if socket != DefaultSocket || !errors.As(err, &refused) || refused.Reason == ssh.Prohibited {
 		return conn, err
 	}
-	elsewhere := contextSocket(client)
+	elsewhere := contextSocket(ctx, client)
 	if elsewhere == "" || elsewhere == socket {
 		return nil, err
 	}
@@ -113,12 +113,13 @@ func (t *tunnel) open(ctx context.Context, client *ssh.Client) (net.Conn, error)
 const contextCommand = "docker context inspect --format '{{.Endpoints.docker.Host}}'"
 
 // contextSocket returns the path of the socket that a host's docker command uses; empty where it can't tell, or uses none.
-func contextSocket(client *ssh.Client) string {
+func contextSocket(ctx context.Context, client *ssh.Client) string {
 	session, err := client.NewSession()
 	if err != nil {
 		return ""
 	}
 	defer session.Close()
+	defer context.AfterFunc(ctx, func() { _ = session.Close() })() // a shell may hang
 	said, err := session.Output(contextCommand)
 	if err != nil {
 		return ""
@@ -132,12 +133,15 @@ func contextSocket(client *ssh.Client) string {
 
 // refusal says why the SSH server doesn't forward to the socket.
 func (t *tunnel) refusal(err *ssh.OpenChannelError) error {
+	t.mu.Lock()
+	socket := t.socket
+	t.mu.Unlock()
 	if err.Reason == ssh.Prohibited {
-		return failed(ErrPermissionDenied, "the SSH server forbids forwarding to %s; allow it (AllowStreamLocalForwarding in sshd_config, no restrict on the key): %s", t.socket, err.Message)
+		return failed(ErrPermissionDenied, "the SSH server forbids forwarding to %s; allow it (AllowStreamLocalForwarding in sshd_config, no restrict on the key): %s", socket, err.Message)
 	}
 	// OpenSSH doesn't tell these apart: its log on the host does.
 	return failed(ErrNoSocket, "the SSH login worked, but %s can't be reached on the host; check that Docker runs there and listens at this path, "+
-		"or give its path (ssh://host/path/to/docker.sock), that this user is in the group docker, and that sshd_config doesn't forbid AllowStreamLocalForwarding: %s", t.socket, err.Message)
+		"or give another (ssh://host/path/to/docker.sock), that this user is in the group docker, and that sshd_config doesn't forbid AllowStreamLocalForwarding: %s", socket, err.Message)
 }
 
 // acquire returns a link that is up. It has to be released.
