@@ -20,7 +20,7 @@ func hostOf(address string, labels knownvalue.Check, cpus float64, memory int64)
 	return knownvalue.ObjectExact(map[string]knownvalue.Check{
 		"address": knownvalue.StringExact(address),
 		"labels":  labels,
-		"role":    knownvalue.Null(), "availability": knownvalue.Null(), "advertise_address": knownvalue.Null(),
+		"role":    knownvalue.Null(), "availability": knownvalue.Null(), "advertise_address": knownvalue.Null(), "socket": knownvalue.Null(),
 		"capacity": knownvalue.ObjectExact(map[string]knownvalue.Check{
 			"cpus": knownvalue.Float64Exact(cpus), "memory_mib": knownvalue.Int64Exact(memory),
 		}),
