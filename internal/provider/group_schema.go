@@ -121,7 +121,7 @@ func groupSchema(ctx context.Context, engines []string) schema.Schema {
 func templateAttributes(precedence string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			MarkdownDescription: "Container image, for engines that run containers; `process` does not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits. " + precedence,
+			MarkdownDescription: "Container image, for engines that run containers; `process` does not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits. " + precedence,
 			Optional:            true,
 		},
 		"command": schema.ListAttribute{
