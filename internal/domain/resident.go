@@ -35,8 +35,8 @@ type Resident struct {
 }
 
 // HopelessAttempts is how often a resident may fail before nobody waits for it any more. A host may hear of the resident's network later
-// than of the resident: that costs one attempt.
-const HopelessAttempts = 3
+// than of the resident: that costs an attempt or two.
+const HopelessAttempts = 4
 
 // hopeless reports whether waiting for it is in vain.
 func (r Resident) hopeless() bool {

@@ -15,7 +15,7 @@ const (
 	// residentLook is how soon residents are looked at again without any event.
 	residentLook = 2 * time.Second
 	// failingPatience is how long some may fail, as while a host that can run them is starting, before nobody waits for them any more.
-	failingPatience = 30 * time.Second
+	failingPatience = time.Minute
 )
 
 // AwaitResidents returns when the controller and all agents that were ordered run. One that fails again and again, or for long, ends the wait

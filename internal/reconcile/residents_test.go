@@ -35,8 +35,8 @@ func TestAwaitResidents(t *testing.T) {
 		"one failed at first":            {[]domain.Residents{with(failing(1), running), with(running, running)}, ""},
 		"a host is down":                 {[]domain.Residents{with(running, running, off)}, ""},
 		"a host that has not the image":  {[]domain.Residents{with(running, running, without)}, ""},
-		"one fails again and again":      {[]domain.Residents{with(failing(2), running), with(failing(3), running)}, "The controller isn't running on host gpu1: no socket. Set socket."},
-		"an agent fails again and again": {[]domain.Residents{with(running, failing(3))}, "The agent isn't running on host gpu1: no socket. Set socket."},
+		"one fails again and again":      {[]domain.Residents{with(failing(2), running), with(failing(domain.HopelessAttempts), running)}, "The controller isn't running on host gpu1: no socket. Set socket."},
+		"an agent fails again and again": {[]domain.Residents{with(running, failing(domain.HopelessAttempts))}, "The agent isn't running on host gpu1: no socket. Set socket."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
