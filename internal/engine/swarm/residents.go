@@ -235,6 +235,8 @@ func resident(cluster string, from residentImage, network, kind string, args ...
 			Placement:     keptOff(nil, from.without),
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: network}},
 		},
+		// A new version comes to all hosts at once, and one where it fails keeps it from no other.
+		UpdateConfig: &swarm.UpdateConfig{FailureAction: swarm.UpdateFailureActionContinue},
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR},
 	}
 }
