@@ -81,8 +81,8 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 	}
 	bed := &Bed{options: options}
 	bed.close = sync.OnceValue(bed.tearDown)
-	err := bed.chooseEngines(ctx)
-	if err == nil {
+	var err error
+	if bed.engine, bed.debian, err = options.install(ctx); err == nil {
 		err = bed.start(ctx)
 	}
 	if err != nil {
@@ -91,18 +91,19 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 	return bed, nil
 }
 
-// chooseEngines provides the Engines of the nodes.
-func (b *Bed) chooseEngines(ctx context.Context) (err error) {
-	if b.engine, err = ChosenEngine(); err != nil {
-		return err
+// install returns the Engine of the nodes, unless they are mixed, and the folder of Debian 13, where one of them runs its Engine. The first time it
+// installs that, which takes minutes.
+func (o Options) install(ctx context.Context) (engine Engine, debian string, err error) {
+	if engine, err = ChosenEngine(); err != nil {
+		return engine, "", err
 	}
-	for number := range b.options.Nodes {
-		if b.options.engineOf(number+1, b.engine).Debian13 {
-			b.debian, err = debian13(ctx)
-			return err
+	for number := range o.Nodes {
+		if o.engineOf(number+1, engine).Debian13 {
+			debian, err = debian13(ctx)
+			return engine, debian, err
 		}
 	}
-	return nil
+	return engine, "", nil
 }
 
 // start makes all parts of the bed. What it made when it fails is in the bed.
