@@ -48,26 +48,18 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// dropReplaced takes their local names away from images of a host that have lost their own to others, once no service runs them any more.
+// dropReplaced takes their local names away from images of a host that have lost their own to others, unless a service runs them by their ID or
+// such a name. What a container still uses stays until the next time.
 func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]bool) error {
-	return dropUnused(ctx, docker, replacedRepository, used, sharedRepository)
-}
-
-// dropUnused takes local names away from the images of a host that have one in a repository, unless a service runs the image by its ID or by
-// such a name: those in the repository, and in others.
-func dropUnused(ctx context.Context, docker client.APIClient, repository string, used map[string]bool, others ...string) error {
-	listed := filters.NewArgs(filters.Arg("reference", repository))
-	for _, other := range others {
-		listed.Add("reference", other)
-	}
+	listed := filters.NewArgs(filters.Arg("reference", replacedRepository), filters.Arg("reference", sharedRepository))
 	images, err := docker.ImageList(ctx, image.ListOptions{Filters: listed})
 	if err != nil {
 		return err
 	}
 	for _, found := range images {
 		names := slices.DeleteFunc(slices.Clone(found.RepoTags), func(name string) bool { return !isLocal(name) })
-		concerned := slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, repository+":") })
-		if !concerned || used[found.ID] || slices.ContainsFunc(names, func(name string) bool { return used[name] }) {
+		replaced := slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, replacedRepository+":") })
+		if !replaced || used[found.ID] || slices.ContainsFunc(names, func(name string) bool { return used[name] }) {
 			continue
 		}
 		for _, name := range names {

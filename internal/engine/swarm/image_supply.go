@@ -24,8 +24,18 @@ func (p *provision) load(ctx context.Context, hosts []imageHost) error {
 			return err
 		}
 		defer archive.Close()
-		return load(ctx, host.docker, archive)
+		return p.loaded(ctx, host, load(ctx, host.docker, archive))
 	})
+}
+
+// loaded returns the error of a load, unless the host has the image all the same: in containerd's store one of two loads at the same time fails.
+func (p *provision) loaded(ctx context.Context, host imageHost, err error) error {
+	if err != nil {
+		if _, missing := InspectImage(ctx, host.docker, p.id); missing == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // pull has hosts pull the image.
@@ -47,7 +57,7 @@ func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, t
 		}
 		defer archive.Close()
 		return p.supply(ctx, to, "loaded", func(ctx context.Context, host imageHost) error {
-			return load(ctx, host.docker, io.NewSectionReader(archive, 0, size))
+			return p.loaded(ctx, host, load(ctx, host.docker, io.NewSectionReader(archive, 0, size)))
 		})
 	}
 	return fmt.Errorf("image %q was on a host when this was planned, and is on none any more: plan again, which has it built anew", p.spec.Name)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -61,6 +62,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.dropFormer(ctx, m, services)
 	socket, elsewhere, err := e.controllerSocket(ctx, m, document.Spec, from.without, mountedSocket(services[residentName(e.cluster.Name, kindController)]))
 	if err != nil {
 		return err
@@ -254,18 +256,12 @@ func isAgent(service swarm.Service, cluster string) bool {
 // residentName is the name of the service of a cluster's controller or agents.
 func residentName(cluster, kind string) string { return "trainyard-" + cluster + "-" + kind }
 
-// loadProgram loads the image by its name onto the hosts that can be reached and have it not, and returns the nodes that don't have it. Those
-// of earlier versions that no service needs any more are removed.
+// loadProgram loads the image by its name onto the hosts that can be reached and have it not, and returns the nodes that don't have it.
 func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, name string, nodes []swarm.Node) (without []string, err error) {
 	engines, err := e.engines(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	used, err := e.usedImages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	used[name] = true
 	archive := sync.OnceValues(func() ([]byte, error) {
 		var archive bytes.Buffer
 		err := image.Write(&archive, name, img)
@@ -279,9 +275,6 @@ func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, name 
 		var err error
 		if found {
 			err = loadOnce(ctx, reached, name, archive)
-		}
-		if found && err == nil {
-			_ = dropUnused(ctx, reached, programRepository, used) // else the next apply tries again
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -324,7 +317,42 @@ func loadOnce(ctx context.Context, reached client.APIClient, name string, archiv
 	if err != nil {
 		return err
 	}
-	return load(ctx, reached, bytes.NewReader(content))
+	err = load(ctx, reached, bytes.NewReader(content))
+	if err != nil {
+		// In containerd's store one of two loads at the same time fails, as the other has made the image.
+		if _, missing := reached.ImageInspect(ctx, name); missing == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// dropFormer takes its name away from the image that the cluster's residents ran from before the present one, where no service runs it. Those that
+// others have just loaded, and run nothing from yet, are theirs.
+func (e *Engine) dropFormer(ctx context.Context, m manager, services map[string]swarm.Service) {
+	former := map[string]bool{}
+	for _, kind := range []string{kindController, kindAgent} {
+		service := services[residentName(e.cluster.Name, kind)]
+		if before := service.PreviousSpec; before != nil && before.TaskTemplate.ContainerSpec != nil && isLocal(before.TaskTemplate.ContainerSpec.Image) {
+			former[before.TaskTemplate.ContainerSpec.Image] = true
+		}
+	}
+	for _, service := range services {
+		if spec := service.Spec.TaskTemplate.ContainerSpec; spec != nil {
+			delete(former, spec.Image)
+		}
+	}
+	engines, err := e.engines(ctx, m)
+	if err != nil || len(former) == 0 {
+		return
+	}
+	// Where it fails, the next apply tries again.
+	_ = inParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, docker client.APIClient) error {
+		for name := range former {
+			_ = untag(ctx, docker, name)
+		}
+		return nil
+	})
 }
 
 // engines returns the Engines that can be reached, by the ID of their nodes: that of the manager, and those of the

@@ -1,9 +1,12 @@
 package swarm
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,10 +15,13 @@ import (
 	dockerimage "github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
 // residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services' kinds.
@@ -150,6 +156,35 @@ func TestResidentsFromARegistry(t *testing.T) {
 	must(t, err)
 	if why := usage.Hosts["node1"].Reason; !strings.Contains(why, "agent.enabled is false") {
 		t.Errorf("without agents: %s", why)
+	}
+}
+
+// TestResidentImageLoadedAtOnce: several clusters load Trainyard's image onto the same host at the same time.
+func TestResidentImageLoadedAtOnce(t *testing.T) {
+	t.Parallel()
+	bed := testbed.Shared(t, mixed)
+	for round := range 5 {
+		img, err := image.Build(v1.Config{}, image.FromBytes("/program", 0o755, fmt.Appendf(nil, "at once %d", round)))
+		must(t, err)
+		digest, err := image.ID(img)
+		must(t, err)
+		name := localName(localRegistry+"at-once", digest)
+		var archive bytes.Buffer
+		must(t, image.Write(&archive, name, img))
+		var all sync.WaitGroup
+		for _, node := range bed.Nodes {
+			for range 4 {
+				all.Go(func() {
+					if err := loadOnce(t.Context(), node.Client(), name, func() ([]byte, error) { return archive.Bytes(), nil }); err != nil {
+						t.Errorf("%s: %v", node.Name, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		for _, node := range bed.Nodes {
+			must(t, untag(t.Context(), node.Client(), name))
+		}
 	}
 }
 
