@@ -62,7 +62,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.dropFormer(ctx, m, services)
+	e.dropFormer(ctx, m, services, from.reference)
 	socket, elsewhere, err := e.controllerSocket(ctx, m, document.Spec, from.without, mountedSocket(services[residentName(e.cluster.Name, kindController)]))
 	if err != nil {
 		return err
@@ -328,8 +328,8 @@ func loadOnce(ctx context.Context, reached client.APIClient, name string, archiv
 }
 
 // dropFormer takes its name away from the image that the cluster's residents ran from before the present one, where no service runs it. Those that
-// others have just loaded, and run nothing from yet, are theirs.
-func (e *Engine) dropFormer(ctx context.Context, m manager, services map[string]swarm.Service) {
+// others have just loaded, and run nothing from yet, are theirs; present is what is about to run.
+func (e *Engine) dropFormer(ctx context.Context, m manager, services map[string]swarm.Service, present string) {
 	former := map[string]bool{}
 	for _, kind := range []string{kindController, kindAgent} {
 		service := services[residentName(e.cluster.Name, kind)]
@@ -337,6 +337,7 @@ func (e *Engine) dropFormer(ctx context.Context, m manager, services map[string]
 			former[before.TaskTemplate.ContainerSpec.Image] = true
 		}
 	}
+	delete(former, present)
 	for _, service := range services {
 		if spec := service.Spec.TaskTemplate.ContainerSpec; spec != nil {
 			delete(former, spec.Image)
