@@ -35,7 +35,7 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 		}
 	}
 	// No Engine finds an image by its content, so that all are looked through.
-	all, listErr := docker.ImageList(ctx, image.ListOptions{})
+	all, listErr := listImages(ctx, docker, image.ListOptions{})
 	if listErr != nil {
 		return HeldImage{}, listErr
 	}
@@ -49,6 +49,22 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 		}
 	}
 	return HeldImage{}, err
+}
+
+// listTries is how often an Engine is asked for its images.
+const listTries = 10
+
+// listImages returns a host's images. With containerd's store a list fails with "not found" if one of them is removed
+// meanwhile; that must not read as if the image that is looked for did not exist.
+func listImages(ctx context.Context, docker client.APIClient, options image.ListOptions) ([]image.Summary, error) {
+	var err error
+	for range listTries {
+		var images []image.Summary
+		if images, err = docker.ImageList(ctx, options); !cerrdefs.IsNotFound(err) {
+			return images, err
+		}
+	}
+	return nil, fmt.Errorf("images keep being removed while they are listed: %v", err)
 }
 
 // inspectKnown returns the image that the Engine itself knows by a reference.

@@ -52,7 +52,7 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 // such a name. What a container still uses stays until the next time.
 func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]bool) error {
 	listed := filters.NewArgs(filters.Arg("reference", replacedRepository), filters.Arg("reference", sharedRepository))
-	images, err := docker.ImageList(ctx, image.ListOptions{Filters: listed})
+	images, err := listImages(ctx, docker, image.ListOptions{Filters: listed})
 	if err != nil {
 		return err
 	}
