@@ -17,8 +17,8 @@ type loader interface {
 	Load(ctx context.Context, ref string, archive []byte) error
 }
 
-// LoadMember loads an image of the program Member onto all nodes of a bed, by a name with a tag.
-// Images of other names are other images.
+// LoadMember loads an image of the program Member onto all nodes of a bed, under a name with a tag.
+// Different names give different images.
 func LoadMember(t testing.TB, bed loader, name string) {
 	t.Helper()
 	loadProgram(t, bed, Member, name)

@@ -5,53 +5,60 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
-// ResidentState is what a controller or an agent does.
+// ResidentState is the state of a controller or an agent.
 type ResidentState string
 
 // The states of residents.
 const (
 	ResidentRunning ResidentState = "running"
-	// ResidentStarting is one that was ordered, and has not failed.
+	// ResidentStarting is ordered and hasn't failed.
 	ResidentStarting ResidentState = "starting"
-	// ResidentFailing is one that is tried again and again, or has no place.
+	// ResidentFailing fails and is retried, or no host can run it.
 	ResidentFailing ResidentState = "failing"
-	// ResidentAbsent is one that is not even tried.
+	// ResidentAbsent isn't even tried.
 	ResidentAbsent ResidentState = "absent"
 )
 
-// Resident is what runs beside a cluster's members: its controller, or the agent of a host.
+// Resident is a cluster's controller, or the agent of a host.
 type Resident struct {
 	State ResidentState
-	// Host is where it runs, or was last tried; empty where that is not known.
+	// Host is where it runs or was last tried; "" if unknown.
 	Host string
-	// Error is why it does not run, in the words of what runs it, and Advice what to do about that.
+	// Error is why it doesn't run, as the engine reports it. Advice is what to do about it.
 	Error, Advice string
-	// Attempts is how often in a row it has failed to run.
+	// Attempts is how many times in a row it failed.
 	Attempts int
-	// Excused says that nobody expects it to run: its host is down or drained, or one that Trainyard has no address of.
+	// Excused reports that it isn't expected to run: its host is down, drained, or has no address.
 	Excused bool
 }
 
-// HopelessAttempts is how often a resident may fail before nobody waits for it any more. A host may hear of the resident's network later
-// than of the resident: that costs an attempt or two.
-const HopelessAttempts = 4
+const (
+	// HopelessAttempts is how often a resident may fail before nobody waits for it any more. One or two failures are normal:
+	// a host may learn of the resident's network later than of the resident.
+	HopelessAttempts = 4
+	// ResidentSettled is how long a resident that failed before has to run until it counts as running.
+	ResidentSettled = 5 * time.Second
+	// ResidentInARow is how long a resident may run and its end still count as one more failure in a row.
+	ResidentInARow = time.Minute
+)
 
-// hopeless reports whether waiting for it is in vain.
+// hopeless reports whether there is no point in waiting for it.
 func (r Resident) hopeless() bool {
 	return r.State == ResidentFailing && r.Attempts >= HopelessAttempts
 }
 
-// awaited reports whether it is on its way.
+// awaited reports whether it is expected to run soon.
 func (r Resident) awaited() bool { return r.State == ResidentStarting || r.State == ResidentFailing }
 
-// missing reports whether it does not run, though it should, and is not just about to.
+// missing reports whether it should run, doesn't, and isn't about to.
 func (r Resident) missing() bool {
 	return r.State == ResidentFailing || r.State == ResidentAbsent && !r.Excused
 }
 
-// Why says why it does not run, and what to do; it is empty where it runs.
+// Why says why it doesn't run and what to do about it; "" if it runs.
 func (r Resident) Why() string {
 	if r.State == ResidentRunning {
 		return ""
@@ -66,42 +73,42 @@ func (r Resident) Why() string {
 	return strings.TrimSuffix(why, ".") + ". " + r.Advice
 }
 
-// Residents are those of one cluster.
+// Residents are the residents of one cluster.
 type Residents struct {
 	Controller Resident
-	// Agents are those of the hosts by name; nil where the cluster has none.
+	// Agents are the hosts' agents by host name; nil if the cluster runs without agents.
 	Agents map[string]Resident
 }
 
-// Hopeless says which residents fail again and again, why, and what to do; it is empty where none does.
+// Hopeless describes the residents that fail again and again: why, and what to do.
 func (r Residents) Hopeless() []string { return r.tell(Resident.hopeless) }
 
-// Failing says which residents fail, if only once so far, or have no place.
+// Failing describes the residents that fail, if only once so far, and those that no host can run.
 func (r Residents) Failing() []string {
 	return r.tell(func(r Resident) bool { return r.State == ResidentFailing })
 }
 
-// Awaited says which residents are on their way; it is empty where none is.
+// Awaited describes the residents that don't run yet.
 func (r Residents) Awaited() []string { return r.tell(Resident.awaited) }
 
-// Missing says which residents don't run, though they should, why, and what to do; it is empty where all do, or are about to.
+// Missing describes the residents that should run, don't, and aren't about to: why, and what to do.
 func (r Residents) Missing() []string { return r.tell(Resident.missing) }
 
-// MissingController is what [Residents.Missing] says of the controller alone.
+// MissingController is [Residents.Missing] for the controller alone.
 func (r Residents) MissingController() []string {
 	return Residents{Controller: r.Controller}.Missing()
 }
 
-// MissingAgents is what [Residents.Missing] says of the agents of these hosts alone.
+// MissingAgents is [Residents.Missing] for the agents of these hosts alone.
 func (r Residents) MissingAgents(hosts ...string) []string {
 	agents := maps.Clone(r.Agents)
 	maps.DeleteFunc(agents, func(name string, _ Resident) bool { return !slices.Contains(hosts, name) })
 	return Residents{Agents: agents}.Missing()
 }
 
-// tell says of those residents that are meant why they don't run. Agents with the same reason share a sentence.
-func (r Residents) tell(meant func(Resident) bool) (told []string) {
-	if c := r.Controller; meant(c) {
+// tell describes the residents that meet a condition. Agents with the same reason share a sentence.
+func (r Residents) tell(condition func(Resident) bool) (told []string) {
+	if c := r.Controller; condition(c) {
 		at := ""
 		if c.Host != "" {
 			at = " on host " + c.Host
@@ -110,7 +117,7 @@ func (r Residents) tell(meant func(Resident) bool) (told []string) {
 	}
 	byReason := map[string][]string{}
 	for name, agent := range r.Agents {
-		if meant(agent) {
+		if condition(agent) {
 			byReason[agent.Why()] = append(byReason[agent.Why()], name)
 		}
 	}

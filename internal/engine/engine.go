@@ -111,10 +111,11 @@ type Members interface {
 
 // Controller is the resident process that acts for the cluster between two applies.
 type Controller interface {
-	// StartController orders the controller of this build, and the agents. One that runs already is left alone. It does not wait for them.
+	// StartController orders the controller and the agents of this build, without waiting for them. Those that run are left
+	// alone.
 	StartController(ctx context.Context) error
-	// Residents returns the controller and the agents as they are found; a cluster that is not stored is [ErrNotFound]. Its number of requests
-	// to the engine does not depend on the number of hosts.
+	// Residents returns the states of the controller and the agents, in a number of requests that doesn't depend on the
+	// number of hosts. For a cluster that isn't stored the error is [ErrNotFound].
 	Residents(ctx context.Context) (domain.Residents, error)
 	// StopController ends it and returns when it has ended.
 	StopController(ctx context.Context) error

@@ -25,9 +25,9 @@ type ImageStore interface {
 
 // Image is an image as a host has it.
 type Image struct {
-	// ID is what the host's engine knows the image by: "sha256:" and 64 hexadecimal digits. Another host may know the same image by another ID.
+	// ID is the host's own ID of the image, "sha256:" and 64 hexadecimal digits. It may differ between hosts.
 	ID string
-	// Content is the digest of what the image consists of, the same on every host.
+	// Content is the content digest, the same on every host.
 	Content string
 	// Digests are the image's names with the digests that registries have it under, where it came from one.
 	Digests []string
@@ -94,30 +94,27 @@ func listImages(ids map[string]string) string {
 	return strings.Join(hosts, ", ")
 }
 
-// ImageID returns what an image is on all hosts that have it: the digest of its content, or, where hosts of several platforms have images of
-// their own, the name with a digest that they all came from. Hosts with different images are an error.
+// ImageID returns what identifies an image on all hosts that have it: its content digest, or the registry digest that
+// they share if their platforms have images of their own. Hosts with different images are an error.
 func ImageID(name string, found map[string]Image) (string, error) {
 	found = maps.Clone(found)
 	maps.DeleteFunc(found, func(_ string, image Image) bool { return image.Away })
 	if len(found) == 0 {
 		return "", fmt.Errorf("no host that can be asked has the image %q", name)
 	}
-	contents, digests := map[string]bool{}, map[string]int{}
+	contents := map[string]bool{}
+	var digests [][]string
 	for _, image := range found {
 		contents[image.Content] = true
-		for _, digest := range image.Digests {
-			digests[digest]++
-		}
+		digests = append(digests, image.Digests)
 	}
 	if len(contents) == 1 {
 		for content := range contents {
 			return content, nil
 		}
 	}
-	for _, digest := range slices.Sorted(maps.Keys(digests)) {
-		if digests[digest] == len(found) {
-			return digest, nil
-		}
+	if digest := CommonDigest(digests); digest != "" {
+		return digest, nil
 	}
 	all := map[string]string{}
 	for host, image := range found {
@@ -125,6 +122,22 @@ func ImageID(name string, found map[string]Image) (string, error) {
 	}
 	return "", fmt.Errorf("the hosts have different images under the name %q: %s. Remove those that are not meant (docker image rm %s), and apply again",
 		name, listImages(all), name)
+}
+
+// CommonDigest returns the first registry digest that all hosts have in common, given each host's digests; "" if none.
+func CommonDigest(digests [][]string) string {
+	hosts := map[string]int{}
+	for _, of := range digests {
+		for _, digest := range of {
+			hosts[digest]++
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(hosts)) {
+		if hosts[digest] == len(digests) {
+			return digest
+		}
+	}
+	return ""
 }
 
 // Images returns the store of an engine's images, or an error where its hosts keep none.

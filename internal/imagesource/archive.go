@@ -21,7 +21,7 @@ import (
 
 // Archive is an image in a docker-archive, as docker save writes it.
 type Archive struct {
-	// Content is the digest of the image's content, see [ContentDigest].
+	// Content is the image's content digest, see [ContentDigest].
 	Content string
 	// Digest is that of the file.
 	Digest string

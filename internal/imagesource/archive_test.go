@@ -25,7 +25,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// archived writes images as a docker-archive, as docker save does, and returns its path and the digests of their contents.
+// archived writes images to a docker-archive, as docker save does, and returns its path and their content digests.
 func archived(t *testing.T, refs ...string) (file string, ids map[string]string) {
 	t.Helper()
 	images, ids := map[name.Reference]v1.Image{}, map[string]string{}

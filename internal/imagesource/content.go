@@ -9,8 +9,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// content is what of an image's configuration decides what runs. Every Docker Engine reads it back alike; the digests by which
-// Engines know an image depend on their image stores.
+// content is the part of an image's configuration that decides what runs. All Docker Engines report it alike, unlike an
+// image's ID, which depends on the image store.
 type content struct {
 	OS           string              `json:"os,omitempty"`
 	Architecture string              `json:"architecture,omitempty"`
@@ -27,7 +27,7 @@ type content struct {
 	Healthcheck  *healthcheck        `json:"healthcheck,omitempty"`
 }
 
-// healthcheck leaves out what Engines before 25 don't know: the interval during the start period.
+// healthcheck leaves out StartInterval, which Engines before 25 don't report.
 type healthcheck struct {
 	Test        []string      `json:"test,omitempty"`
 	Interval    time.Duration `json:"interval,omitempty"`
@@ -36,8 +36,8 @@ type healthcheck struct {
 	Retries     int           `json:"retries,omitempty"`
 }
 
-// ContentDigest returns the digest of an image's content, "sha256:" and 64 hexadecimal digits: of its layers, and of what its
-// configuration says about running it. It is the same for an image in an archive and on any host, whichever image store keeps it.
+// ContentDigest returns an image's content digest, "sha256:" and 64 hexadecimal digits, of its layers and of what its
+// configuration says about running it. It is the same in an archive and on every host, whatever the image store.
 func ContentDigest(image v1.ConfigFile) string {
 	c := content{
 		OS: image.OS, Architecture: image.Architecture, Layers: image.RootFS.DiffIDs,
@@ -50,7 +50,7 @@ func ContentDigest(image v1.ConfigFile) string {
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", c, err)) // strings, numbers, maps and slices always have a JSON
+		panic(fmt.Sprintf("encode %T: %v", c, err)) // can't happen: strings, numbers, maps and slices
 	}
 	sum := sha256.Sum256(text)
 	return encoded(sum[:])

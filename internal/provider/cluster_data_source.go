@@ -40,7 +40,7 @@ type clusterDataModel struct {
 	Agents     map[string]agentResidentModel `tfsdk:"agents"`
 }
 
-// controllerModel is a cluster's controller as it is found, and agentResidentModel the agent of a host.
+// controllerModel is the state of a cluster's controller, agentResidentModel that of a host's agent.
 type controllerModel struct {
 	State string  `tfsdk:"state"`
 	Host  *string `tfsdk:"host"`
@@ -237,7 +237,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// residentError says why a resident isn't running; nil where it is, or is starting.
+// residentError returns why a resident isn't running; nil if it runs or is starting.
 func residentError(r domain.Resident) *string {
 	if r.Error == "" {
 		return nil

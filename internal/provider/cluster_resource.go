@@ -261,7 +261,7 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan c
 	}
 }
 
-// residentsFailed says what becomes of a cluster whose residents don't run.
+// residentsFailed is what the error of an apply adds if residents don't run.
 const residentsFailed = "What runs keeps running, and the cluster is in the state; its engine keeps trying. " +
 	"A cluster that was just created is tainted: run terraform untaint first, or the next apply replaces it."
 

@@ -56,7 +56,7 @@ func (w *ward) expect(output string, phrases ...string) {
 	expectSaid(w.T, output, phrases...)
 }
 
-// expectSaid fails unless Terraform has said this, in any order and however its lines are wrapped.
+// expectSaid fails unless Terraform's output contains these texts, in any order and however its lines are wrapped.
 func expectSaid(t *testing.T, output string, phrases ...string) {
 	t.Helper()
 	for _, phrase := range phrases {

@@ -127,7 +127,7 @@ func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 			"Repair them, or leave them out of the pool.", pool.Spec.Name, strings.Join(said, "; ")))
 }
 
-// warnWithoutAgents warns of hosts of a pool whose GPUs nobody looks at, as their agents don't run.
+// warnWithoutAgents warns about hosts of a pool whose agents don't run: nobody watches their GPUs.
 func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.ClusterRef, pool domain.GPUPoolDocument, diags *diag.Diagnostics) {
 	concerning := func(found domain.Residents) []string {
 		if pool.Spec.Select != nil {

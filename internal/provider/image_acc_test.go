@@ -67,7 +67,7 @@ func (l imageLab) archive(file, content string) (id string) {
 	return l.write(file, img)
 }
 
-// memberArchive is archive with the program of members.
+// memberArchive is archive with the members' program.
 func (l imageLab) memberArchive(file string) (id string) {
 	l.Helper()
 	program, err := image.FromDisk("/member", acctest.Build(l, acctest.Member))

@@ -36,7 +36,7 @@ type imageEngine struct {
 	left     map[string]string
 }
 
-// known is an image with a content, which hosts know by the same digest.
+// known is an image whose ID on every host is its content digest.
 func known(content string) engine.Image { return engine.Image{ID: content, Content: content} }
 
 // imageEngineOf is the engine of a cluster of these hosts.

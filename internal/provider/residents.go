@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// residents returns the controller and the agents of a cluster as a plan finds them; none where the cluster is not there yet.
+// residents returns the states of a cluster's controller and agents during a plan; none if the cluster doesn't exist yet.
 func (s *session) residents(ctx context.Context, cluster domain.ClusterRef) (domain.Residents, error) {
 	reconciler, err := s.plan(cluster)
 	if err != nil {
@@ -27,17 +27,17 @@ func (s *session) residents(ctx context.Context, cluster domain.ClusterRef) (dom
 	return found, err
 }
 
-// residentWarning is a warning of residents that don't run.
+// residentWarning is a warning about residents that don't run.
 type residentWarning struct {
-	// concerning are those that matter here.
+	// concerning selects the residents that matter here.
 	concerning func(domain.Residents) []string
-	// at is where the configuration needs them; it may be empty.
+	// at is the attribute that needs them; it may be empty.
 	at path.Path
-	// summary is one of its own, as Terraform shows only the first of warnings with the same; consequence is what comes of it.
+	// summary is unique: of warnings with the same one, Terraform shows only the first. consequence says what doesn't work.
 	summary, consequence string
 }
 
-// warnOfResidents warns of the residents of a cluster that don't run.
+// warnOfResidents warns about residents that don't run.
 func (s *session) warnOfResidents(ctx context.Context, cluster domain.ClusterRef, w residentWarning, diags *diag.Diagnostics) {
 	found, err := s.residents(ctx, cluster)
 	if err != nil {
@@ -56,12 +56,12 @@ func (s *session) warnOfResidents(ctx context.Context, cluster domain.ClusterRef
 	diags.AddAttributeWarning(w.at, w.summary, text)
 }
 
-// notRunning is the summary of what is said of a cluster whose residents don't run.
+// notRunning is the summary of a warning about a cluster's residents.
 func notRunning(cluster string) string {
 	return fmt.Sprintf("Controller or agents of cluster %q not running", cluster)
 }
 
-// warnWithoutController warns of a group whose members nobody restarts or ends, as the controller of its cluster doesn't run.
+// warnWithoutController warns if a group needs the controller, for restarts or completion, and it doesn't run.
 func (r *groupResource) warnWithoutController(ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics) {
 	var lost []string
 	at := path.Empty()

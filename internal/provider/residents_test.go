@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestPlanWithoutResidents: whoever needs the controller or an agent is warned while it doesn't run, with why, what to do and what comes of it.
+// TestPlanWithoutResidents: a plan warns if a resident that it needs doesn't run: why, what to do, and what doesn't work.
 func TestPlanWithoutResidents(t *testing.T) {
 	failing := domain.Resident{State: domain.ResidentFailing, Host: "a", Error: "no socket", Advice: "Set socket."}
 	running := domain.Resident{State: domain.ResidentRunning}
@@ -18,7 +18,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 	const controller, agent = "The controller isn't running on host a: no socket. Set socket.", "The agent isn't running on host a: no socket. Set socket."
 	plain := func(tf terraform, stub *stubEngine) []*tfprotov6.Diagnostic {
 		found := stub.residents
-		stub.residents = domain.Residents{} // while it is made
+		stub.residents = domain.Residents{} // while it is created
 		const name = "trainyard_cluster"
 		config := tf.config(name, map[string]tftypes.Value{"name": text("lab")})
 		planned, diagnostics := tf.plan(name, config, nil)
@@ -34,7 +34,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 		found domain.Residents
 		plan  func(tf terraform, stub *stubEngine) []*tfprotov6.Diagnostic
 		at    string
-		says  []string // none where there is no warning
+		says  []string // nothing if there is no warning
 	}{
 		"a cluster":                      {stub: func() *stubEngine { return &stubEngine{} }, found: down, plan: plain, says: []string{`Controller or agents of cluster "lab" not running`, controller, agent}},
 		"a cluster with all":             {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: running}, plan: plain},

@@ -195,7 +195,7 @@ func (l *swarmLab) must(err error) {
 	}
 }
 
-// imageID returns what the Engine of the first node knows an image by.
+// imageID returns the first node's ID of an image.
 func (l *swarmLab) imageID(name string) string {
 	l.Helper()
 	inspected, err := l.bed.Nodes[0].Client().ImageInspect(l.Context(), name)

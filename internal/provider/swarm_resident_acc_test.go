@@ -13,8 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// A host has the socket of its Engine elsewhere than at the usual path: the cluster's apply says so, and each plan, until the cluster is told
-// the path.
+// A manager's socket isn't at the default path: the apply fails and plans warn, until hosts[].socket is set.
 func TestAccSwarmControllerRejected(t *testing.T) {
 	acceptance(t)
 	bed := ownBed(t, testbed.Options{Nodes: 1, Managers: 1, Rootless: true})
@@ -59,7 +58,7 @@ output "agents" {
 		`Warning: No controller for group "rootless"`, `Until the controller runs, failed members are not restarted, and completion goes undetected.`,
 		`controller = "failing on node1"`, `agents = { "node1" = "running" }`)
 
-	// Nobody is there to try again, and the apply ends all the same.
+	// Without a controller nobody retries, but the apply still ends.
 	w.configure(l.cluster(""), job(`command = ["/nowhere"], restart = { condition = "always" }`, ""), status)
 	output, err = w.Run("apply", "-auto-approve")
 	if err == nil {
@@ -67,7 +66,7 @@ output "agents" {
 	}
 	expectSaid(t, output, "Error: Member failed", "member rootless-worker-", "OCI runtime create failed", "/nowhere")
 
-	// Told the path, the controller runs, and the plan has nothing more to say.
+	// With the path set, the controller runs and plans no longer warn.
 	declared := strings.Replace(l.cluster(""), "network ", fmt.Sprintf("hosts    = { node1 = { socket = %q } }\n  network ", bed.Nodes[0].Socket), 1)
 	w.configure(declared, running, status)
 	expectSaid(t, w.Must("apply", "-auto-approve"), `controller = "running on node1"`)
@@ -77,7 +76,7 @@ output "agents" {
 	w.Must("destroy", "-auto-approve")
 }
 
-// Hosts of different Docker Engines and image stores are one cluster: the residents run on each, and members from one image, wherever they are.
+// Hosts with different Docker Engines and image stores form one cluster: residents run on all, and members from one image.
 func TestAccSwarmMixed(t *testing.T) {
 	acceptance(t)
 	bed := ownBed(t, testbed.Options{Nodes: 3, Mixed: true})
@@ -115,7 +114,7 @@ output "measured" { value = [for host, u in data.trainyard_utilisation.now.hosts
 	expectSaid(t, w.Must("apply", "-auto-approve"), fmt.Sprintf("image_id = %q", id), `measured = [ "node1", "node2", "node3", ]`)
 	w.ExpectNoChange("on hosts of different Engines")
 
-	// The controller's image is known by the same name on each of them.
+	// The controller's image has the same name on each of them.
 	for range bed.Nodes {
 		host := l.hostOfController(bed.Nodes[2])
 		l.updateNode(host.Name, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityPause })

@@ -24,7 +24,7 @@ type fake struct {
 	staged  map[string]domain.MemberSpec
 	members map[string]*actor
 	locks   map[string]engine.Holder
-	// residents are those of one look after another, the last of them for good; nil is a controller that runs.
+	// residents are what one look after another finds, the last one from then on; nil is a controller that runs.
 	residents []domain.Residents
 	watchers  map[chan struct{}]bool
 	logs      map[string][]string
@@ -74,7 +74,7 @@ var (
 // exits has the member end; its restart rule says what becomes of it.
 func exits(code int) step { return step{code: code} }
 
-// cannotStart has the member fail before it ran, as [exits] does.
+// cannotStart makes the member fail before it runs, as [exits] does.
 func cannotStart(code int) step { return step{code: code, unstarted: true} }
 
 // epoch is when everything happens in the fake.
@@ -414,17 +414,6 @@ func (f *fake) Logs(_ context.Context, member string, options engine.LogOptions)
 }
 
 func (f *fake) StartController(context.Context) error { return nil }
-
-func (f *fake) Residents(context.Context) (domain.Residents, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	if f.residents == nil {
-		return domain.Residents{Controller: domain.Resident{State: domain.ResidentRunning}}, nil
-	}
-	next := f.residents[0]
-	f.residents = f.residents[min(1, len(f.residents)-1):]
-	return next, nil
-}
 
 func (f *fake) StopController(context.Context) error { return nil }
 

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// residentLook is how soon residents are looked at again without any event.
+	// residentLook is how often residents are looked at without an event.
 	residentLook = 2 * time.Second
-	// failingPatience is how long some may fail, as while a host that can run them is starting, before nobody waits for them any more.
+	// failingPatience is how long residents may fail before the wait ends. A host that can run them may be starting.
 	failingPatience = time.Minute
 )
 
-// AwaitResidents returns when the controller and all agents that were ordered run. One that fails again and again, or for long, ends the wait
-// with its own error; the engine goes on to try it.
+// AwaitResidents waits until the controller and all agents that were ordered run. One that keeps failing ends the wait with
+// its own error; the engine goes on retrying it.
 func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Residents, err error) {
-	var silent, failing time.Time // since when the engine did not answer, and some failed
+	var silent, failing time.Time // since when the engine hasn't answered, and residents have failed
 	look := func() (done bool, err error) {
 		if residents, err = r.Engine.Residents(ctx); err != nil {
 			return false, err
@@ -61,7 +61,7 @@ func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Reside
 	}
 }
 
-// eventually looks after each of the engine's events until a look tells that it is done.
+// eventually looks after each event of the engine until a look reports done.
 func (r Reconciler) eventually(ctx context.Context, look func() (done bool, err error)) error {
 	if done, err := look(); done || err != nil {
 		return err

@@ -46,7 +46,7 @@ func TestAwaitResidents(t *testing.T) {
 				if call == "Residents" {
 					f.mutex.Lock()
 					defer f.mutex.Unlock()
-					f.notify() // something has happened to them
+					f.notify() // their state changed
 				}
 				return err
 			})

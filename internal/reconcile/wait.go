@@ -124,7 +124,7 @@ func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Pha
 			o.LastError = "it has ended with exit code 0, and the members of a group whose completion is never should not"
 			return o, true
 		}
-		// Whoever applies learns at once of what can't be started. The controller goes on to try, as its rule says.
+		// An apply fails at once if a member can't be started. The controller goes on retrying it, as its rule says.
 		if o.State == domain.StateFailed || o.State == domain.StateRestarting && o.Unstarted {
 			return o, true
 		}

@@ -176,7 +176,7 @@ func TestFrameOfFailure(t *testing.T) {
 	}
 }
 
-// A controller that doesn't run comes before all else, with what to do.
+// A controller that doesn't run comes first, with what to do about it.
 func TestNotesOfResidents(t *testing.T) {
 	s := lab()
 	s.reading.residents = domain.Residents{

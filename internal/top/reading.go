@@ -18,7 +18,7 @@ type reading struct {
 	policies map[string]domain.AutoscalingPolicyDocument
 	observed []domain.Observed
 	usage    engine.Usage
-	// residents are the controller and the agents.
+	// residents are the states of the controller and the agents.
 	residents domain.Residents
 	// devices are what is known of GPUs that stays the same, by UUID.
 	devices map[string]domain.GPU

@@ -27,9 +27,9 @@ type Options struct {
 	HostKeys []ssh.Signer
 	// Prohibit forbids to forward.
 	Prohibit bool
-	// Absent are sockets that the server doesn't find, whether or not this machine has them.
+	// Absent are sockets that the server reports as missing.
 	Absent []string
-	// Commands are what commands print that the server runs; others fail, as with a shell that doesn't find them.
+	// Commands maps commands to their output. All others fail as in a shell that can't find them.
 	Commands map[string]string
 }
 

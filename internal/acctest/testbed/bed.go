@@ -34,10 +34,10 @@ type Options struct {
 	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it
 	// is 1 s, so that tests need not wait for long; Docker's default is 5 s.
 	Heartbeat time.Duration
-	// Mixed has the nodes run different Engines and image stores in turns: this machine's Engine with Docker's own store, Engine 26.1 with
-	// containerd's, Engine 26.1 with Docker's own. Otherwise all run the one of EngineVariable.
+	// Mixed gives the nodes different Engines, in turn: this machine's with Docker's own image store, 26.1 with containerd's,
+	// and 26.1 with Docker's. Otherwise all nodes run the Engine that EngineVariable names.
 	Mixed bool
-	// Rootless has the engines listen where rootless Docker would: not at /run/docker.sock, but at Node.Socket alone.
+	// Rootless makes the engines listen only at Node.Socket, as rootless Docker would, and not at /run/docker.sock.
 	Rootless bool
 }
 
@@ -64,8 +64,8 @@ type Bed struct {
 	folder    *folder
 	network   *network
 	authority *authority // nil without TLS
-	engine    Engine     // of the nodes, unless they are mixed
-	debian    string     // the folder of Debian 13; empty where no node runs its Engine
+	engine    Engine     // the nodes' Engine, unless they are mixed
+	debian    string     // Debian 13's folder; "" if no node runs its Engine
 	proxies   atomic.Int32
 	close     func() error
 }
@@ -91,8 +91,8 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 	return bed, nil
 }
 
-// install returns the Engine of the nodes, unless they are mixed, and the folder of Debian 13, where one of them runs its Engine. The first time it
-// installs that, which takes minutes.
+// install returns the nodes' Engine, unless they are mixed, and Debian 13's folder if a node needs it. The first call
+// installs Debian 13, which takes minutes.
 func (o Options) install(ctx context.Context) (engine Engine, debian string, err error) {
 	if engine, err = ChosenEngine(); err != nil {
 		return engine, "", err

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// debianRelease is Debian 13, and debianPackages are what its nodes need beyond the base system: procps is for docker top.
+	// debianRelease is Debian 13. debianPackages are what nodes need beyond the base system: procps is for docker top.
 	debianRelease  = "trixie"
 	debianPackages = "docker.io,iptables,ca-certificates,procps"
 	// debianLimit bounds the installation, which downloads some 130 MB.
@@ -31,16 +31,16 @@ func debian13(ctx context.Context) (string, error) {
 		return "", err
 	}
 	folder := filepath.Join(cache, "trainyard", "testbed")
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // programs for all to run
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may run its programs
 		return "", err
 	}
-	packages := sha256.Sum256([]byte(debianPackages)) // other packages are another system
+	packages := sha256.Sum256([]byte(debianPackages)) // a different list needs another installation
 	root := filepath.Join(folder, debianRelease+"-"+hex.EncodeToString(packages[:4]))
 	lock, err := os.OpenFile(root+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close() // which gives it back
+	defer lock.Close() // also unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return "", fmt.Errorf("%s: %w", lock.Name(), err)
 	}
@@ -53,7 +53,7 @@ func debian13(ctx context.Context) (string, error) {
 	return root, nil
 }
 
-// installDebian installs the system, which appears whole or not at all.
+// installDebian installs the system. The folder appears complete or not at all.
 func installDebian(ctx context.Context, root string) error {
 	if _, err := lookPath("debootstrap"); err != nil {
 		return fmt.Errorf("%w. Run: apt-get install debootstrap", err)
@@ -65,7 +65,7 @@ func installDebian(ctx context.Context, root string) error {
 		return err
 	}
 	var said bytes.Buffer
-	// In a mount namespace of its own: debootstrap mounts what would outlive it if it were killed.
+	// In its own mount namespace: mounts of a debootstrap that is killed would outlive it.
 	install := exec.CommandContext(ctx, "unshare", "--mount", "debootstrap", "--variant=minbase", "--include="+debianPackages, debianRelease, staging)
 	install.Env = append(os.Environ(), "PATH="+searchPath)
 	install.Stdout, install.Stderr = &said, &said

@@ -37,7 +37,7 @@
 //
 // # Engines
 //
-// Nodes run this machine's Docker Engine, with Docker's own image store; TRAINYARD_TEST_ENGINE chooses others (see Engines),
-// and Options.Mixed has one bed run several. The one of Debian 13 comes with the /usr and /etc of its system, installed
-// by debootstrap once into the user's cache folder.
+// Nodes run this machine's Docker Engine with Docker's own image store. TRAINYARD_TEST_ENGINE chooses another one (see
+// Engines), and Options.Mixed gives the nodes of a bed different ones. Debian 13's Engine runs on Debian 13's /usr and
+// /etc, which debootstrap installs once into the user's cache folder.
 package testbed

@@ -5,14 +5,14 @@ import (
 	"os"
 )
 
-// EngineVariable chooses the Docker Engine of beds that don't choose one themselves: a key of [Engines].
+// EngineVariable names the Docker Engine of beds, a key of [Engines]. Mixed beds ignore it.
 const EngineVariable = "TRAINYARD_TEST_ENGINE"
 
-// Engine is a Docker Engine and the store it keeps images in.
+// Engine is a Docker Engine with an image store.
 type Engine struct {
-	// Debian13 is Debian 13's Engine, 26.1, from a root file system in the user's cache folder. Otherwise it is this machine's.
+	// Debian13 selects Debian 13's Engine, 26.1; otherwise it is this machine's.
 	Debian13 bool
-	// Containerd is containerd's image store, the default since Engine 29. Otherwise it is Docker's own.
+	// Containerd selects containerd's image store, the default since Engine 29; otherwise it is Docker's own.
 	Containerd bool
 }
 
@@ -34,7 +34,7 @@ func ChosenEngine() (Engine, error) {
 	return engine, nil
 }
 
-// mixed are the Engines of a mixed bed, in turns: both image stores, on old and newer Engines.
+// mixed are the Engines of a mixed bed's nodes, in turn.
 var mixed = []Engine{{}, {Debian13: true, Containerd: true}, {Debian13: true}}
 
 // engineOf returns the Engine of the node with this number, from 1.

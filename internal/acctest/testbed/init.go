@@ -53,7 +53,7 @@ func serveInit(node *nodeInit) error {
 // nodeInit is the first process of a node: its exported methods are what the bed can tell it, by net/rpc.
 type nodeInit struct {
 	hostname, folder string
-	// system is the folder of the system whose programs and configuration the node has; empty for this machine's.
+	// system is the folder whose /usr and /etc the node mounts; "" for this machine's.
 	system string
 
 	mu      sync.Mutex
@@ -77,7 +77,7 @@ func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
 		{source: "overlay", target: "/etc", kind: "overlay", data: "lowerdir=" + n.system + "/etc,upperdir=" + upper + ",workdir=" + work},
 	}
 	if n.system != "" {
-		// Everything else, such as the folders of tests, stays this machine's.
+		// All else, such as the folders of tests, is this machine's.
 		mounts = append(mounts, mount{source: n.system + "/usr", target: "/usr", flags: unix.MS_BIND})
 	}
 	docker := filepath.Join(upper, "docker")
@@ -108,7 +108,7 @@ func (n *nodeInit) Start(command []string, _ *struct{}) error {
 	// Under the lock, so that reap knows the process by the time that it ends.
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	program, err := lookPath(command[0]) // among the programs of the node
+	program, err := lookPath(command[0]) // among the node's programs
 	if err != nil {
 		return err
 	}

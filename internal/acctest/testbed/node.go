@@ -43,7 +43,7 @@ type Node struct {
 	Address netip.Addr
 	// Socket is the path of the Unix socket on which the engine can be reached from this machine.
 	Socket string
-	// Engine is what the node runs.
+	// Engine is the node's Docker Engine.
 	Engine Engine
 
 	bed     *Bed
@@ -239,7 +239,7 @@ func (n *Node) boot() error {
 	return nil
 }
 
-// system is the folder of the system whose programs the node runs; empty for this machine's.
+// system is the folder of the node's system; "" for this machine's.
 func (n *Node) system() string {
 	if n.Engine.Debian13 {
 		return n.bed.debian

@@ -187,7 +187,7 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// wantEngine fails unless a node runs its Engine, with its image store, as hosts do.
+// wantEngine fails unless a node runs its Engine with its image store.
 func wantEngine(t *testing.T, node *Node, info system.Info) {
 	t.Helper()
 	driver := "overlay2"
@@ -203,7 +203,7 @@ func wantEngine(t *testing.T, node *Node, info system.Info) {
 	}
 }
 
-// TestMixed: nodes of different Engines form one Swarm.
+// TestMixed: nodes with different Engines form one Swarm.
 func TestMixed(t *testing.T) {
 	bed := Shared(t, Options{Nodes: 3, Managers: 2, Mixed: true})
 	for i, node := range bed.Nodes {

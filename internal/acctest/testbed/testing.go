@@ -59,7 +59,7 @@ func CloseShared() error {
 // start starts a bed or fails the test.
 func start(t testing.TB, options Options) *Bed {
 	t.Helper()
-	if _, _, err := options.install(t.Context()); err != nil { // which is no part of the start
+	if _, _, err := options.install(t.Context()); err != nil { // not part of the bed's start
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)

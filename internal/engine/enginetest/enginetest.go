@@ -99,6 +99,14 @@ const patience = 60 * time.Second
 func (h Harness) cluster(t *testing.T) engine.Engine {
 	t.Helper()
 	e := h.Open(t, h.lab)
+	h.form(t, e)
+	must(t, e.StartController(acctest.Bounded(t)))
+	return e
+}
+
+// form forms and stores a cluster, and returns it.
+func (h Harness) form(t *testing.T, e engine.Engine) domain.Cluster {
+	t.Helper()
 	spec, problems, err := e.Complete(t.Context(), h.Cluster(h.lab))
 	must(t, err)
 	must(t, problems.Err())
@@ -106,8 +114,7 @@ func (h Harness) cluster(t *testing.T) engine.Engine {
 	must(t, err)
 	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
 	must(t, err)
-	must(t, e.StartController(acctest.Bounded(t)))
-	return e
+	return spec
 }
 
 // memberName returns the name of a worker of the group.

@@ -10,19 +10,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// testResidents: the controller and the agents come to run, and are told of as they are.
+// testResidents: the controller and the agents start, and their states are reported.
 func testResidents(t *testing.T, h Harness) {
 	e := h.Open(t, h.lab)
 	if _, err := e.Residents(t.Context()); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("without a cluster: %v, not ErrNotFound", err)
 	}
-	spec, problems, err := e.Complete(t.Context(), h.Cluster(h.lab))
-	must(t, err)
-	must(t, problems.Err())
-	spec, err = e.Form(acctest.Bounded(t), spec)
-	must(t, err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
-	must(t, err)
+	spec := h.form(t, e)
 	found, err := e.Residents(t.Context())
 	must(t, err)
 	if found.Controller.State != domain.ResidentAbsent || len(found.Missing()) == 0 {

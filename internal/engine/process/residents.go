@@ -222,7 +222,7 @@ func (e *Engine) Guard(ctx context.Context) error {
 	return nil
 }
 
-// Residents returns the controller and the agent by what their supervisor says of them.
+// Residents returns the states of the controller and the agent, as the supervisor reports them.
 func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 	cluster, err := e.Cluster(ctx)
 	if err != nil {
@@ -237,12 +237,13 @@ func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 	}
 	agent, err := e.resident(agentMember)
 	all.Agents = map[string]domain.Resident{}
-	for name := range cluster.Spec.Hosts { // which all are this machine
+	for name := range cluster.Spec.Hosts { // all of them are this machine
 		all.Agents[name] = agent
 	}
 	return all, err
 }
 
+// resident returns the state of the controller or the agent.
 func (e *Engine) resident(member string) (domain.Resident, error) {
 	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
 	if errors.Is(err, engine.ErrNotFound) {
@@ -260,13 +261,31 @@ func (e *Engine) resident(member string) (domain.Resident, error) {
 		return domain.Resident{State: domain.ResidentStarting}, nil
 	case err != nil:
 		return domain.Resident{}, err
-	case state.State == domain.StateRunning:
-		return domain.Resident{State: domain.ResidentRunning}, nil
-	case state.LastError == "":
-		return domain.Resident{State: domain.ResidentStarting}, nil
 	}
-	return domain.Resident{
-		State: domain.ResidentFailing, Error: state.LastError, Attempts: state.Restarts,
-		Advice: "See its log: " + e.dir.Log(member) + ".",
-	}, nil
+	resident := judge(state, time.Now())
+	if resident.State == domain.ResidentFailing {
+		resident.Advice = "See its log: " + e.dir.Log(member) + "."
+	}
+	return resident, nil
+}
+
+// judge returns a resident's state from the supervisor's record of it.
+func judge(state statedir.State, now time.Time) domain.Resident {
+	ran := func(until time.Time) time.Duration {
+		if state.StartedAt == nil {
+			return 0
+		}
+		return until.Sub(*state.StartedAt)
+	}
+	switch {
+	case state.State == domain.StateRunning && (state.Restarts == 0 || ran(now) > domain.ResidentSettled):
+		return domain.Resident{State: domain.ResidentRunning}
+	case state.State == domain.StateRunning, state.LastError == "":
+		return domain.Resident{State: domain.ResidentStarting}
+	}
+	failing := domain.Resident{State: domain.ResidentFailing, Error: state.LastError, Attempts: 1}
+	if state.FinishedAt != nil && ran(*state.FinishedAt) <= domain.ResidentInARow {
+		failing.Attempts += state.Restarts
+	}
+	return failing
 }

@@ -31,7 +31,7 @@ type connection struct {
 	managing *client.Client
 	// all are the addresses of all hosts of the cluster; nil where some are not known.
 	all []string
-	// sockets are where Engines listen on their hosts, by address, where that was found out.
+	// sockets are the socket paths that were found on hosts, by address.
 	sockets map[string]string
 }
 
@@ -67,7 +67,7 @@ func (c *connection) client(address string) (*client.Client, error) {
 	return opened, nil
 }
 
-// socketAt returns where the Engine at an address was found to listen on its host; empty where its address or the default says it.
+// socketAt returns the socket path that was found on the host at an address, "" if it is in the address or the default.
 func (c *connection) socketAt(address string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/endpoint"
 )
 
-// openEndpoint returns the client of an endpoint, without reaching out to it; "" is where docker itself would look. Found is told where an SSH
-// host has its Engine's socket, where that is not the default path.
+// openEndpoint returns the client of an endpoint, without connecting to it; "" is the one that docker would use. If an SSH
+// host's socket isn't at the default path, found is called with its path.
 func openEndpoint(address string, settings engine.Settings, found func(socket string)) (*client.Client, error) {
 	at, err := endpointAt(address)
 	if err != nil {
@@ -19,7 +19,7 @@ func openEndpoint(address string, settings engine.Settings, found func(socket st
 	return at.Client(endpoint.Credentials{SSH: settings.Docker.SSH, TLS: settings.Docker.TLS, OnSocket: found})
 }
 
-// endpointAt returns the endpoint at an address; "" is where docker itself would look.
+// endpointAt returns the endpoint at an address; "" is the one that docker would use.
 func endpointAt(address string) (endpoint.Endpoint, error) {
 	if address == "" {
 		return endpoint.Default(os.Getenv)

@@ -39,7 +39,7 @@ type facts struct {
 	inside map[string]answer
 	// invalid says what is wrong with addresses, by host.
 	invalid map[string]error
-	// sockets are where Engines were found to listen on their hosts, by host, where that is not the default path.
+	// sockets are the socket paths that were found on hosts, by host, if they aren't the default one.
 	sockets map[string]string
 }
 

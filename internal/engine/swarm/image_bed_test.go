@@ -42,7 +42,7 @@ type shelf struct {
 	bed *testbed.Bed
 }
 
-// shelfOf stores a cluster whose hosts are those of a bed, at these addresses where they are not their own.
+// shelfOf stores a cluster with a bed's nodes as its hosts. addresses override the nodes' own.
 func shelfOf(t *testing.T, bed *testbed.Bed, cluster string, addresses map[string]string) shelf {
 	t.Helper()
 	e, _ := documentsOn(t, bed, cluster)
@@ -76,7 +76,7 @@ func archived(t *testing.T, name, content string) engine.ImageSpec {
 	return engine.ImageSpec{Name: name, ID: archive.Content, Archive: archive.Untagged}
 }
 
-// contentOf is the digest of an image's content.
+// contentOf returns an image's content digest.
 func contentOf(t *testing.T, img v1.Image) string {
 	t.Helper()
 	config, err := img.ConfigFile()
@@ -84,7 +84,7 @@ func contentOf(t *testing.T, img v1.Image) string {
 	return imagesource.ContentDigest(*config)
 }
 
-// id is what a node's Engine knows an image by.
+// id returns a node's own ID of an image.
 func (s shelf) id(node int, image string) string {
 	s.Helper()
 	held, err := InspectImage(s.Context(), s.bed.Nodes[node].Client(), image)
@@ -185,11 +185,11 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	s.want(first.Name, first.ID, first.ID, first.ID)
 	s.want(second.ID, "", "", "")
 
-	// What members still run from stays as long as they do.
+	// An image stays while members run from it.
 	kept := s.id(1, first.ID)
 	stop := s.runs(kept)
 	second.Replaces = map[string]string{"node1": first.ID, "node2": first.ID, "node3": first.ID}
-	want := []string{"", first.ID, first.ID} // the last one has it by another name, too
+	want := []string{"", first.ID, first.ID} // the last host has it under another name, too
 	if s.id(0, first.ID) == kept {
 		want[0] = first.ID
 	}
@@ -199,7 +199,7 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	s.provide(second)
 	s.want(first.ID, "", "", first.ID)
 
-	// Back again, nothing of it is taken for replaced.
+	// Once it is back, it no longer counts as replaced.
 	first.Replaces = map[string]string{"node1": second.ID, "node2": second.ID, "node3": second.ID}
 	s.provide(first)
 	s.want(localName(sharedRepository, first.ID), first.ID, first.ID, first.ID)
@@ -207,7 +207,7 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	s.want(second.ID, "", "", "")
 }
 
-// runs has a service run an image, without any task, until the test ends or it is told to stop.
+// runs creates a service of an image, without tasks, until the test ends or stop is called.
 func (s shelf) runs(image string) (stop func()) {
 	s.Helper()
 	none, manager := uint64(0), s.bed.Nodes[0].Client()
@@ -371,7 +371,7 @@ func (s *shop) asked() int {
 	return s.pulls
 }
 
-// sell has a tag lead to a new image, and returns the digest of its content.
+// sell pushes a new image under a tag, and returns its content digest.
 func (s *shop) sell(t *testing.T, tag string) string {
 	t.Helper()
 	img, err := random.Image(64, 1)
@@ -384,7 +384,7 @@ func (s *shop) sell(t *testing.T, tag string) string {
 	return s.stock(t, tag, img)
 }
 
-// stock has a tag lead to an image of one layer, and returns the digest of its content.
+// stock pushes an image of one layer under a tag, and returns its content digest.
 func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
 	t.Helper()
 	id, err := image.ID(img)

@@ -13,28 +13,31 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
-// HeldImage is an image as a host has it.
+// HeldImage is an image on a host.
 type HeldImage struct {
-	// ID is what the host's Engine knows it by: the digest of its configuration where Docker's own store keeps it, of its manifest in containerd's.
+	// ID is the host's own: the configuration's digest in Docker's image store, the manifest's in containerd's.
 	ID string
 	// Content is the digest by which images are compared, see [imagesource.ContentDigest].
 	Content string
+	// digests are the registry digests, as name@sha256:….
 	digests []string
 	labels  map[string]string
 }
 
-// InspectImage returns the image that a host has by a name, an ID, or the digest of its content; cerrdefs.IsNotFound tells that there is none.
+// InspectImage returns a host's image with this name, ID or content digest. If there is none, the error satisfies
+// cerrdefs.IsNotFound.
 func InspectImage(ctx context.Context, docker client.APIClient, reference string) (HeldImage, error) {
 	held, err := inspectKnown(ctx, docker, reference)
 	if !isID(reference) || !cerrdefs.IsNotFound(err) {
 		return held, err
 	}
 	for _, repository := range []string{sharedRepository, replacedRepository} {
-		if held, localErr := inspectKnown(ctx, docker, localName(repository, reference)); !cerrdefs.IsNotFound(localErr) {
+		held, localErr := inspectKnown(ctx, docker, localName(repository, reference))
+		if !cerrdefs.IsNotFound(localErr) {
 			return held, localErr
 		}
 	}
-	// No Engine finds an image by its content, so that all are looked through.
+	// Engines can't look up an image by its content.
 	all, listErr := listImages(ctx, docker, image.ListOptions{})
 	if listErr != nil {
 		return HeldImage{}, listErr
@@ -44,18 +47,18 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 		if inspectErr == nil && held.Content == reference {
 			return held, nil
 		}
-		if inspectErr != nil && !cerrdefs.IsNotFound(inspectErr) { // that one went meanwhile
+		if inspectErr != nil && !cerrdefs.IsNotFound(inspectErr) { // a missing one was removed meanwhile
 			err = inspectErr
 		}
 	}
 	return HeldImage{}, err
 }
 
-// listTries is how often an Engine is asked for its images.
+// listTries bounds how often a failed list of images is repeated.
 const listTries = 10
 
-// listImages returns a host's images. With containerd's store a list fails with "not found" if one of them is removed
-// meanwhile; that must not read as if the image that is looked for did not exist.
+// listImages returns a host's images. With containerd's store, listing fails with "not found" if an image is removed
+// meanwhile. That must not look as if the image that the caller wants were missing.
 func listImages(ctx context.Context, docker client.APIClient, options image.ListOptions) ([]image.Summary, error) {
 	var err error
 	for range listTries {
@@ -64,10 +67,10 @@ func listImages(ctx context.Context, docker client.APIClient, options image.List
 			return images, err
 		}
 	}
-	return nil, fmt.Errorf("images keep being removed while they are listed: %v", err)
+	return nil, fmt.Errorf("images keep being removed while they are listed: %s", err.Error())
 }
 
-// inspectKnown returns the image that the Engine itself knows by a reference.
+// inspectKnown returns the image that the Engine itself finds by a reference.
 func inspectKnown(ctx context.Context, docker client.APIClient, reference string) (HeldImage, error) {
 	inspected, err := docker.ImageInspect(ctx, reference)
 	if err != nil {
@@ -85,11 +88,13 @@ func inspectKnown(ctx context.Context, docker client.APIClient, reference string
 	if c := inspected.Config; c != nil {
 		held.labels = c.Labels
 		config.Config = v1.Config{
-			User: c.User, WorkingDir: c.WorkingDir, StopSignal: c.StopSignal, Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd,
-			ExposedPorts: c.ExposedPorts, Volumes: c.Volumes, Labels: c.Labels,
+			User: c.User, WorkingDir: c.WorkingDir, StopSignal: c.StopSignal,
+			Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd, ExposedPorts: c.ExposedPorts, Volumes: c.Volumes, Labels: c.Labels,
 		}
 		if h := c.Healthcheck; h != nil {
-			config.Config.Healthcheck = &v1.HealthConfig{Test: h.Test, Interval: h.Interval, Timeout: h.Timeout, StartPeriod: h.StartPeriod, Retries: h.Retries}
+			config.Config.Healthcheck = &v1.HealthConfig{
+				Test: h.Test, Interval: h.Interval, Timeout: h.Timeout, StartPeriod: h.StartPeriod, Retries: h.Retries,
+			}
 		}
 	}
 	held.Content = imagesource.ContentDigest(config)

@@ -10,7 +10,7 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// busyEngine has one image. Its list of images fails some times, as one that was on it is removed.
+// busyEngine has one image. Listing its images fails a number of times, as if others were removed meanwhile.
 type busyEngine struct {
 	client.APIClient
 
@@ -34,7 +34,7 @@ func (e *busyEngine) ImageInspect(_ context.Context, name string, _ ...client.Im
 	return image.InspectResponse{ID: busyID, Os: "linux"}, nil
 }
 
-// An image that is there is found while others are removed, and where nobody can tell, it does not count as missing.
+// TestInspectImageOfBusyEngine: an image is found while others are removed. If the list keeps failing, it isn't "not found".
 func TestInspectImageOfBusyEngine(t *testing.T) {
 	there, err := InspectImage(t.Context(), &busyEngine{}, busyID)
 	must(t, err)

@@ -2,54 +2,58 @@ package swarm
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 )
 
-// localRegistry is that of names which Trainyard gives images on hosts. Nobody can serve one at the broadcast address: an Engine that asks it
-// fails at once, and runs the image that is there.
+// localRegistry is the registry of local tags. A pull from the broadcast address fails at once, so that an Engine runs the
+// image it has, and nobody can serve a forged one.
 const localRegistry = "255.255.255.255/"
 
-// The repositories of local names.
+// The repositories of local tags.
 const (
-	// programRepository is that of the image that residents run from.
+	// programRepository has the image of residents.
 	programRepository = localRegistry + "trainyard"
-	// sharedRepository is that of images that hosts know by different IDs, in different image stores.
+	// sharedRepository has images by content digest, for hosts with different IDs of them.
 	sharedRepository = localRegistry + "shared"
-	// replacedRepository is that of images that have lost their name to another. Without any, an Engine may remove them, though members run from them.
+	// replacedRepository has images whose tag moved to another: Engine 26 deletes an untagged one that members run from.
 	replacedRepository = localRegistry + "replaced"
 )
 
-// localName is the name of an image in a repository of local names, by its digest.
+// localName returns the local tag of a digest.
 func localName(repository, digest string) string {
 	return repository + ":" + strings.TrimPrefix(digest, "sha256:")
 }
 
-// isLocal reports whether an image is named by [localName].
+// isLocal reports whether a reference is a local tag.
 func isLocal(reference string) bool { return strings.HasPrefix(reference, localRegistry) }
 
-// usedImages returns what the services of the Swarm run.
+// usedImages returns the images that the services of the Swarm run.
 func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	services, err := liveReads(e.connection).services(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return imagesOf(slices.Values(services)), err
+}
+
+// imagesOf returns the images that services run.
+func imagesOf(services iter.Seq[swarm.Service]) map[string]bool {
 	used := map[string]bool{}
-	for _, service := range services {
+	for service := range services {
 		if spec := service.Spec.TaskTemplate.ContainerSpec; spec != nil {
 			used[spec.Image] = true
 		}
 	}
-	return used, nil
+	return used
 }
 
-// dropReplaced takes their local names away from images of a host that have lost their own to others, unless a service runs them by their ID or
-// such a name. What a container still uses stays until the next time.
+// dropReplaced removes the local tags of a host's replaced images, unless a service uses the image by its ID or such a tag.
+// An image that a container uses stays until the next time.
 func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]bool) error {
 	listed := filters.NewArgs(filters.Arg("reference", replacedRepository), filters.Arg("reference", sharedRepository))
 	images, err := listImages(ctx, docker, image.ListOptions{Filters: listed})
@@ -71,7 +75,7 @@ func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]
 	return nil
 }
 
-// untag takes a name away from an image of a host, and with its last one the image. One that a container uses keeps it.
+// untag removes a tag on a host, and with its last tag the image. A tag that a container needs stays.
 func untag(ctx context.Context, docker client.APIClient, name string) error {
 	_, err := docker.ImageRemove(ctx, name, image.RemoveOptions{PruneChildren: true})
 	if cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) {

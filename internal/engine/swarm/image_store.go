@@ -113,7 +113,7 @@ func (e *Engine) FindImage(ctx context.Context, name string) (map[string]engine.
 	return e.findImage(ctx, hosts, name)
 }
 
-// findImage looks for an image by its name, or by what [engine.ImageID] returned of it.
+// findImage looks for an image by its name, or by its [engine.ImageID].
 func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) (map[string]engine.Image, error) {
 	return onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (engine.Image, bool, error) {
 		if host.trouble != "" {
@@ -177,7 +177,7 @@ func (e *Engine) RemoveImage(ctx context.Context, name, id string) (map[string]s
 		case err != nil && !cerrdefs.IsNotFound(err):
 			return "", false, err
 		}
-		_ = dropReplaced(ctx, host.docker, used) // else another time
+		_ = dropReplaced(ctx, host.docker, used) // if it fails, the next call tries again
 		return "", false, nil
 	})
 }
@@ -219,10 +219,10 @@ func (e *Engine) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[s
 		return nil, err
 	}
 	_, err = onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
-		if isID(p.id) { // by this name any of the hosts can be told to run it, and finds it at once
+		if isID(p.id) { // a reference to it that works on every host
 			err = errors.Join(host.docker.ImageTag(ctx, after[host.name].ID, localName(sharedRepository, p.id)), untag(ctx, host.docker, localName(replacedRepository, p.id)))
 		}
-		_ = dropReplaced(ctx, host.docker, used) // else another time
+		_ = dropReplaced(ctx, host.docker, used) // if it fails, the next call tries again
 		return none, false, err
 	})
 	return after, err
@@ -233,7 +233,7 @@ type provision struct {
 	engine *Engine
 	spec   engine.ImageSpec
 	hosts  []imageHost
-	// before is what the hosts had under the name, and id is what they are to have, as [engine.ImageID] says it.
+	// before is what the hosts had under the name. id is the [engine.ImageID] of what they are to have.
 	before map[string]engine.Image
 	id     string
 }

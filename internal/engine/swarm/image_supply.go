@@ -24,18 +24,8 @@ func (p *provision) load(ctx context.Context, hosts []imageHost) error {
 			return err
 		}
 		defer archive.Close()
-		return p.loaded(ctx, host, load(ctx, host.docker, archive))
+		return load(ctx, host.docker, archive, p.id)
 	})
-}
-
-// loaded returns the error of a load, unless the host has the image all the same: in containerd's store one of two loads at the same time fails.
-func (p *provision) loaded(ctx context.Context, host imageHost, err error) error {
-	if err != nil {
-		if _, missing := InspectImage(ctx, host.docker, p.id); missing == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // pull has hosts pull the image.
@@ -57,7 +47,7 @@ func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, t
 		}
 		defer archive.Close()
 		return p.supply(ctx, to, "loaded", func(ctx context.Context, host imageHost) error {
-			return p.loaded(ctx, host, load(ctx, host.docker, io.NewSectionReader(archive, 0, size)))
+			return load(ctx, host.docker, io.NewSectionReader(archive, 0, size), p.id)
 		})
 	}
 	return fmt.Errorf("image %q was on a host when this was planned, and is on none any more: plan again, which has it built anew", p.spec.Name)
@@ -93,7 +83,7 @@ func saved(ctx context.Context, from imageHost, id string) (archive *os.File, si
 	return archive, size, nil
 }
 
-// build builds an image on a host, and returns the digest of its content. It has no name yet.
+// build builds an image on a host, without a name, and returns its content digest.
 func (e *Engine) build(ctx context.Context, host imageHost, spec engine.ImageBuild) (string, error) {
 	content, err := spec.Context()
 	if err != nil {

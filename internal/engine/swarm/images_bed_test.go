@@ -79,9 +79,9 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 
 	references, err := provide(in, nil, member(0, "node1", name, ""), member(1, "node2", name, ""))
 	here, there := s.id(0, first), s.id(1, first)
-	shared := here // what members are told that may be on either
+	shared := here // what members on either host are told
 	if there != here {
-		shared = digest // which both image stores know
+		shared = digest // both image stores know it
 	}
 	check("what is pulled", references, err, here, there)
 	s.want(name, first, first, "")
@@ -131,7 +131,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	references, err = provide(in, nil, member(0, "node2", name, ""))
 	check("a host that can't be asked", references, err, name)
 
-	// What was brought to all hosts is known on each by a name, which the controller's own host tells.
+	// The controller finds the local tag of an image that was brought to all hosts on its own host.
 	s.connection.settings.Controller = false
 	brought := archived(t, "members/brought:1", "brought")
 	s.provide(brought)

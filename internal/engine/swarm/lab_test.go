@@ -17,12 +17,12 @@ import (
 )
 
 var (
-	// three is a bed of three nodes of which the first is the manager, and mixed is one of different Engines and image stores.
+	// three is a bed of a manager and two workers. mixed is one with different Engines and image stores.
 	three = testbed.Options{Nodes: 3, Managers: 1}
 	mixed = testbed.Options{Nodes: 3, Managers: 1, Mixed: true}
 )
 
-// onBeds runs a test on nodes of one kind, and on mixed ones.
+// onBeds runs a test on nodes with the same Engine, and on mixed ones.
 func onBeds(t *testing.T, run func(t *testing.T, bed *testbed.Bed)) {
 	t.Helper()
 	t.Run("alike", func(t *testing.T) { run(t, testbed.Shared(t, three)) })
@@ -36,7 +36,7 @@ func documentsOf(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
 	return documentsOn(t, testbed.Shared(t, three), cluster)
 }
 
-// documentsOn is documentsOf on a bed.
+// documentsOn is documentsOf for a given bed.
 func documentsOn(t *testing.T, bed *testbed.Bed, cluster string) (*Engine, *testbed.Proxy) {
 	t.Helper()
 	manager := bed.Nodes[0]

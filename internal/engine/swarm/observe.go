@@ -370,7 +370,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	}
 }
 
-// notStarted is how a task's error begins whose container never ran. Of one that ran, and was not well yet, its exit is told.
+// notStarted is the start of a task's error if its container never ran.
 const notStarted = "starting container failed"
 
 // killedCode is the exit code of what was killed by SIGKILL.

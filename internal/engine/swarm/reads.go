@@ -22,7 +22,7 @@ type reads struct {
 	configs  list[swarm.Config]
 	services list[swarm.Service]
 	tasks    list[swarm.Task]
-	// residents are the tasks of the cluster's own controller and agents.
+	// residents returns the tasks of the cluster's controller and agents.
 	residents list[swarm.Task]
 	networks  list[network.Summary]
 	// seals tells which of the listed services somebody else changed.
@@ -46,7 +46,7 @@ func liveReads(c *connection) reads {
 		}),
 		residents: ask(c, func(ctx context.Context, m manager) ([]swarm.Task, error) {
 			return m.TaskList(ctx, swarm.TaskListOptions{Filters: filters.NewArgs(
-				filters.Arg("label", labelCluster+"="+c.cluster), filters.Arg("label", labelKind), // members have no kind
+				filters.Arg("label", labelCluster+"="+c.cluster), filters.Arg("label", labelKind), // members lack this label
 			)})
 		}),
 		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {

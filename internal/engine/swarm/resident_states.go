@@ -15,13 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// settled is how long a resident has to run that has failed before, until it is believed.
-const settled = 5 * time.Second
-
-// inARow is how long a resident may have run at most for its end to count as another attempt that failed.
-const inARow = time.Minute
-
-// Residents returns the controller and the agents by their tasks, which take one request.
+// Residents returns the states of the controller and the agents. Their tasks take one request.
 func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 	document, err := e.Cluster(ctx)
 	if err != nil {
@@ -54,7 +48,7 @@ func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 // residentView is what is known of a cluster's residents.
 type residentView struct {
 	cluster domain.Cluster
-	// controller and agent are the services; nil where they are missing.
+	// controller and agent are their services; nil if missing.
 	controller, agent *swarm.Service
 	tasks             map[string][]swarm.Task
 	nodes             nodeView
@@ -76,7 +70,7 @@ func (r residentView) residents() domain.Residents {
 	return all
 }
 
-// absent is a resident whose service is missing.
+// absent returns the state of a resident without a service.
 func (r residentView) absent(kind string) domain.Resident {
 	return domain.Resident{
 		State: domain.ResidentAbsent, Error: fmt.Sprintf("service %s is missing", residentName(r.cluster.Name, kind)),
@@ -84,7 +78,7 @@ func (r residentView) absent(kind string) domain.Resident {
 	}
 }
 
-// agentOf returns the agent of a host.
+// agentOf returns the state of a host's agent.
 func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 	if r.agent == nil {
 		return r.absent(kindAgent)
@@ -108,7 +102,7 @@ func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 	return agent
 }
 
-// imageAdvice says how Trainyard's image comes to a host.
+// imageAdvice says how to get Trainyard's image onto a host.
 func (r residentView) imageAdvice(name string, host domain.Host) string {
 	const registry = "set the provider's docker.controller_image to a Trainyard image that the host can pull"
 	if node, found := r.nodes[host.ID]; found && !runsProgram(node, runtime.GOARCH) {
@@ -120,7 +114,7 @@ func (r residentView) imageAdvice(name string, host domain.Host) string {
 	return fmt.Sprintf("Loading it failed, or it was removed since. Check that the host's Docker Engine answers at %s; the next apply that changes the cluster or a group loads it.", host.Address)
 }
 
-// judge tells a resident from the tasks of its service, or of those on one node; the newest is the last.
+// judge returns a resident's state from the tasks of its service, or those of one node, oldest first.
 func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resident {
 	own = slices.DeleteFunc(slices.Clone(own), func(t swarm.Task) bool { return t.DesiredState == swarm.TaskStateRemove })
 	if len(own) == 0 {
@@ -129,11 +123,11 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 	newest := own[len(own)-1]
 	resident := domain.Resident{State: domain.ResidentStarting, Host: r.nodes.host(newest.NodeID)}
 	if newest.Status.State == swarm.TaskStateRunning && outdated(newest, service) {
-		return resident // its successor is about to come
+		return resident // about to be replaced
 	}
 	if newest.Status.State == swarm.TaskStateRunning && newest.DesiredState == swarm.TaskStateRunning {
-		// The clock is another one than the host's: only what seems to have happened just now is not believed.
-		if len(own) == 1 || !crashed(own[len(own)-2], service) || r.now.Sub(newest.Status.Timestamp).Abs() > settled {
+		// One that just failed may fail again. The host's clock may be ahead of this one.
+		if len(own) == 1 || !crashed(own[len(own)-2], service) || r.now.Sub(newest.Status.Timestamp).Abs() > domain.ResidentSettled {
 			resident.State = domain.ResidentRunning
 		}
 		return resident
@@ -149,7 +143,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		if !ended(task) {
 			continue
 		}
-		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown || task.Status.Timestamp.Sub(task.CreatedAt) > inARow {
+		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown || task.Status.Timestamp.Sub(task.CreatedAt) > domain.ResidentInARow {
 			break
 		}
 		resident.Attempts++
@@ -164,18 +158,18 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 	return resident
 }
 
-// outdated reports whether a task is of an earlier version of its service.
+// outdated reports whether a task is from an earlier version of its service.
 func outdated(task swarm.Task, service swarm.Service) bool {
 	is, should := task.Spec, service.Spec.TaskTemplate
 	return is.ForceUpdate != should.ForceUpdate || !reflect.DeepEqual(is.ContainerSpec, should.ContainerSpec)
 }
 
-// crashed reports whether a task of the present service ran and failed.
+// crashed reports whether a task of the service's current version failed.
 func crashed(task swarm.Task, service swarm.Service) bool {
 	return task.Status.State == swarm.TaskStateFailed && !task.CreatedAt.Before(service.UpdatedAt)
 }
 
-// taskError says why a task has ended, in the Swarm's words.
+// taskError returns why a task ended, as the Swarm reports it.
 func taskError(task swarm.Task) string {
 	if task.Status.Err != "" {
 		return task.Status.Err
@@ -183,7 +177,7 @@ func taskError(task swarm.Task) string {
 	return fmt.Sprintf("task %s", task.Status.State)
 }
 
-// advice says what to do about a resident that fails.
+// advice says what to do about a failing resident.
 func (r residentView) advice(service swarm.Service, failing domain.Resident) string {
 	container := service.Spec.TaskTemplate.ContainerSpec
 	for _, m := range container.Mounts {

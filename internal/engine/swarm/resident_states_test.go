@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// residentTask is a task of a resident in a state, on the node "n1" unless that is pending.
+// residentTask is a resident's task in a state, on node "n1" unless it is pending.
 func residentTask(n int, state swarm.TaskState, message string) swarm.Task {
 	task := swarm.Task{ServiceID: "controller", NodeID: "n1", DesiredState: swarm.TaskStateRunning, Status: swarm.TaskStatus{State: state, Err: message}}
 	task.CreatedAt = moment.Add(time.Duration(n) * time.Second)
@@ -38,7 +38,7 @@ func TestResidentOfTasks(t *testing.T) {
 	before := residentTask(-5, rejected, "of an earlier version")
 	for name, test := range map[string]struct {
 		tasks    []swarm.Task
-		later    time.Duration // since the last one
+		later    time.Duration // after the previous one
 		state    domain.ResidentState
 		attempts int
 		says     string

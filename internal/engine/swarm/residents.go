@@ -1,29 +1,22 @@
 package swarm
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
 const (
@@ -42,33 +35,26 @@ const (
 // StartController runs this program as two services on the cluster's network: the controller on one of the managers, and an agent on every
 // host that has its image. Those that are there already are left alone.
 func (e *Engine) StartController(ctx context.Context) error {
-	m, err := e.manager(ctx)
+	now, err := e.scene(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := e.residentImage(ctx, m)
+	from, err := e.residentImage(ctx, now)
 	if err != nil {
-		return err
-	}
-	document, err := e.live().Cluster(ctx)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
 	network, err := e.residentNetwork(ctx)
 	if err != nil {
 		return err
 	}
-	services, err := e.services(ctx)
-	if err != nil {
-		return err
-	}
-	e.dropFormer(ctx, m, services, from.reference)
-	socket, elsewhere, err := e.controllerSocket(ctx, m, document.Spec, from.without, mountedSocket(services[residentName(e.cluster.Name, kindController)]))
+	e.dropFormer(ctx, now, from.reference)
+	m, services := now.manager, now.services
+	socket, elsewhere, err := e.controllerSocket(ctx, now, from.without)
 	if err != nil {
 		return err
 	}
 	wanted := []residentService{{controllerService(e.cluster.Name, from, network, socket, elsewhere), from.auth}}
-	if spec := document.Spec.Agent; spec.Disabled {
+	if spec := now.cluster.Agent; spec.Disabled {
 		err = e.stop(ctx, kindAgent)
 	} else {
 		wanted, err = e.withAgents(ctx, m, wanted, from, network, spec.Image)
@@ -96,6 +82,37 @@ func (e *Engine) StartController(ctx context.Context) error {
 	})
 }
 
+// scene is what is read of a Swarm, once, to start a cluster's residents.
+type scene struct {
+	manager manager
+	// cluster is the stored one; zero if none is stored.
+	cluster domain.Cluster
+	nodes   []swarm.Node
+	// services are those of the Swarm by name, and engines the reachable Engines by node ID.
+	services map[string]swarm.Service
+	engines  map[string]client.APIClient
+}
+
+// scene reads the Swarm.
+func (e *Engine) scene(ctx context.Context) (now scene, err error) {
+	if now.manager, err = e.manager(ctx); err != nil {
+		return now, err
+	}
+	document, err := e.live().Cluster(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return now, err
+	}
+	now.cluster = document.Spec
+	if now.nodes, err = liveReads(e.connection).nodes(ctx); err != nil {
+		return now, err
+	}
+	if now.services, err = e.services(ctx); err != nil {
+		return now, err
+	}
+	now.engines, err = e.engines(ctx, now.manager)
+	return now, err
+}
+
 // The kinds of services that are no members.
 const (
 	kindController = "controller"
@@ -107,54 +124,6 @@ type residentService struct {
 	swarm.ServiceSpec
 
 	auth string
-}
-
-// residentImage is what the controller and the agents run from.
-type residentImage struct {
-	// reference is what the hosts are told to run, and auth what they show to its registry.
-	reference, auth string
-	// without are the nodes that don't have it, and have no registry to pull it from.
-	without []string
-}
-
-// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded onto the hosts
-// that can be reached, without any registry.
-func (e *Engine) residentImage(ctx context.Context, m manager) (residentImage, error) {
-	if given := e.connection.settings.Docker.ControllerImage; given != "" {
-		return e.pulledImage(ctx, m, given, "controller_image")
-	}
-	nodes, err := liveReads(e.connection).nodes(ctx)
-	if err != nil {
-		return residentImage{}, err
-	}
-	img, err := e.program.image()
-	if err != nil {
-		return residentImage{}, err
-	}
-	digest, err := image.ID(img)
-	if err != nil {
-		return residentImage{}, err
-	}
-	name := localName(programRepository, digest)
-	without, err := e.loadProgram(ctx, m, img, name, nodes)
-	return residentImage{reference: name, without: without}, err
-}
-
-// pulledImage returns an image that all hosts pull, by the attribute that names it. It is an error where it is neither on the manager nor to be had
-// from its registry: no host would tell of that but by never starting it.
-func (e *Engine) pulledImage(ctx context.Context, m manager, name, attribute string) (residentImage, error) {
-	auth, err := e.connection.registryAuth(name)
-	if err != nil {
-		return residentImage{}, err
-	}
-	_, err = m.ImageInspect(ctx, name)
-	if cerrdefs.IsNotFound(err) {
-		_, err = m.DistributionInspect(ctx, name, auth)
-	}
-	if err != nil {
-		return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
-	}
-	return residentImage{reference: name, auth: auth}, nil
 }
 
 // residentNetwork returns the ID of the network that the residents are on, the cluster's.
@@ -183,7 +152,7 @@ func controllerService(cluster string, from residentImage, network, socket strin
 	return controller
 }
 
-// mountedSocket returns the path of the socket that a controller mounts; empty where it is none.
+// mountedSocket returns the host path of the socket that a controller mounts, "" if it mounts none.
 func mountedSocket(controller swarm.Service) string {
 	if spec := controller.Spec.TaskTemplate.ContainerSpec; spec != nil {
 		for _, m := range spec.Mounts {
@@ -237,7 +206,7 @@ func resident(cluster string, from residentImage, network, kind string, args ...
 			Placement:     keptOff(nil, from.without),
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: network}},
 		},
-		// A new version comes to all hosts at once, and one where it fails keeps it from no other.
+		// All hosts get a new version at once: one where it fails doesn't hold up the others.
 		UpdateConfig: &swarm.UpdateConfig{FailureAction: swarm.UpdateFailureActionContinue},
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR},
 	}
@@ -255,132 +224,6 @@ func isAgent(service swarm.Service, cluster string) bool {
 
 // residentName is the name of the service of a cluster's controller or agents.
 func residentName(cluster, kind string) string { return "trainyard-" + cluster + "-" + kind }
-
-// loadProgram loads the image by its name onto the hosts that can be reached and have it not, and returns the nodes that don't have it.
-func (e *Engine) loadProgram(ctx context.Context, m manager, img v1.Image, name string, nodes []swarm.Node) (without []string, err error) {
-	engines, err := e.engines(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	archive := sync.OnceValues(func() ([]byte, error) {
-		var archive bytes.Buffer
-		err := image.Write(&archive, name, img)
-		return archive.Bytes(), err
-	})
-	var mu sync.Mutex
-	managers := 0
-	err = inParallel(ctx, nodes, func(ctx context.Context, node swarm.Node) error {
-		reached, found := engines[node.ID]
-		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node, runtime.GOARCH)
-		var err error
-		if found {
-			err = loadOnce(ctx, reached, name, archive)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case client.IsErrConnectionFailed(err):
-			without = append(without, node.ID)
-		case err != nil:
-			return fmt.Errorf("the image of Trainyard itself could not be loaded onto host %s: %w", node.Description.Hostname, err)
-		case !found:
-			without = append(without, node.ID)
-		case node.Spec.Role == swarm.NodeRoleManager:
-			managers++
-		}
-		return nil
-	})
-	if err == nil && managers == 0 {
-		err = fmt.Errorf("no manager of the Swarm can be reached that Trainyard's own image could be loaded onto, which the controller runs from and which is for %s, as this program is; "+
-			"where the managers are of another platform, push one for theirs to a registry, and name it in the provider's docker.controller_image", runtime.GOARCH)
-	}
-	slices.Sort(without)
-	return without, err
-}
-
-// architectures are what nodes call the architectures that Go has another name for.
-var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
-
-// runsProgram tells whether a node is of the architecture that a program is for.
-func runsProgram(node swarm.Node, architecture string) bool {
-	its := node.Description.Platform.Architecture
-	return cmp.Or(architectures[its], its) == architecture
-}
-
-// loadOnce loads an image onto a host that has it not.
-func loadOnce(ctx context.Context, reached client.APIClient, name string, archive func() ([]byte, error)) error {
-	_, err := reached.ImageInspect(ctx, name)
-	if !cerrdefs.IsNotFound(err) {
-		return err
-	}
-	content, err := archive()
-	if err != nil {
-		return err
-	}
-	err = load(ctx, reached, bytes.NewReader(content))
-	if err != nil {
-		// In containerd's store one of two loads at the same time fails, as the other has made the image.
-		if _, missing := reached.ImageInspect(ctx, name); missing == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// dropFormer takes its name away from the image that the cluster's residents ran from before the present one, where no service runs it. Those that
-// others have just loaded, and run nothing from yet, are theirs; present is what is about to run.
-func (e *Engine) dropFormer(ctx context.Context, m manager, services map[string]swarm.Service, present string) {
-	former := map[string]bool{}
-	for _, kind := range []string{kindController, kindAgent} {
-		service := services[residentName(e.cluster.Name, kind)]
-		if before := service.PreviousSpec; before != nil && before.TaskTemplate.ContainerSpec != nil && isLocal(before.TaskTemplate.ContainerSpec.Image) {
-			former[before.TaskTemplate.ContainerSpec.Image] = true
-		}
-	}
-	delete(former, present)
-	for _, service := range services {
-		if spec := service.Spec.TaskTemplate.ContainerSpec; spec != nil {
-			delete(former, spec.Image)
-		}
-	}
-	engines, err := e.engines(ctx, m)
-	if err != nil || len(former) == 0 {
-		return
-	}
-	// Where it fails, the next apply tries again.
-	_ = inParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, docker client.APIClient) error {
-		for name := range former {
-			_ = untag(ctx, docker, name)
-		}
-		return nil
-	})
-}
-
-// engines returns the Engines that can be reached, by the ID of their nodes: that of the manager, and those of the
-// cluster's hosts with addresses, which the controller has no way to.
-func (e *Engine) engines(ctx context.Context, m manager) (map[string]client.APIClient, error) {
-	engines := map[string]client.APIClient{}
-	document, err := e.Cluster(ctx)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return nil, err
-	}
-	for _, host := range document.Spec.Hosts {
-		if host.Address == "" || host.ID == "" || e.connection.settings.Controller {
-			continue
-		}
-		reached, err := e.connection.client(host.Address)
-		if err != nil {
-			return nil, err
-		}
-		engines[host.ID] = reached
-	}
-	info, err := m.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	engines[info.Swarm.NodeID] = m
-	return engines, nil
-}
 
 // keepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it not, and a Swarm would
 // try again for ever. The next start of the controller, which loads it there, tries them anew.
@@ -420,9 +263,8 @@ func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
 	return &next
 }
 
-// rejectingNodes returns the nodes that have rejected the task of a global service since that was last changed, as they don't have its image,
-// which no registry has either. Engines say so in different words, but all name the image; the cluster's network, of which nodes hear a moment
-// later than of a task, they reject it for, too, but not the next.
+// rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its image.
+// Engines word that differently, but all name the image. They also reject a task if they haven't learned of its network yet.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	spec := service.Spec.TaskTemplate.ContainerSpec
 	if spec == nil || !isLocal(spec.Image) {
@@ -506,28 +348,3 @@ func (e *Engine) awaitTasks(ctx context.Context, leaving func(t swarm.Task) bool
 		}
 	}
 }
-
-// image returns the image of a program.
-func (p Program) image() (v1.Image, error) {
-	file := p.File
-	if file == "" {
-		var err error
-		if file, err = os.Executable(); err != nil {
-			return nil, err
-		}
-	}
-	file = telemetry.AgentProgram(file)
-	libraries, err := image.Libraries(file)
-	if err != nil {
-		return nil, fmt.Errorf("%w; name an image of Trainyard in the provider's docker.controller_image", err)
-	}
-	program, err := image.FromDisk(programPath, file)
-	if err != nil {
-		return nil, err
-	}
-	program.Mode = 0o755
-	return image.Build(v1.Config{Entrypoint: []string{programPath}, Env: []string{libraryPath}}, append(libraries, program)...)
-}
-
-// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an image for.
-const libraryPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"

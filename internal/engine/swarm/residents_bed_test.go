@@ -159,7 +159,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	}
 }
 
-// TestResidentImageLoadedAtOnce: several clusters load Trainyard's image onto the same host at the same time.
+// TestResidentImageLoadedAtOnce: several clusters load Trainyard's image onto the same host concurrently.
 func TestResidentImageLoadedAtOnce(t *testing.T) {
 	t.Parallel()
 	bed := testbed.Shared(t, mixed)

@@ -15,8 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/endpoint"
 )
 
-// declaredSocket returns where a host is said to have its Engine's socket, by its own attribute or the path in its SSH address; empty where
-// neither says it.
+// declaredSocket returns a host's socket from its attribute or the path in its SSH address, "" if neither gives one.
 func declaredSocket(host domain.Host) string {
 	if host.Socket != "" {
 		return host.Socket
@@ -28,8 +27,8 @@ func declaredSocket(host domain.Host) string {
 	return ""
 }
 
-// foundSocket returns where a host has the socket of the Engine that is reached at an address, as far as can be found out; empty where it does not
-// answer. An address on this machine tells only where the Engine itself is on this machine: the socket may be a tunnel to elsewhere.
+// foundSocket returns the socket of the Engine at an address, "" if the Engine does not answer. The path of a local address
+// counts only if the Engine is on this machine: it may be a tunnel.
 func (e *Engine) foundSocket(ctx context.Context, address string, reached client.APIClient) string {
 	info, err := reached.Info(ctx)
 	if err != nil {
@@ -50,31 +49,24 @@ func (e *Engine) foundSocket(ctx context.Context, address string, reached client
 	return endpoint.DefaultSocket
 }
 
-// controllerSocket returns where the controller finds the socket of its host's Engine, which is one path for all hosts, and the managers that
-// have it elsewhere. Those in without can't run the controller anyway, and managers of which nothing can be found out have no say: where that is
-// all of them, the path stays what it was, if it was any.
-func (e *Engine) controllerSocket(ctx context.Context, m manager, cluster domain.Cluster, without []string, was string) (socket string, elsewhere []string, err error) {
-	nodes, err := liveReads(e.connection).nodes(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	engines, err := e.engines(ctx, m)
-	if err != nil {
-		return "", nil, err
-	}
+// controllerSocket returns the host path of the Docker socket that the controller mounts, and the managers that have it
+// elsewhere. Managers without the image or with an unknown socket don't count; if none counts, the path stays as it is.
+func (e *Engine) controllerSocket(ctx context.Context, now scene, without []string) (
+	socket string, elsewhere []string, err error,
+) {
 	byNode := map[string]domain.Host{}
-	for _, host := range cluster.Hosts {
+	for _, host := range now.cluster.Hosts {
 		byNode[host.ID] = host
 	}
 	var mu sync.Mutex
 	sockets := map[string]string{}
-	err = inParallel(ctx, nodes, func(ctx context.Context, node swarm.Node) error {
+	err = inParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
 		if node.Spec.Role != swarm.NodeRoleManager || slices.Contains(without, node.ID) {
 			return nil
 		}
-		host, reached := byNode[node.ID], engines[node.ID]
-		if reached == m {
-			host.Address = e.connection.order()[0] // by which it has answered, however else it is declared
+		host, reached := byNode[node.ID], now.engines[node.ID]
+		if reached == now.manager {
+			host.Address = e.connection.order()[0] // the manager that answered
 		}
 		socket := declaredSocket(byNode[node.ID])
 		if socket == "" && reached != nil {
@@ -87,23 +79,25 @@ func (e *Engine) controllerSocket(ctx context.Context, m manager, cluster domain
 		}
 		return nil
 	})
-	if len(sockets) == 0 && was != "" {
-		return was, nil, err
+	if present := mountedSocket(now.services[residentName(e.cluster.Name, kindController)]); len(sockets) == 0 && present != "" {
+		return present, nil, err
 	}
 	socket, elsewhere = chooseSocket(sockets)
 	return socket, elsewhere, err
 }
 
-// chooseSocket returns the path at which most have their socket, and who has it elsewhere. Among paths that as many have, the default counts,
-// or else the first.
+// chooseSocket returns the path that most have, and who has another. The default wins a tie, then the first by name.
 func chooseSocket(sockets map[string]string) (socket string, elsewhere []string) {
-	count := map[string]int{endpoint.DefaultSocket: 0}
+	count := map[string]int{}
 	for _, path := range sockets {
 		count[path]++
 	}
-	paths := slices.DeleteFunc(slices.Sorted(maps.Keys(count)), func(path string) bool { return path == endpoint.DefaultSocket })
-	paths = append([]string{endpoint.DefaultSocket}, paths...)
-	socket = slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(count[a], count[b]) }) // the first of equals
+	socket = endpoint.DefaultSocket
+	for _, path := range slices.Sorted(maps.Keys(count)) {
+		if count[path] > count[socket] {
+			socket = path
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(sockets)) {
 		if sockets[name] != socket {
 			elsewhere = append(elsewhere, name)
@@ -112,7 +106,7 @@ func chooseSocket(sockets map[string]string) (socket string, elsewhere []string)
 	return socket, elsewhere
 }
 
-// checkSockets warns of managers that can't run the controller, as far as is known before the apply: they have the socket of their Engine elsewhere than the others.
+// checkSockets warns about managers whose socket differs from most, as far as that is known before the apply.
 func (p *plan) checkSockets(f *facts) {
 	sockets := map[string]string{}
 	for name, host := range p.cluster.Hosts {
@@ -124,7 +118,8 @@ func (p *plan) checkSockets(f *facts) {
 	socket, elsewhere := chooseSocket(sockets)
 	for _, name := range elsewhere {
 		p.problems.Warn(domain.Path{"hosts", domain.Key(name), "socket"}, "Manager can't run the controller",
-			"the Docker socket of host %q is at %s, that of most managers at %s: the controller can't move to this host. Use the same path on all managers",
+			"the Docker socket of host %q is at %s, that of most managers at %s: the controller can't move to this host. "+
+				"Use the same path on all managers",
 			name, sockets[name], socket)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/endpoint"
 )
 
-// namedEngine is an Engine that says which machine it is on.
+// namedEngine is an Engine that reports its machine's name.
 type namedEngine struct {
 	client.APIClient
 
@@ -36,7 +36,7 @@ func TestSocketOfHost(t *testing.T) {
 	for name, test := range map[string]struct {
 		host  domain.Host
 		found map[string]string
-		on    string // the machine of the Engine; empty where it does not answer
+		on    string // the Engine's machine; "" if it doesn't answer
 		want  string
 	}{
 		"its attribute":               {host: domain.Host{Address: "ssh://gpu1/run/other.sock", Socket: "/run/own.sock"}, want: "/run/own.sock"},

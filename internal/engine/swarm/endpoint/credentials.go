@@ -17,8 +17,8 @@ type Credentials struct {
 	TLS TLS
 	// DialTimeout bounds each attempt to connect, up to the engine's socket; 15 s where it is 0.
 	DialTimeout time.Duration
-	// OnSocket is told the path of an engine's socket on an SSH host once it is found elsewhere than at the default path, where the address
-	// has none; nil is told nothing.
+	// OnSocket, if not nil, is called with the path of an SSH host's socket if the address has none and it isn't at the
+	// default path.
 	OnSocket func(path string)
 }
 

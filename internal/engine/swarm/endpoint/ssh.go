@@ -33,12 +33,12 @@ func sshDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 type tunnel struct {
 	limit   time.Duration
 	connect func(context.Context) (*ssh.Client, error)
-	// found is told of a socket elsewhere than at the default path; nil where nobody cares.
+	// found, if not nil, is called with the socket's path if it isn't the default one.
 	found func(socket string)
 
 	mu     sync.Mutex
 	socket string
-	link   *link // the one for the next connection; nil where it has to be made
+	link   *link // the one for the next connection; nil if it has to be made
 }
 
 // link is one SSH connection: in the making, up or broken.
@@ -82,7 +82,7 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// open returns a connection to the socket. Where none is at the default path, it is the one that the host's docker command uses.
+// open connects to the socket. If there is none at the default path, it takes the one that the host's docker command uses.
 func (t *tunnel) open(ctx context.Context, client *ssh.Client) (net.Conn, error) {
 	t.mu.Lock()
 	socket := t.socket
@@ -109,10 +109,10 @@ func (t *tunnel) open(ctx context.Context, client *ssh.Client) (net.Conn, error)
 	return conn, nil
 }
 
-// contextCommand tells where the docker command of a host finds its engine, as a rootless one.
+// contextCommand prints the address that a host's docker command uses, such as that of a rootless engine.
 const contextCommand = "docker context inspect --format '{{.Endpoints.docker.Host}}'"
 
-// contextSocket returns the path of the socket that a host's docker command uses; empty where it can't tell, or uses none.
+// contextSocket returns the path of the socket that a host's docker command uses, "" if it uses none or can't be asked.
 func contextSocket(ctx context.Context, client *ssh.Client) string {
 	session, err := client.NewSession()
 	if err != nil {

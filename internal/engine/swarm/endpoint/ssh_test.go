@@ -331,7 +331,7 @@ func TestKeepAliveEnds(t *testing.T) {
 	})
 }
 
-// TestSSHContext: an engine that doesn't listen at the default path is reached where the host's docker command finds it.
+// TestSSHContext: an engine that isn't at the default path is found where the host's docker command finds it.
 func TestSSHContext(t *testing.T) {
 	isolate(t)
 	socket := startEngine(t)

@@ -1,0 +1,122 @@
+package swarm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/distribution/reference"
+	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// references is what hosts are told to run for an image.
+type references struct {
+	// shared is a reference that works on every host. own are those of single nodes, by node ID; they take precedence.
+	shared string
+	own    map[string]string
+	// content is the content digest, if all hosts are known to have the same image.
+	content string
+}
+
+// on returns what a node is told to run; "" is a service that the Swarm places.
+func (r references) on(node string) string {
+	if own, found := r.own[node]; found {
+		return own
+	}
+	return r.shared
+}
+
+// isID reports whether an image is given by an ID or content digest.
+func isID(name string) bool { return strings.HasPrefix(name, "sha256:") }
+
+// fixed reports whether a reference can only ever mean one image.
+func fixed(name string) bool { return isID(name) || digested(name) }
+
+// digested reports whether an image is given by its registry digest.
+func digested(name string) bool {
+	parsed, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return false
+	}
+	_, is := parsed.(reference.Digested)
+	return is
+}
+
+// found is an image on a host: the host's ID of it, its content digest ("" if unknown), the host's platform, and its
+// registry digests.
+type found struct {
+	id, content, platform string
+	digests               []string
+}
+
+// is reports whether two hosts have the same image.
+func (f found) is(other found) bool {
+	return f.id == other.id || f.content != "" && f.content == other.content
+}
+
+// agree returns an error where hosts of the same platform have different images under a name.
+func agree(name string, all map[string]found) error {
+	byPlatform := map[string]string{}
+	for _, host := range slices.Sorted(maps.Keys(all)) {
+		f := all[host]
+		other, known := byPlatform[f.platform]
+		if !known {
+			byPlatform[f.platform] = host
+			continue
+		}
+		if !all[other].is(f) {
+			return fmt.Errorf("image %q is %s on host %s and %s on host %s: remove it where it is out of date, or name it by its digest or ID", name, all[other].id, other, f.id, host)
+		}
+	}
+	return nil
+}
+
+// broughtAs returns the local name of an image that was brought to all hosts, "" if it was not. Any Engine can tell.
+func broughtAs(ctx context.Context, image string, engines map[string]client.APIClient) (string, error) {
+	name := localName(sharedRepository, image)
+	for _, node := range slices.Sorted(maps.Keys(engines)) {
+		_, err := engines[node].ImageInspect(ctx, name)
+		if err == nil {
+			return name, nil
+		}
+		if !cerrdefs.IsNotFound(err) && !client.IsErrConnectionFailed(err) {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// refer returns what hosts are told to run, given what they have. Hosts that could not be asked (unreached) know an image
+// by its local name if it was brought to all hosts; otherwise they pull it by name, or share the others' ID.
+func refer(name string, all map[string]found, nodes map[string]string, unreached bool, local string) references {
+	ids, contents := map[string]bool{}, map[string]bool{}
+	r := references{shared: name, own: map[string]string{}}
+	for host, f := range all {
+		ids[f.id], contents[f.content] = true, true
+		r.own[nodes[host]] = f.id
+	}
+	if len(contents) == 1 {
+		r.content = slices.Collect(maps.Keys(contents))[0]
+	}
+	switch {
+	case digested(name), unreached && !isID(name):
+		r.own = nil
+	case local != "":
+		r.shared = local
+	case len(ids) == 1:
+		r.shared = slices.Collect(maps.Keys(ids))[0]
+	case r.content != "":
+		var digests [][]string
+		for _, f := range all {
+			digests = append(digests, f.digests)
+		}
+		r.shared = cmp.Or(engine.CommonDigest(digests), localName(sharedRepository, r.content))
+	}
+	return r
+}

@@ -1,0 +1,176 @@
+package swarm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+)
+
+// residentImage is what the controller and the agents run from.
+type residentImage struct {
+	// reference is what the hosts are told to run, and auth what they show to its registry.
+	reference, auth string
+	// without are the nodes that don't have it, and have no registry to pull it from.
+	without []string
+}
+
+// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded onto the hosts
+// that can be reached, without any registry.
+func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, error) {
+	if given := e.connection.settings.Docker.ControllerImage; given != "" {
+		return e.pulledImage(ctx, now.manager, given, "controller_image")
+	}
+	img, err := e.program.image()
+	if err != nil {
+		return residentImage{}, err
+	}
+	digest, err := image.ID(img)
+	if err != nil {
+		return residentImage{}, err
+	}
+	name := localName(programRepository, digest)
+	without, err := loadProgram(ctx, now, img, name)
+	return residentImage{reference: name, without: without}, err
+}
+
+// pulledImage returns an image that all hosts pull, by the attribute that names it. It is an error where it is neither on the manager nor to be had
+// from its registry: no host would tell of that but by never starting it.
+func (e *Engine) pulledImage(ctx context.Context, m manager, name, attribute string) (residentImage, error) {
+	auth, err := e.connection.registryAuth(name)
+	if err != nil {
+		return residentImage{}, err
+	}
+	_, err = m.ImageInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) {
+		_, err = m.DistributionInspect(ctx, name, auth)
+	}
+	if err != nil {
+		return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
+	}
+	return residentImage{reference: name, auth: auth}, nil
+}
+
+// loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.
+func loadProgram(ctx context.Context, now scene, img v1.Image, name string) (without []string, err error) {
+	archive := sync.OnceValues(func() ([]byte, error) {
+		var archive bytes.Buffer
+		err := image.Write(&archive, name, img)
+		return archive.Bytes(), err
+	})
+	var mu sync.Mutex
+	managers := 0
+	err = inParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
+		reached, found := now.engines[node.ID]
+		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node, runtime.GOARCH)
+		var err error
+		if found {
+			err = loadOnce(ctx, reached, name, archive)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case client.IsErrConnectionFailed(err):
+			without = append(without, node.ID)
+		case err != nil:
+			return fmt.Errorf("the image of Trainyard itself could not be loaded onto host %s: %w", node.Description.Hostname, err)
+		case !found:
+			without = append(without, node.ID)
+		case node.Spec.Role == swarm.NodeRoleManager:
+			managers++
+		}
+		return nil
+	})
+	if err == nil && managers == 0 {
+		err = fmt.Errorf("no manager of the Swarm can be reached that Trainyard's own image could be loaded onto, which the controller runs from and which is for %s, as this program is; "+
+			"where the managers are of another platform, push one for theirs to a registry, and name it in the provider's docker.controller_image", runtime.GOARCH)
+	}
+	slices.Sort(without)
+	return without, err
+}
+
+// architectures are what nodes call the architectures that Go has another name for.
+var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+// runsProgram tells whether a node is of the architecture that a program is for.
+func runsProgram(node swarm.Node, architecture string) bool {
+	its := node.Description.Platform.Architecture
+	return cmp.Or(architectures[its], its) == architecture
+}
+
+// loadOnce loads an image onto a host that has it not.
+func loadOnce(ctx context.Context, reached client.APIClient, name string, archive func() ([]byte, error)) error {
+	_, err := reached.ImageInspect(ctx, name)
+	if !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	content, err := archive()
+	if err != nil {
+		return err
+	}
+	return load(ctx, reached, bytes.NewReader(content), name)
+}
+
+// dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the present one or a
+// service uses it. Any other image may have been loaded just now, for a cluster whose services are yet to come.
+func (e *Engine) dropFormer(ctx context.Context, now scene, present string) {
+	used := imagesOf(maps.Values(now.services))
+	former := map[string]bool{}
+	for _, kind := range []string{kindController, kindAgent} {
+		before := now.services[residentName(e.cluster.Name, kind)].PreviousSpec
+		if before == nil || before.TaskTemplate.ContainerSpec == nil {
+			continue
+		}
+		if name := before.TaskTemplate.ContainerSpec.Image; isLocal(name) && name != present && !used[name] {
+			former[name] = true
+		}
+	}
+	if len(former) == 0 {
+		return
+	}
+	// If it fails, the next apply tries again.
+	_ = inParallel(ctx, slices.Collect(maps.Values(now.engines)), func(ctx context.Context, docker client.APIClient) error {
+		for name := range former {
+			_ = untag(ctx, docker, name)
+		}
+		return nil
+	})
+}
+
+// image returns the image of a program.
+func (p Program) image() (v1.Image, error) {
+	file := p.File
+	if file == "" {
+		var err error
+		if file, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	file = telemetry.AgentProgram(file)
+	libraries, err := image.Libraries(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w; name an image of Trainyard in the provider's docker.controller_image", err)
+	}
+	program, err := image.FromDisk(programPath, file)
+	if err != nil {
+		return nil, err
+	}
+	program.Mode = 0o755
+	return image.Build(v1.Config{Entrypoint: []string{programPath}, Env: []string{libraryPath}}, append(libraries, program)...)
+}
+
+// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an image for.
+const libraryPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"
