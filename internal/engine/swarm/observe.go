@@ -235,7 +235,8 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 			o.State = domain.StateRestarting
 		}
 		if last.Status.State == swarm.TaskStateRejected {
-			o.State = rule.Judge(killedCode, o.Restarts).State // it is tried again, on another host perhaps
+			// It is tried again, on another host perhaps.
+			o.State, o.LastError = rule.Judge(killedCode, o.Restarts).State, rejection(last)
 		}
 	}
 	var newest swarm.Task
@@ -344,10 +345,15 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	if c := status.ContainerStatus; c != nil && c.ContainerID != "" {
 		o.ExitCode = &c.ExitCode
 	}
+	if stopped && (status.State == swarm.TaskStateRejected || status.State == swarm.TaskStateFailed && value(o.ExitCode) == 0) {
+		// Only members that haven't ended are told to stop, so the Swarm ended this one: its constraints no longer hold.
+		o.State = domain.StateStopped
+		return
+	}
 	switch status.State {
 	case swarm.TaskStateRejected:
 		// The host could not even make the container: another attempt would not go better.
-		o.State, o.LastError = domain.StateFailed, "could not be started: "+status.Err
+		o.State, o.LastError = domain.StateFailed, rejection(task)
 	case swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
 		// The Swarm ended it, or lost its host: with whatever exit code, it has not come to its own end.
 		if stopped {
@@ -369,6 +375,9 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		}
 	}
 }
+
+// rejection says why a task was rejected.
+func rejection(task swarm.Task) string { return "could not be started: " + task.Status.Err }
 
 // notStarted is the start of a task's error if its container never ran.
 const notStarted = "starting container failed"

@@ -171,6 +171,19 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
 		"stopped though never to be restarted": {never, map[string]string{labelStop: "failed"}, func(h *history) { h.task(2, shutdown, shutdown, 143, "").unplaced("") },
 			seen{State: domain.StateStopped, Code: 143, Stopped: domain.StopFailed}},
+		"stopped, and rejected as its node no longer meets the constraints": {onFailure, map[string]string{labelStop: "completed"},
+			func(h *history) {
+				h.task(2, shutdown, swarm.TaskStateRejected, 0, "assigned node no longer meets constraints").unplaced("")
+			},
+			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopCompleted}},
+		"stopped, and its network was gone": {onFailure, map[string]string{labelStop: "completed"},
+			func(h *history) {
+				h.task(2, shutdown, failed, 0, "error while removing network: unknown network").unplaced("")
+			},
+			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
+		"failed before it was stopped": {onFailure, map[string]string{labelStop: "failed"},
+			func(h *history) { h.task(2, shutdown, failed, 127, "no such file").unplaced("") },
+			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
 		"stopped before it started": {onFailure, map[string]string{labelStop: "deadline"}, func(h *history) { h.unplaced("no suitable node") },
 			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopDeadline}},
 		"completed before it was stopped": {onFailure, map[string]string{labelStop: "completed"},
