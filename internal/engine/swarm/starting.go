@@ -25,7 +25,9 @@ const (
 // GPUs at once.
 func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
 	from := e.reads
-	ask := func(ctx context.Context) (telemetry.Reports, string) { return e.askAgents(ctx, from, engines, nodes, q) }
+	ask := func(ctx context.Context) (telemetry.Reports, string) {
+		return e.askAgents(ctx, from, engines, nodes, q)
+	}
 	patience := func(ctx context.Context, silent []string) (time.Duration, error) {
 		from = e.live().reads.remembered(e.cluster.Name) // the next round asks the agents that this look found
 		return e.patienceFor(ctx, from, silent)
