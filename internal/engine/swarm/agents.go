@@ -110,12 +110,12 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	return answers, running, ctx.Err()
 }
 
-// answers returns what the agents answer to a query through one of the Engines that are asked, by the names of the cluster's hosts.
-func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []client.APIClient, q telemetry.Query) (map[string]telemetry.Answer, error) {
+// answers returns what the agents answer to a query through the Engine of one of the nodes that are asked, by the names of the cluster's hosts.
+func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []string, q telemetry.Query) (map[string]telemetry.Answer, error) {
 	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
 	if !cluster.Agent.Disabled {
 		var err error
-		if reports, why, err = e.gather(ctx, cluster, asked, q); err != nil {
+		if reports, why, err = e.gather(ctx, cluster, engines, asked, q); err != nil {
 			return nil, err
 		}
 	}
@@ -135,38 +135,62 @@ func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines ma
 	return answers, nil
 }
 
-// worthAsking returns those of the Engines behind which an agent is worth asking, the best first: that of the manager, which has just answered, then those
-// on nodes that are ready. One that is down may take all the time that there is before it turns out not to answer.
-func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView) []client.APIClient {
-	var first, ready, others []client.APIClient
+// worthAsking returns the nodes with an Engine whose agent is worth asking, the best first: the manager that just answered,
+// then nodes that are ready. An Engine that is down may take all the time that there is before it turns out not to answer.
+func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView) []string {
+	var first, ready, others []string
 	for _, id := range slices.Sorted(maps.Keys(engines)) {
 		switch reached := engines[id]; {
 		case reached == m:
-			first = append(first, reached)
+			first = append(first, id)
 		case nodes[id].Status.State == swarm.NodeStateReady:
-			ready = append(ready, reached)
+			ready = append(ready, id)
 		case nodes.awaited(id):
-			others = append(others, reached)
+			others = append(others, id)
 		}
 	}
 	return slices.Concat(first, ready, others)
 }
 
-// askAgents has the agent behind one of the Engines, the first that can, ask all agents; why is why one is not among the reports.
-func (e *Engine) askAgents(ctx context.Context, engines []client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string) {
+// agentContainers returns the containers of the agents that run, by node ID. They are those of the service's tasks: a
+// member's image may give its container an agent's labels, but no task.
+func agentContainers(cluster string, services []swarm.Service, tasks []swarm.Task) map[string]string {
+	found := map[string]string{}
+	i := slices.IndexFunc(services, func(s swarm.Service) bool { return isAgent(s, cluster) })
+	if i < 0 {
+		return found
+	}
+	for node, task := range newestByNode(byService(tasks)[services[i].ID]) {
+		if status := task.Status.ContainerStatus; task.Status.State == swarm.TaskStateRunning && status != nil && status.ContainerID != "" {
+			found[node] = status.ContainerID
+		}
+	}
+	return found
+}
+
+// agentsIn returns [agentContainers] as a manager tells.
+func (r reads) agentsIn(ctx context.Context, cluster string) (map[string]string, error) {
+	services, err := r.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := r.tasks(ctx)
+	return agentContainers(cluster, services, tasks), err
+}
+
+// askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is not among the reports.
+func (e *Engine) askAgents(ctx context.Context, from reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
+	agents, err := from.agentsIn(ctx, e.cluster.Name)
+	if err != nil {
+		return reports, fmt.Sprintf("the cluster's agents could not be found: %v", err)
+	}
 	var failures []error
-	for _, reached := range engines {
-		agents, err := reached.ContainerList(ctx, container.ListOptions{
-			Filters: filters.NewArgs(filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindAgent)),
-		})
-		switch {
-		case err != nil:
-			failures = append(failures, err)
-			continue
-		case len(agents) == 0:
+	for _, node := range nodes {
+		agent, runs := agents[node]
+		if !runs {
 			continue // a drained node runs none
 		}
-		reports, err := askThrough(ctx, reached, agents[0].ID, residentName(e.cluster.Name, kindAgent), q)
+		reports, err := askThrough(ctx, engines[node], agent, residentName(e.cluster.Name, kindAgent), q)
 		if err != nil {
 			failures = append(failures, err)
 			continue

@@ -3,6 +3,7 @@ package swarm
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/api/types/system"
@@ -43,6 +44,35 @@ func TestContainers(t *testing.T) {
 	}
 }
 
+// TestAgentContainers: an agent is asked in the container of its task, and only while that runs.
+func TestAgentContainers(t *testing.T) {
+	service := func(id, name string) swarm.Service {
+		labels := map[string]string{labelCluster: "lab", labelKind: kindAgent}
+		return swarm.Service{ID: id, Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}}}
+	}
+	task := func(service, node string, age time.Duration, state swarm.TaskState, container string) swarm.Task {
+		return swarm.Task{
+			ServiceID: service, NodeID: node, Meta: swarm.Meta{CreatedAt: time.Now().Add(-age)},
+			Status: swarm.TaskStatus{State: state, ContainerStatus: &swarm.ContainerStatus{ContainerID: container}},
+		}
+	}
+	services := []swarm.Service{service("member", "lab-job-worker-0"), service("agents", residentName("lab", kindAgent)), service("others", residentName("other", kindAgent))}
+	tasks := []swarm.Task{
+		task("agents", "a", time.Hour, swarm.TaskStateFailed, "failed"), task("agents", "a", time.Minute, swarm.TaskStateRunning, "on a"),
+		task("agents", "b", time.Minute, swarm.TaskStateStarting, "starts"),
+		task("agents", "c", time.Minute, swarm.TaskStateRunning, ""),
+		task("member", "d", time.Minute, swarm.TaskStateRunning, "a member"),
+		task("others", "e", time.Minute, swarm.TaskStateRunning, "of another cluster"),
+		{ServiceID: "agents", NodeID: "f", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
+	}
+	if diff := cmp.Diff(map[string]string{"a": "on a"}, agentContainers("lab", services, tasks)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if found := agentContainers("lab", services[:1], tasks); len(found) > 0 {
+		t.Errorf("without agents: %v", found)
+	}
+}
+
 // TestWorthAsking: no host that is powered off takes the time in which others would answer, however many there are.
 func TestWorthAsking(t *testing.T) {
 	m := &agentContainer{}
@@ -57,16 +87,7 @@ func TestWorthAsking(t *testing.T) {
 		}
 	}
 	nodes["not reached"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateReady}}
-	ids := map[client.APIClient]string{}
-	for id, reached := range engines {
-		ids[reached] = id
-	}
-	asked := func() (order []string) {
-		for _, reached := range worthAsking(engines, m, nodes) {
-			order = append(order, ids[reached])
-		}
-		return order
-	}
+	asked := func() []string { return worthAsking(engines, m, nodes) }
 	want := []string{"5", "3", "6", "2"}
 	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,9 +23,16 @@ const (
 
 // gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a cluster goes on to its
 // GPUs at once.
-func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines []client.APIClient, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
-	ask := func(ctx context.Context) (telemetry.Reports, string) { return e.askAgents(ctx, engines, q) }
-	return gatherBy(ctx, cluster, ask, e.patienceFor)
+func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
+	from := e.reads
+	ask := func(ctx context.Context) (telemetry.Reports, string) {
+		return e.askAgents(ctx, from, engines, nodes, q)
+	}
+	patience := func(ctx context.Context, silent []string) (time.Duration, error) {
+		from = e.live().reads.remembered(e.cluster.Name) // the next round asks the agents that this look found
+		return e.patienceFor(ctx, from, silent)
+	}
+	return gatherBy(ctx, cluster, ask, patience)
 }
 
 // gatherBy has agents tell by asking all, and asks again as long as those that were silent are worth the patience. Why is why a host is not among
@@ -73,9 +80,8 @@ func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 }
 
 // patienceFor is how long the agents of nodes are worth waiting for.
-func (e *Engine) patienceFor(ctx context.Context, silent []string) (time.Duration, error) {
-	live := e.live().reads
-	services, err := live.services(ctx)
+func (e *Engine) patienceFor(ctx context.Context, from reads, silent []string) (time.Duration, error) {
+	services, err := from.services(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -83,11 +89,11 @@ func (e *Engine) patienceFor(ctx context.Context, silent []string) (time.Duratio
 	if i < 0 {
 		return 0, nil
 	}
-	tasks, err := live.tasks(ctx)
+	tasks, err := from.tasks(ctx)
 	if err != nil {
 		return 0, err
 	}
-	nodes, err := live.nodes(ctx)
+	nodes, err := from.nodes(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,90 @@
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+	dockerimage "github.com/docker/docker/api/types/image"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// TestMemberPosesAsAgent: a member whose image has an agent's labels isn't asked in the agent's place.
+func TestMemberPosesAsAgent(t *testing.T) {
+	t.Parallel()
+	s := newStanding(t, "posing", "10.95.0.0/20")
+	const name = "posing/member:1"
+	program, err := image.FromDisk("/member", acctest.Build(t, acctest.Member))
+	must(t, err)
+	posing, err := image.Build(v1.Config{
+		Entrypoint: []string{"/member"}, Labels: map[string]string{labelCluster: s.name, labelKind: kindAgent},
+	}, program)
+	must(t, err)
+	var archive bytes.Buffer
+	must(t, image.Write(&archive, name, posing))
+	must(t, s.bed.Load(t.Context(), name, archive.Bytes()))
+	t.Cleanup(func() {
+		for _, node := range s.bed.Nodes {
+			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name, dockerimage.RemoveOptions{Force: true})
+			must(t, err)
+		}
+	})
+
+	manager := s.bed.Nodes[0] // the only host whose address is known, and so with an agent
+	e := s.open(manager.Host())
+	r := reconcile.Reconciler{Engine: e}
+	_, err = r.AwaitResidents(acctest.Bounded(t))
+	must(t, err)
+	group, _ := s.group("job")
+	group.Template = domain.Template{Image: name, Args: []string{"wait"}}
+	group.Roles = map[string]domain.Role{"worker": {Replicas: new(1), Placement: domain.Placement{Hosts: []string{manager.Name}}}}
+	start := time.Now()
+	must(t, r.Update(acctest.Bounded(t), group))
+	t.Cleanup(func() { must(t, r.Destroy(acctest.Bounded(t), group.Name)) })
+
+	usage, err := e.Usage(t.Context(), time.Minute)
+	must(t, err)
+	if u := usage.Hosts[manager.Name]; u.Reason != "" || u.MemoryMiB.P95 == nil {
+		t.Errorf("the host isn't known beside a member that poses as an agent: %q", u.Reason)
+	}
+	members, err := manager.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
+		filters.Arg("label", labelCluster+"="+s.name), filters.Arg("label", labelGroup+"="+group.Name), filters.Arg("label", labelKind+"="+kindAgent),
+	)})
+	must(t, err)
+	if len(members) != 1 {
+		t.Fatalf("%d members with an agent's labels run beside the agent, want 1", len(members))
+	}
+	if run := execsIn(t, manager, members[0].ID, start); len(run) > 0 {
+		t.Errorf("%q was run in the member", run)
+	}
+}
+
+// execsIn returns what was run in a node's container since a time.
+func execsIn(t *testing.T, node *testbed.Node, id string, since time.Time) (commands []string) {
+	t.Helper()
+	messages, errs := node.Client().Events(t.Context(), events.ListOptions{
+		Since: since.Add(-time.Minute).Format(time.RFC3339Nano), Until: time.Now().Add(time.Second).Format(time.RFC3339Nano),
+		Filters: filters.NewArgs(filters.Arg("container", id), filters.Arg("type", string(events.ContainerEventType))),
+	})
+	for {
+		select {
+		case message := <-messages:
+			commands = append(commands, string(message.Action))
+		case <-errs: // the end of what there is
+			commands = slices.DeleteFunc(commands, func(action string) bool { return !strings.HasPrefix(action, "exec_start") })
+			return slices.Compact(commands)
+		}
+	}
+}
