@@ -11,9 +11,9 @@ import (
 // code ("3") or a range ("1-127"). All others are retried.
 type ExitCodes []string
 
-// DefaultFinalExitCodes takes an exit by the program itself as final, and a death by signal (128 and above,
-// as a shell counts) as worth another attempt.
-var DefaultFinalExitCodes = ExitCodes{"1-127"}
+// DefaultFinalExitCodes are those of a command that can't be executed or isn't there, as a shell reports them: another
+// attempt would end the same way.
+var DefaultFinalExitCodes = ExitCodes{"126-127"}
 
 // ParseExitCodes reads an entry of [ExitCodes] into its bounds.
 func ParseExitCodes(entry string) (low, high int, err error) {

@@ -15,14 +15,14 @@ func TestRestartRule(t *testing.T) {
 		role Role
 		want RestartRule
 	}{
-		"nothing said": {Role{}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{"1-127"}}},
-		"never":        {Role{Restart: Restart{Condition: RestartNever}}, RestartRule{RestartNever, 0, seconds(1), ExitCodes{"1-127"}}},
-		"always":       {Role{Restart: Restart{Condition: RestartAlways}}, RestartRule{RestartAlways, 0, seconds(1), ExitCodes{"1-127"}}},
+		"nothing said": {Role{}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{"126-127"}}},
+		"never":        {Role{Restart: Restart{Condition: RestartNever}}, RestartRule{RestartNever, 0, seconds(1), ExitCodes{"126-127"}}},
+		"always":       {Role{Restart: Restart{Condition: RestartAlways}}, RestartRule{RestartAlways, 0, seconds(1), ExitCodes{"126-127"}}},
 		"all said": {
 			Role{Restart: Restart{RestartAlways, new(3), new(seconds(0))}, ExitCodes: &ExitCodes{"2"}},
 			RestartRule{RestartAlways, 3, 0, ExitCodes{"2"}},
 		},
-		"no bound":       {Role{Restart: Restart{MaxAttempts: new(0)}}, RestartRule{RestartOnFailure, 0, seconds(1), ExitCodes{"1-127"}}},
+		"no bound":       {Role{Restart: Restart{MaxAttempts: new(0)}}, RestartRule{RestartOnFailure, 0, seconds(1), ExitCodes{"126-127"}}},
 		"no final codes": {Role{ExitCodes: &ExitCodes{}}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,9 +68,11 @@ func TestJudge(t *testing.T) {
 		{"failure in a group that restarts as a whole", rule(RestartByGroup, 0), 137, 0, failed("exit code 137 (signal 9)")},
 		{"success in a group that restarts as a whole", rule(RestartByGroup, 0), 0, 0, completed},
 		{"signal without restarts", rule(RestartNever, 0), 137, 0, failed("exit code 137 (signal 9); restart condition is never")},
-		{"first final code", rule(RestartOnFailure, 6), 1, 0, failed("exit code 1, which is final")},
-		{"last final code", rule(RestartOnFailure, 6), 127, 0, failed("exit code 127, which is final")},
-		{"first code that is not final", rule(RestartOnFailure, 6), 128, 0, again("exit code 128")},
+		{"an error of the program", rule(RestartOnFailure, 6), 1, 0, again("exit code 1")},
+		{"last code before the final ones", rule(RestartOnFailure, 6), 125, 0, again("exit code 125")},
+		{"a command that can't be executed", rule(RestartOnFailure, 6), 126, 0, failed("exit code 126, which is final")},
+		{"a command that isn't there", rule(RestartOnFailure, 6), 127, 0, failed("exit code 127, which is final")},
+		{"first code after the final ones", rule(RestartOnFailure, 6), 128, 0, again("exit code 128")},
 		{"signal", rule(RestartOnFailure, 6), 139, 0, again("exit code 139 (signal 11)")},
 		{"last signal", rule(RestartOnFailure, 6), 192, 0, again("exit code 192 (signal 64)")},
 		{"no signal", rule(RestartOnFailure, 6), 255, 0, again("exit code 255")},

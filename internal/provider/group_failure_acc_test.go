@@ -22,7 +22,12 @@ const failing = `
   wait_for = "completed"
   roles = {
     ps     = { replicas = 1, port = local.port, command = [local.member, "wait"] }
-    worker = { replicas = 1, port = local.port + 10, command = [local.member, "print:no data here", "exit:3"] }
+    worker = {
+      replicas   = 1
+      port       = local.port + 10
+      command    = [local.member, "print:no data here", "exit:3"]
+      exit_codes = { final = ["3"] }
+    }
   }
   completion = { when = "all", roles = ["worker"] }`
 

@@ -291,7 +291,7 @@ func roleAttributes() map[string]schema.Attribute {
 			Optional:            true,
 			Attributes: map[string]schema.Attribute{
 				"final": schema.ListAttribute{
-					MarkdownDescription: "Exit codes from 1 to 255, such as `\"3\"`, and ranges, such as `\"1-127\"`, after which there is no restart. All others are retried. Defaults to `[\"1-127\"]`.",
+					MarkdownDescription: "Exit codes from 1 to 255, such as `\"3\"`, and ranges, such as `\"1-127\"`, after which there is no restart. All others are retried. Defaults to `[\"126-127\"]`: the command can't be executed, or isn't there.",
 					ElementType:         types.StringType,
 					Required:            true,
 					Validators:          []validator.List{listvalidator.NoNullValues()},

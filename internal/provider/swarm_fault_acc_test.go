@@ -415,11 +415,11 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
 	if err == nil || !says("member fragile-worker-0 on host node", "exit code 137 (signal 9), after 2 restarts", "Its last log lines:", "at work").MatchString(output) {
 		t.Errorf("the apply: %v\n%s", err, output)
 	}
-	// What an exit code says that is final is not tried again.
+	// A final exit code is not retried.
 	w.configure(l.cluster(""), l.group(fmt.Sprintf(`
   image    = %q
   args     = ["print:no data here", "exit:3"]
-  roles    = { worker = { replicas = 1 } }
+  roles    = { worker = { replicas = 1, exit_codes = { final = ["3"] } } }
   wait_for = "completed"`, memberImage)))
 	refuses(w.Workspace, says("member fragile-worker-0 on host node", "exit code 3, which is final", "Its last log lines:", "no data here"), "apply", "-auto-approve")
 	w.configure(l.cluster(""), l.group(fmt.Sprintf(`

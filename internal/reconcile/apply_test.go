@@ -256,7 +256,7 @@ func TestRemovalComesFirst(t *testing.T) {
 
 func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 	f := newFake()
-	f.plays["mnist-worker-1"] = []play{{runs, exits(3)}, {runs}}
+	f.plays["mnist-worker-1"] = []play{{runs, exits(127)}, {runs}}
 	f.plays["mnist-ps-0"] = []play{{waits, waits, waits, runs}}
 	for i := range 30 {
 		f.logs["mnist-worker-1"] = append(f.logs["mnist-worker-1"], fmt.Sprintf("line %d", i))
@@ -268,10 +268,10 @@ func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 	if !errors.As(err, &failure) {
 		t.Fatalf("a member that failed: %v", err)
 	}
-	if failure.Member.Name != "mnist-worker-1" || failure.Cause != "exit code 3, which is final" || len(failure.Log) != 20 || failure.Log[19] != "line 29" {
+	if failure.Member.Name != "mnist-worker-1" || failure.Cause != "exit code 127, which is final" || len(failure.Log) != 20 || failure.Log[19] != "line 29" {
 		t.Errorf("the error is %+v", failure)
 	}
-	if text := err.Error(); !strings.HasPrefix(text, "member mnist-worker-1 on host "+failure.Member.Host+": exit code 3, which is final\n\nIts last log lines:\n  line 10\n  line 11\n") {
+	if text := err.Error(); !strings.HasPrefix(text, "member mnist-worker-1 on host "+failure.Member.Host+": exit code 127, which is final\n\nIts last log lines:\n  line 10\n  line 11\n") {
 		t.Errorf("the error says: %s", text)
 	}
 	for _, call := range []string{"Remove", "Stop", "DeleteGroup"} {
@@ -298,7 +298,7 @@ func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 
 func TestMemberErrorWithoutLog(t *testing.T) {
 	f := newFake()
-	f.plays["mnist-worker-0"] = []play{{exits(3)}}
+	f.plays["mnist-worker-0"] = []play{{exits(127)}}
 	e, calls := recorded(f)
 	calls.before = func(call string) error {
 		if call == "Logs" {

@@ -49,8 +49,8 @@ func TestWaitForCompletionFails(t *testing.T) {
 		want   string
 	}{
 		"a member fails": {
-			map[string][]play{"mnist-worker-0": {{runs, waits, waits, exits(3)}}}, func(*domain.Group) {},
-			"member mnist-worker-0 on host b: exit code 3, which is final",
+			map[string][]play{"mnist-worker-0": {{runs, waits, waits, exits(127)}}}, func(*domain.Group) {},
+			"member mnist-worker-0 on host b: exit code 127, which is final",
 		},
 		"the deadline passes": {
 			nil, func(g *domain.Group) { g.Completion.Deadline = duration(time.Hour) },
@@ -141,7 +141,7 @@ func TestRerun(t *testing.T) {
 		"completed, and changed":      {play{runs, exits(0)}, group(1, 2), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)"}},
 		"completed, and triggered":    {play{runs, exits(0)}, group(1, 1, trigger("v2")), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
 		"completed, one role changed": {play{runs, exits(0)}, group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
-		"failed, and changed":         {play{runs, exits(3)}, group(1, 1, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
+		"failed, and changed":         {play{runs, exits(127)}, group(1, 1, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
 		"completed, and not changed":  {play{runs, exits(0)}, group(1, 1), []string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)"}},
 		"completed, with a rule that is not met": {
 			play{runs, exits(0)}, group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenNever }),

@@ -81,10 +81,10 @@ func TestUpdateInTurns(t *testing.T) {
 			commands: "new new new new new new",
 		},
 		"one that comes and fails holds up the others": {
-			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-0": {lasts, {waits, waits, exits(3)}}},
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-0": {lasts, {waits, waits, exits(127)}}},
 			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 (5 run)"},
 			commands: "new new new new old old",
-			failure:  []string{"member mnist-worker-0", "exit code 3"},
+			failure:  []string{"member mnist-worker-0", "exit code 127"},
 		},
 		"after a pause": {
 			update:   role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 3, Delay: duration(time.Millisecond)} }),
@@ -92,25 +92,25 @@ func TestUpdateInTurns(t *testing.T) {
 			commands: "new new new new new new",
 		},
 		"it stops at a failure": {
-			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(3)}}},
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(127)}}},
 			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)"},
 			commands: "new new new old old old",
-			failure:  []string{"member mnist-worker-1", "exit code 3"},
+			failure:  []string{"member mnist-worker-1", "exit code 127"},
 		},
 		"it stops before the change where others fail": {
-			update: inTurns(2, ""), plays: map[string][]play{"mnist-ps-0": {lasts, {exits(3)}}},
+			update: inTurns(2, ""), plays: map[string][]play{"mnist-ps-0": {lasts, {exits(127)}}},
 			turns:    []string{"new: ps-0 (6 run)"},
 			commands: "new old old old old old",
 			failure:  []string{"member mnist-ps-0"},
 		},
 		"it goes on, and tells of the failure": {
-			update: inTurns(2, domain.UpdateContinue), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(3)}}},
+			update: inTurns(2, domain.UpdateContinue), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(127)}}},
 			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (5 run)", "new: worker-4 (5 run)"},
 			commands: "new new new new new new",
-			failure:  []string{"member mnist-worker-1", "exit code 3"},
+			failure:  []string{"member mnist-worker-1", "exit code 127"},
 		},
 		"it goes back": {
-			update: inTurns(2, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(3)}, lasts}},
+			update: inTurns(2, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
 			turns: []string{
 				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)",
 				"old: ps-0 worker-3 (5 run)", "old: worker-0 worker-1 (6 run)", "old: worker-2 (6 run)",
@@ -119,16 +119,16 @@ func TestUpdateInTurns(t *testing.T) {
 			failure:  []string{"member mnist-worker-3", "rolled back"},
 		},
 		"it goes back as a whole": {
-			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(3)}, lasts}},
+			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
 			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
 			commands: "old old old old old old",
 			failure:  []string{"member mnist-worker-3", "rolled back"},
 		},
 		"it can't go back": {
-			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(3)}}},
+			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}}},
 			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
 			commands: "old old old old old old",
-			failure:  []string{"exit code 3", "could not be rolled back, either: member mnist-worker-3"},
+			failure:  []string{"exit code 127", "could not be rolled back, either: member mnist-worker-3"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestUpdateInTurns(t *testing.T) {
 // TestUpdateGoesOn: an apply that dies between two turns is taken up by the next one where it ended, and what it goes back to is
 // what ran before the first of them.
 func TestUpdateGoesOn(t *testing.T) {
-	for _, last := range []play{lasts, {exits(3)}} {
+	for _, last := range []play{lasts, {exits(127)}} {
 		f := newFake()
 		r := reconcile.Reconciler{Engine: f}
 		must(t, r.Update(within(t), commanded("old", 0, 3, inTurns(1, domain.UpdateRollback))))
@@ -210,7 +210,7 @@ func TestUpdateGoesOn(t *testing.T) {
 // TestNothingToGoBackTo: a new group that fails has not run before.
 func TestNothingToGoBackTo(t *testing.T) {
 	f := newFake()
-	f.plays = map[string][]play{"mnist-worker-0": {{exits(3)}}}
+	f.plays = map[string][]play{"mnist-worker-0": {{exits(127)}}}
 	err := reconcile.Reconciler{Engine: f}.Update(within(t), group(0, 1, inTurns(1, domain.UpdateRollback)))
 	if err == nil || !strings.Contains(err.Error(), "nothing to roll back to") {
 		t.Errorf("a new group that fails: %v", err)

@@ -343,7 +343,7 @@ func TestGoingBackKeepsTheCount(t *testing.T) {
 	f := following(t, farm(4, back))
 	done, _, err := reconcile.Reconciler{Engine: f, Controller: true}.Scale(within(t), scaling(4, 3, "mnist-worker-1"))
 	must(t, err)
-	f.plays["mnist-worker-3"] = []play{{runs}, {exits(3)}, {runs}}
+	f.plays["mnist-worker-3"] = []play{{runs}, {exits(127)}, {runs}}
 	err = reconcile.Reconciler{Engine: f}.Update(within(t), farm(4, back, undeclared, withAnother))
 	if err == nil || !strings.Contains(err.Error(), "was rolled back") {
 		t.Fatalf("the apply ended with %v", err)

@@ -52,7 +52,7 @@ func TestProgressOfAGroup(t *testing.T) {
 		"the group gets another attempt": {domain.ScopeGroup, func(o []domain.Observed) {
 			fail(&o[1], 137, 0)
 		}, domain.Progress{Phase: domain.PhaseDegraded, Reason: "restarting: mnist-worker-0"}},
-		"the group gets none for a final exit code": {domain.ScopeGroup, func(o []domain.Observed) { fail(&o[1], 3, 0) }, failed},
+		"the group gets none for a final exit code": {domain.ScopeGroup, func(o []domain.Observed) { fail(&o[1], 127, 0) }, failed},
 		"the group gets none without an exit code": {domain.ScopeGroup, func(o []domain.Observed) {
 			o[1].State, o[1].LastError = domain.StateFailed, "it broke"
 		}, failed},

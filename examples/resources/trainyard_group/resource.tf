@@ -29,7 +29,7 @@ resource "trainyard_group" "training" {
       resources    = { cpus = 0.1, memory_mib = 64 }
       placement    = { strategy = "spread" }
       restart      = { condition = "on_failure", max_attempts = 3, delay = "5s" }
-      exit_codes   = { final = ["1-127"] }
+      exit_codes   = { final = ["2", "126-127"] } # 2: the arguments are wrong
       grace_period = "30s"
     }
   }

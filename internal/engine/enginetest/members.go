@@ -135,7 +135,9 @@ func testFail(t *testing.T, h Harness) {
 	never.Restart.Condition = domain.RestartNever
 	absent := h.member(2)
 	absent.Command = []string{"/no/such/program"}
-	start(t, e, h.member(0, "print:it broke", "exit:3"), never, absent)
+	final := h.member(0, "print:it broke", "exit:3")
+	final.Restart.Final = domain.ExitCodes{"3"}
+	start(t, e, final, never, absent)
 	observed := h.awaitStates(t, e, domain.StateFailed, domain.StateFailed, domain.StateFailed)
 	for i, want := range []int{3, 137, 127} {
 		o := observed[i]
