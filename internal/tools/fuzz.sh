@@ -13,10 +13,19 @@ fi
 targets=$(go test -list '^Fuzz' "${packages[@]}" |
   awk '/^Fuzz/ { found[n++] = $1 } /^ok/ { for (i = 0; i < n; i++) print $2, found[i]; n = 0 }')
 
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+# fuzz PACKAGE TARGET. At the end of the time go test may fail without a failing input (go.dev/issue/75804, mended in Go 1.27): that is no finding.
+fuzz() {
+  go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 1s -timeout 0 "$1" </dev/null 2>&1 | tee "$output" ||
+    { grep -q '^ *context deadline exceeded$' "$output" && ! grep -q 'Failing input written' "$output"; }
+}
+
 count=0 failed=()
 while read -r package target; do
   echo "$target of $package"
-  go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package" </dev/null || failed+=("$target of $package")
+  fuzz "$package" "$target" || failed+=("$target of $package")
   count=$((count + 1))
 done <<<"$targets"
 
