@@ -1,6 +1,8 @@
 module github.com/trainyard/terraform-provider-trainyard
 
-go 1.26.0
+go 1.26.8
+
+toolchain go1.26.11
 
 require (
 	github.com/NVIDIA/go-nvml v0.13.3-0

@@ -1,7 +1,9 @@
 package autoscale
 
 import (
+	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,6 +43,39 @@ type Season struct {
 	Sum    float64 `json:"sum"`
 	Count  int     `json:"count"`
 	Before float64 `json:"before"`
+}
+
+// UnmarshalJSON reads a trend that was stored. What no trend comes to is forgotten: it would keep the policy from deciding, or from storing anything.
+func (t *Trend) UnmarshalJSON(text []byte) error {
+	type plain Trend
+	var stored plain
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return err
+	}
+	if *t = Trend(stored); !t.sound() {
+		*t = Trend{}
+	}
+	if t.Season != nil && !t.Season.sound() {
+		t.Season = nil
+	}
+	return nil
+}
+
+// The bounds of what is stored of a trend, far beyond what any comes to: nothing computed of such values overflows.
+const (
+	mostStored = 1e20 * largest
+	mostStep   = 1e10 // seconds, which are 300 years
+)
+
+func (t *Trend) sound() bool {
+	return math.Abs(t.Value) <= largest && math.Abs(t.Level) <= mostStored && math.Abs(t.Slope) <= mostStored && t.Step >= 0 && t.Step <= mostStep &&
+		t.LevelWeight >= 0 && t.LevelWeight <= 1 && t.SlopeWeight >= 0 && t.SlopeWeight <= 1
+}
+
+func (s *Season) sound() bool {
+	unbounded := func(value float32) bool { return math.Abs(float64(value)) > 2*largest }
+	return s.Length >= seasonParts && len(s.Profile) == seasonParts && !slices.ContainsFunc(s.Profile, unbounded) &&
+		s.Count >= 0 && math.Abs(s.Sum)/float64(max(s.Count, 1)) <= 2*largest && math.Abs(s.Before) <= 2*largest
 }
 
 const (
@@ -127,7 +162,7 @@ func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
 	if f.Season == nil || *f.Season < seasonParts {
 		t.Season = nil
 	} else {
-		if t.Season == nil || t.Season.Length != *f.Season || len(t.Season.Profile) != seasonParts {
+		if t.Season == nil || t.Season.Length != *f.Season {
 			t.Season = newSeason(*f.Season)
 		}
 		t.Season.take(now, value, gap)
@@ -186,7 +221,7 @@ func newSeason(length domain.Duration) *Season {
 // them of this season, a difference between the seasons would look like one between the parts.
 func (s *Season) take(now time.Time, value float64, gap bool) {
 	part, _ := s.part(now)
-	if gap || s.Count == 0 || part < s.Part || part-s.Part > seasonParts {
+	if gap || s.Count == 0 || part < s.Part || part-seasonParts > s.Part {
 		s.learn(s.Part-1, s.Before)
 		if s.Count > 0 {
 			s.learn(s.Part, s.Sum/float64(s.Count))

@@ -147,7 +147,7 @@ func (g *Gain) measure(a domain.MarginalGainAlgorithm, in asking) (float64, bool
 	settle, elapsed := a.Settle.Or(domain.DefaultGainSettle), in.now.Sub(g.Since)
 	fresh := in.metric.At.IsZero() || !in.metric.At.Before(g.Since)
 	if elapsed >= settle/2 && fresh {
-		g.Sum += in.metric.Value
+		g.Sum += min(max(in.metric.Value, -largest), largest) // or else a member could have it overflow, and then it can't be stored
 		g.Samples++
 	}
 	if elapsed < settle || g.Samples == 0 {

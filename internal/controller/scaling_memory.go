@@ -51,6 +51,8 @@ func newMemory(records engine.Records) *memory {
 // grow doubles the number of shards.
 func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Record, len(m.shards))...) }
 
+func shardName(shard int) string { return memoryRecord + strconv.Itoa(shard) }
+
 // load reads what policies remember, by their keys. Unread tells of records that can't be read: it goes on without what they hold, and store writes
 // them anew.
 func (m *memory) load(ctx context.Context) (known map[string]remembered, unread, err error) {
@@ -60,7 +62,7 @@ func (m *memory) load(ctx context.Context) (known map[string]remembered, unread,
 	}
 	for name, record := range records {
 		shard, err := strconv.Atoi(name[len(memoryRecord):])
-		if err != nil || shard < 0 || shard >= mostShards {
+		if err != nil || shard < 0 || shard >= mostShards || name != shardName(shard) {
 			unread = errors.Join(unread, fmt.Errorf("record %s: its number is not one from 0 to %d", name, mostShards-1))
 			continue
 		}
@@ -143,7 +145,7 @@ func (m *memory) put(ctx context.Context, shard int, data []byte) error {
 	if bytes.Equal(data, record.Data) {
 		return nil
 	}
-	record.Name, record.Data = memoryRecord+strconv.Itoa(shard), data
+	record.Name, record.Data = shardName(shard), data
 	stored, err := m.records.PutRecord(ctx, record)
 	if err != nil {
 		return fmt.Errorf("what autoscaling policies remember can't be stored: record %s: %w", record.Name, err)

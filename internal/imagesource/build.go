@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/moby/patternmatcher"
@@ -85,7 +86,7 @@ func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
 	if err != nil {
 		return err
 	}
-	ignored, err := b.ignored(root)
+	left, err := b.leftOut(root)
 	if err != nil {
 		return err
 	}
@@ -98,11 +99,11 @@ func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
 		if err != nil {
 			return err
 		}
-		skip, err := ignored.MatchesOrParentMatches(name)
+		skip, whole, err := left.out(name)
 		switch {
 		case err != nil:
 			return err
-		case skip && entry.IsDir() && !ignored.Exclusions():
+		case whole && entry.IsDir():
 			return filepath.SkipDir
 		case skip, entry.Type()&fs.ModeSocket != 0:
 			return nil
@@ -116,32 +117,43 @@ func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
 	return errors.Join(err, archive.Close())
 }
 
-// ignored returns what is left out of the context. The Engine needs the Dockerfile and the list of what is left out in any
-// case, and leaves them out itself.
-func (b Build) ignored(root string) (*patternmatcher.PatternMatcher, error) {
+// leftOut is what is left out of a context. The Engine needs the Dockerfile and the list of what is left out in any case, and leaves them out itself.
+type leftOut struct {
+	list, dockerfile string
+	patterns         *patternmatcher.PatternMatcher
+}
+
+// leftOut returns what is left out of the context.
+func (b Build) leftOut(root string) (leftOut, error) {
+	left := leftOut{list: filepath.Join(root, ignoreFile), dockerfile: filepath.Clean(b.Dockerfile)}
 	var patterns []string
-	list, err := os.Open(filepath.Join(root, ignoreFile))
+	list, err := os.Open(left.list)
 	if err == nil {
 		defer list.Close()
 		patterns, err = ignorefile.ReadAll(list)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		left.patterns, err = patternmatcher.New(patterns)
 	}
-	for _, needed := range []string{ignoreFile, filepath.Clean(b.Dockerfile)} {
-		matcher, err := patternmatcher.New(patterns)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(root, ignoreFile), err)
-		}
-		skip, err := matcher.MatchesOrParentMatches(needed)
-		if err != nil {
-			return nil, err
-		}
-		if skip {
-			patterns = append(patterns, "!"+needed)
-		}
+	return left, left.named(err)
+}
+
+// out reports whether a file is left out, and whether so is all that may be below it.
+func (l leftOut) out(name string) (skip, whole bool, err error) {
+	if name == ignoreFile || name == l.dockerfile {
+		return false, false, nil
 	}
-	return patternmatcher.New(patterns)
+	skip, err = l.patterns.MatchesOrParentMatches(name)
+	whole = skip && !l.patterns.Exclusions() && !strings.HasPrefix(l.dockerfile, name+string(filepath.Separator))
+	return skip, whole, l.named(err)
+}
+
+// named returns an error that names the list.
+func (l leftOut) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", l.list, err)
 }
 
 // addFile adds a file of any kind to a context.

@@ -1,7 +1,9 @@
 package meter
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -91,4 +93,38 @@ func TestWindowsAreBounded(t *testing.T) {
 	if len(m.windows) != 0 {
 		t.Error("a window is remembered that nobody asks for")
 	}
+}
+
+// FuzzRestore shows that whatever was stored of a window, a meter goes on with it: it measures what is of use, and remembers no more than the window.
+func FuzzRestore(f *testing.F) {
+	for _, stored := range []string{
+		"{}", `{"length":"-1m","values":[{"at":"2026-11-22T12:00:00Z","value":-1}]}`, `{"length":"1m","values":[{"at":"9999-12-31T23:59:59Z","value":1e308},{"at":"0001-01-01T00:00:00Z"}]}`,
+		`{"length":"1m","values":[{"at":"2026-11-22T11:59:30Z","value":1},{"at":"2026-11-22T12:00:00.5Z","value":2}]}`, `{"length":"2562047h","values":[{},{},{}]}`,
+	} {
+		f.Add([]byte(stored), 1.0)
+	}
+	minute := domain.Duration(time.Minute)
+	f.Fuzz(func(t *testing.T, stored []byte, measured float64) {
+		var former Window
+		if json.Unmarshal(stored, &former) != nil || math.IsNaN(measured) || math.IsInf(measured, 0) {
+			t.Skip("it is not read, or not measured")
+		}
+		q := Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}}, Window: &minute, Aggregation: domain.AggregateMax}
+		key, err := windowKey(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := New(&fake{})
+		m.Restore(map[string]Window{key: former}, noon)
+		for i := range 3 {
+			now := noon.Add(time.Duration(i) * 10 * time.Second)
+			got := m.remember(q, value{measured, now}, now)
+			if got.Why != "" || got.At.After(now.Add(domain.MinMetricWindow)) || got.Value < measured && got.At.Equal(now) {
+				t.Errorf("%v is measured at %s as %+v", measured, now, got)
+			}
+		}
+		if _, err := json.Marshal(m.Windows([]Question{q})); err != nil {
+			t.Errorf("what it remembers can't be stored: %v", err)
+		}
+	})
 }

@@ -69,3 +69,33 @@ func TestAddError(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAddError shows that whatever text an error has from outside, it is told of once, under a headline of ours, and with what is known of it.
+func FuzzAddError(f *testing.F) {
+	for _, text := range []string{"", "last words", "\x1b[2J", "a\nb", "caf\xe9", "%s %d", strings.Repeat("x", 1<<16)} {
+		f.Add(text, text)
+	}
+	const headline = "Unable to do it"
+	f.Fuzz(func(t *testing.T, name, text string) {
+		var problems domain.Problems
+		problems.Add(domain.Path{"roles", domain.Key(name), "image"}, "Invalid image", "%q is not one", text)
+		for want, err := range map[string]error{
+			"Invalid image":                     problems,
+			"Locked by another run":             fmt.Errorf("apply: %w", &engine.LockedError{Lock: name, Holder: engine.Holder{Who: text, Operation: text}}),
+			"Corrupt document":                  &engine.CorruptError{Where: name, Err: errors.New(text)},
+			headline:                            errors.New(text),
+			"Group exists already":              &reconcile.ExistsError{Cluster: name, Group: text},
+			"Autoscaling policy exists already": &reconcile.PolicyExistsError{Group: name, Role: text},
+			"Member failed":                     &reconcile.MemberError{Member: domain.Observed{Name: name, Host: text}, Cause: text, Log: []string{text, name}},
+		} {
+			var diags diag.Diagnostics
+			addError(&diags, headline, err)
+			if len(diags) != 1 || diags[0].Severity() != diag.SeverityError || diags[0].Summary() != want {
+				t.Fatalf("%q, %q: got %v, want %q", name, text, diags, want)
+			}
+			if room := 10*(len(name)+len(text)) + 1000; len(diags[0].Detail()) > room || diags[0].Detail() == "" && text != "" {
+				t.Errorf("%s: the detail has %d bytes, of %d", want, len(diags[0].Detail()), room)
+			}
+		}
+	})
+}

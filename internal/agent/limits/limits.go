@@ -257,7 +257,11 @@ func readCount(file, key string) (int, error) {
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), key+" "); ok {
-			return strconv.Atoi(text)
+			count, err := strconv.ParseUint(text, 10, strconv.IntSize-1)
+			if err != nil {
+				return 0, fmt.Errorf("%s: %s is %q, not a count", file, key, text)
+			}
+			return int(count), nil
 		}
 	}
 	return 0, fmt.Errorf("%s holds no %s: this needs Linux 4.13", file, key)

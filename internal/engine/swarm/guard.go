@@ -154,8 +154,7 @@ func (r restart) apply(live swarm.Service) (swarm.ServiceSpec, bool) {
 		return next, false
 	}
 	next.Labels = maps.Clone(labels)
-	restarts, _ := strconv.Atoi(labels[labelRestarts])
-	next.Labels[labelRestarts] = strconv.Itoa(restarts + 1)
+	next.Labels[labelRestarts] = strconv.Itoa(numberIn(labels, labelRestarts) + 1)
 	next.Labels[labelRestarted] = r.after.ID
 	if r.first != nil && labels[labelStarted] == "" {
 		next.Labels[labelStarted] = r.first.Format(time.RFC3339Nano)

@@ -36,13 +36,19 @@ func (id identity) labels() map[string]string {
 
 // identityIn returns the identity that labels tell.
 func identityIn(labels map[string]string) identity {
-	// What is no number counts as none: it reads as a label that somebody changed.
-	index, _ := strconv.Atoi(labels[labelIndex])
-	run, _ := strconv.Atoi(labels[labelRun])
 	return identity{
-		cluster: labels[labelCluster], group: labels[labelGroup], role: labels[labelRole], index: index,
-		hash: labels[labelHash], run: run, pooled: labels[labelIndex] == "",
+		cluster: labels[labelCluster], group: labels[labelGroup], role: labels[labelRole], index: numberIn(labels, labelIndex),
+		hash: labels[labelHash], run: numberIn(labels, labelRun), pooled: labels[labelIndex] == "",
 	}
+}
+
+// numberIn returns the number that a label holds. What is none from 0 on counts as 0: it reads as a label that somebody changed.
+func numberIn(labels map[string]string, label string) int {
+	number, err := strconv.ParseUint(labels[label], 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(number)
 }
 
 // identityOf returns the identity of a service: what its containers are labelled with, and what the service is labelled

@@ -189,7 +189,7 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 func (v view) observeMember(o *domain.Observed, service swarm.Service, member instances, r record) {
 	id, labels := identityOf(service), service.Spec.Labels
 	o.Hash, o.Run = id.hash, id.run
-	o.Restarts, _ = strconv.Atoi(labels[labelRestarts])
+	o.Restarts = numberIn(labels, labelRestarts)
 	if n := replicas(service.Spec); n != 1 {
 		o.Replicas = &n
 	}

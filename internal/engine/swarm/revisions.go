@@ -111,13 +111,7 @@ func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 }
 
 // revisionOf returns the revision that an object is labelled with, or 0.
-func revisionOf(config swarm.Config) int {
-	number, err := strconv.Atoi(config.Spec.Labels[labelRevision])
-	if err != nil || number < 1 {
-		return 0
-	}
-	return number
-}
+func revisionOf(config swarm.Config) int { return numberIn(config.Spec.Labels, labelRevision) }
 
 // latest returns the revision that counts among config objects, or [engine.ErrNotFound].
 func (s slot) latest(configs []swarm.Config) (revision, error) {

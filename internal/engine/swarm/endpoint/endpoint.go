@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -56,10 +57,18 @@ var refused = map[string]string{
 func Parse(address string) (Endpoint, error) {
 	e, err := parse(address)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("engine address %q: %w; %s", withoutPassword(address), err, allowed)
+		shown := withoutPassword(address)
+		if shown != address { // or else the reason could quote the password
+			_, again := parse(shown)
+			err = cmp.Or(again, errPassword)
+		}
+		return Endpoint{}, fmt.Errorf("engine address %q: %w; %s", shown, err, allowed)
 	}
 	return e, nil
 }
+
+// errPassword is why an address with a password is none.
+var errPassword = errors.New("a password can't be part of an address; keys and certificates belong into the provider's configuration")
 
 func parse(address string) (Endpoint, error) {
 	scheme, rest, ok := strings.Cut(address, "://")
@@ -115,7 +124,7 @@ func parseRemote(address string, port uint16) (Endpoint, error) {
 		e.Socket = ""
 	}
 	if _, given := u.User.Password(); given {
-		return Endpoint{}, errors.New("a password can't be part of an address; keys and certificates belong into the provider's configuration")
+		return Endpoint{}, errPassword
 	}
 	if u.User != nil && !userName.MatchString(e.User) {
 		return Endpoint{}, fmt.Errorf("%q is no user name", e.User)
@@ -160,18 +169,15 @@ func checkSocket(path string) error {
 
 // withoutPassword returns an address without the password that may be in it, however broken the rest is.
 func withoutPassword(address string) string {
-	scheme, rest, ok := strings.Cut(address, "://")
-	if !ok {
-		scheme, rest = "", address
-	} else {
-		scheme += "://"
+	user := 0 // where it begins
+	if scheme, _, ok := strings.Cut(address, "://"); ok && !strings.ContainsAny(scheme, ":@") {
+		user = len(scheme) + len("://")
 	}
-	at := strings.LastIndexByte(rest, '@')
-	colon := strings.IndexByte(rest, ':')
-	if at < 0 || colon < 0 || colon > at {
+	at, colon := strings.LastIndexByte(address, '@'), user+strings.IndexByte(address[user:], ':')
+	if colon < user || at < colon {
 		return address
 	}
-	return scheme + rest[:colon] + ":" + "(redacted)" + rest[at:]
+	return address[:colon] + ":(redacted)" + address[at:]
 }
 
 // String returns the address, without what Parse fills in anyway. Parse returns the same endpoint for it, except

@@ -62,9 +62,13 @@ func loadKnownHosts(credentials SSH) (*knownHosts, error) {
 	}
 	db, err := knownhosts.NewDB(files...)
 	if err != nil {
-		text := err.Error()
+		text, named := err.Error(), false
 		for file, name := range k.names {
+			named = named || strings.Contains(text, file)
 			text = strings.ReplaceAll(text, file, name)
+		}
+		if !named { // as where a line is too long
+			text = strings.Join(k.sorted(), " or ") + ": " + text
 		}
 		return nil, failed(nil, "known_hosts can't be read, so no host can be verified; mend or remove the line, or give another file: %s", text)
 	}
@@ -90,8 +94,11 @@ func (k *knownHosts) sources() string {
 	if len(k.names) == 0 {
 		return "neither of " + strings.Join(defaultKnownHosts, " and ") + " exists"
 	}
-	return "it is not in " + strings.Join(slices.Sorted(maps.Values(k.names)), ", ")
+	return "it is not in " + strings.Join(k.sorted(), ", ")
 }
+
+// sorted returns how messages call the files.
+func (k *knownHosts) sorted() []string { return slices.Sorted(maps.Values(k.names)) }
 
 // hostKeys verifies the key of one server.
 type hostKeys struct {

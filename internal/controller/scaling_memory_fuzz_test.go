@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"bytes"
+	"compress/gzip"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// FuzzMemory shows that whatever is stored among what policies remember is read, or told of by its name; and that what was read is stored again, and is
+// the same then.
+func FuzzMemory(f *testing.F) {
+	zip := func(text string) []byte {
+		var zipped bytes.Buffer
+		w := gzip.NewWriter(&zipped)
+		if _, err := w.Write([]byte(text)); err != nil {
+			f.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			f.Fatal(err)
+		}
+		return zipped.Bytes()
+	}
+	for _, name := range []string{"0", "7", "1023", "1024", "-1", "", "x", "01", "+1", "99999999999999999999"} {
+		f.Add(name, []byte(`{"job/worker":{"since":"2026-03-02T12:00:00Z","windows":{"{}":{"length":"1m","values":[{"at":"2026-03-02T12:00:00Z","value":1}]}}}}`), true)
+	}
+	for _, text := range []string{"", "null", "[]", "{}", `{"":null}`, `{"a":{"metrics":{"m":{"forecast":{"season":{}}}}}}`, `{"a":{"windows":{"":{}}}}`, `{"a":1}`, `{"a":{}} and more`} {
+		f.Add("3", []byte(text), true)
+		f.Add("3", []byte(text), false)
+	}
+	f.Add("3", zip(`{"a":{}}`)[:20], false)
+	f.Fuzz(func(t *testing.T, name string, data []byte, plain bool) {
+		if plain {
+			data = zip(string(data))
+		}
+		r := newRecords()
+		stored := engine.Record{Name: memoryRecord + name, Revision: 1, Data: data}
+		r.kept[stored.Name] = stored
+		m := newMemory(r)
+		known, unread, err := m.load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unread != nil && (len(known) > 0 || !strings.Contains(unread.Error(), stored.Name)) {
+			t.Errorf("%d policies are read, and %v", len(known), unread)
+		}
+		all := map[string]*followed{}
+		for key, policy := range known {
+			all[key] = &followed{state: policy.State, windows: policy.Windows}
+		}
+		if err := m.store(t.Context(), all, noon); err != nil {
+			t.Fatalf("what was read can't be stored: %v", err)
+		}
+		again, _, err := newMemory(r).load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(packed(t, known), packed(t, again)) {
+			t.Errorf("%+v is stored, and %+v is read", known, again)
+		}
+	})
+}
+
+func packed(t *testing.T, value any) []byte {
+	t.Helper()
+	data, err := pack(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,254 @@
+package swarm
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// FuzzSlot shows that an object is known again by its labels as the revision that it is.
+func FuzzSlot(f *testing.F) {
+	kinds := slices.Sorted(maps.Keys(slotKinds))
+	for i := range kinds {
+		f.Add("lab", i, "job", 1)
+		f.Add("", i, "", 1<<30)
+		f.Add(strings.Repeat("c", 100), i, "a.b/c\x00", 7)
+	}
+	f.Fuzz(func(t *testing.T, cluster string, kind int, name string, revision int) {
+		if kind < 0 || kind >= len(kinds) || revision < 1 || revision > math.MaxInt32 {
+			t.Skip("there is none")
+		}
+		s := slot{cluster, kinds[kind], name}
+		if s.kind == kindCluster {
+			s.name = ""
+		}
+		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: s.annotations(revision)}}
+		last, err := s.latest([]swarm.Config{config})
+		if err != nil || last.number != revision || slotOf(config) != s {
+			t.Errorf("revision %d of %s is read as %d of %s (%v)", revision, s, last.number, slotOf(config), err)
+		}
+		if len(config.Spec.Name) > maxObjectName {
+			t.Errorf("%q is too long for the name of an object", config.Spec.Name)
+		}
+	})
+}
+
+// FuzzDecode shows that whatever an object holds is a document, which is the same once it was written again, or an error that names the object.
+func FuzzDecode(f *testing.F) {
+	for _, data := range []string{
+		"", "null", "[]", `{"version":1,"revision":1}`, `{"version":1,"revision":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,
+		`{"version":1,"revision":1,"before":{"before":{}},"scaled":{"w":{}},"assignments":{"a":{"gpus":[]}}}`, `{"version":1,"revision":1,"spec":{"hosts":{"a":{"joined":true}},"agent":{}}}`,
+		`{"version":1,"revision":1,"spec":{"metrics":{"a":{"window":"-1s"}}}}`, `{"VERSION":1,"revision":1,"revision":2}`, `{"version":1,"revision":1,"spec":{"name":"\ud800"}}`,
+		`{"version":1,"revision":1,"started_at":"9999-12-31T23:59:60Z"}`, `{"version":1e0,"revision":1}`,
+	} {
+		f.Add("1", []byte(data))
+	}
+	for _, label := range []string{"", "0", "-1", "+1", "01", "one", "99999999999999999999"} {
+		f.Add(label, []byte(`{"version":1,"revision":1}`))
+	}
+	f.Fuzz(func(t *testing.T, label string, data []byte) {
+		expectDocument[domain.ClusterDocument](t, kindCluster, label, data)
+		expectDocument[domain.GroupDocument](t, kindGroup, label, data)
+		expectDocument[domain.GPUPoolDocument](t, kindGPUPool, label, data)
+		expectDocument[domain.AutoscalingPolicyDocument](t, kindPolicy, label, data)
+	})
+}
+
+func expectDocument[T any](t *testing.T, kind, label string, data []byte) {
+	t.Helper()
+	s := slot{cluster: "lab", kind: kind}
+	object := func(data []byte) []swarm.Config {
+		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: s.annotations(1), Data: data}}
+		config.Spec.Labels[labelRevision] = label
+		return []swarm.Config{config}
+	}
+	doc, err := decode[T](s, object(data))
+	if err != nil {
+		corrupt, is := errors.AsType[*engine.CorruptError](err)
+		if name := s.annotations(1).Name; !is || !strings.Contains(corrupt.Where, name) {
+			t.Errorf("the error does not name the object %s: %v", name, err)
+		}
+		return
+	}
+	written, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatalf("what was read can't be written: %v", err)
+	}
+	again, err := decode[T](s, object(written))
+	if err != nil || encode(again) != string(written) {
+		t.Errorf("%s is written, and %s is read (%v)", written, encode(again), err)
+	}
+}
+
+// FuzzLabels shows that whatever somebody makes of a member's label, it is the member that the containers' labels say, and that the change is noticed.
+func FuzzLabels(f *testing.F) {
+	own := []string{labelStop, labelRestarts, labelStarted, labelRestarted, labelStaged, labelSpec}
+	keys := append(slices.Clone(identityLabels), own...)
+	for i := range keys {
+		for _, value := range []string{"", "0", "007", "-1", "x", "99999999999999999999", "2026-01-02T03:04:05Z", "{}", "null", `{"seal":1}`, `{"restart":{"max_attempts":-1},"constraints":["node.id==x"]}`} {
+			f.Add(i, value, false, true)
+			f.Add(i, value, false, false)
+		}
+		f.Add(i, "", true, true)
+		f.Add(i, "", true, false)
+	}
+	f.Fuzz(func(t *testing.T, key int, value string, remove, container bool) {
+		if key < 0 || key >= len(keys) {
+			t.Skip("there is no such label")
+		}
+		h := newHistory(t, domain.Role{}.RestartRule(), nil)
+		h.task(2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
+		// As the Engine returns it: the labels of the tasks are others.
+		h.service.Spec = clone(t, h.service.Spec)
+		labels := h.service.Spec.Labels
+		if container {
+			labels = h.service.Spec.TaskTemplate.ContainerSpec.Labels
+		}
+		before, had := labels[keys[key]]
+		labels[keys[key]] = value
+		if remove {
+			delete(labels, keys[key])
+		}
+		members, err := h.view(ready).observe("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(members) > 1 {
+			t.Errorf("one member is seen as %d", len(members))
+		}
+		for _, o := range members {
+			id := identityOf(h.service)
+			if o.Index < 0 || o.Run < 0 || o.Restarts < 0 || o.Name != id.member(o.Index) || o.Group != id.group || o.Role != id.role {
+				t.Errorf("with the label %s=%q, it is seen as %+v", keys[key], value, o)
+			}
+			isIdentity, changed := !slices.Contains(own, keys[key]), had == remove || before != value
+			if isIdentity && changed && o.Live == nil {
+				t.Errorf("that the label %s is %q (removed: %t) instead of %q is not noticed", keys[key], value, remove, before)
+			}
+		}
+	})
+}
+
+// FuzzIdentity shows that an identity is read from its labels as it was written, and that what is no number counts as none.
+func FuzzIdentity(f *testing.F) {
+	for _, number := range []string{"0", "7", "-1", "+1", "007", "", "x", "99999999999999999999"} {
+		f.Add("lab", "job", "worker", "c0ffee", number, number)
+	}
+	f.Fuzz(func(t *testing.T, cluster, group, role, hash, index, run string) {
+		labels := map[string]string{labelCluster: cluster, labelGroup: group, labelRole: role, labelHash: hash, labelRun: run, labelIndex: index}
+		id := identityIn(labels)
+		if again := identityIn(id.labels()); again != id {
+			t.Errorf("%+v is read as %+v", id, again)
+		}
+		for text, got := range map[string]int{index: id.index, run: id.run} {
+			if number, err := strconv.Atoi(text); (err != nil || number < 0) && got != 0 {
+				t.Errorf("%q is read as %d", text, got)
+			}
+		}
+	})
+}
+
+// FuzzService shows that any service that a manager tells of can be read, and always as the same.
+func FuzzService(f *testing.F) {
+	for _, spec := range []domain.MemberSpec{rich(), richPool()} {
+		service, _ := rendered(f, spec)
+		f.Add([]byte(encode(service.Spec)))
+	}
+	for _, spec := range []string{
+		"{}", `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Mounts":[{}],"Ulimits":[{}]}}}`, `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Secrets":[{}]}}}`,
+		`{"TaskTemplate":{"Resources":{},"RestartPolicy":{},"Placement":{},"LogDriver":{}},"EndpointSpec":{"Ports":[{}]},"UpdateConfig":{}}`,
+		`{"Mode":{"Global":{}},"TaskTemplate":{"NetworkAttachmentSpec":{"ContainerID":"a"}}}`, `{"TaskTemplate":{"ContainerSpec":{"Healthcheck":{"Test":[]},"Env":["","=","a","a=b=c"]}}}`,
+	} {
+		f.Add([]byte(spec))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var spec swarm.ServiceSpec
+		if json.Unmarshal(data, &spec) != nil {
+			t.Skip("no manager says so")
+		}
+		if replicas(spec) > 1000 || listsNothing(spec.TaskTemplate.ContainerSpec) {
+			t.Skip("no Swarm has so many, or lists nothing")
+		}
+		service := swarm.Service{ID: "service", Spec: spec}
+		k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
+		if diff := cmp.Diff(encode(read(spec, k)), encode(read(clone(t, spec), k))); diff != "" {
+			t.Errorf("it is read in two ways (-first +second):\n%s", diff)
+		}
+		v := view{
+			cluster: identityOf(service).cluster, services: []swarm.Service{service}, seals: sealsOf([]swarm.Service{service}), nodes: nodeView{},
+			known: func() (known, error) { return k, nil },
+		}
+		if members, err := v.observe(""); err != nil || len(members) > max(replicas(spec), 1) {
+			t.Errorf("a service of %d replicas has %d members (%v)", replicas(spec), len(members), err)
+		}
+	})
+}
+
+// listsNothing reports whether a container has an entry that is null, which what a Swarm stores can't say.
+func listsNothing(container *swarm.ContainerSpec) bool {
+	return container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) || slices.Contains(container.Ulimits, nil))
+}
+
+// FuzzJoined shows that what the Swarm's label says of hosts that joined is read as it was written, or told of by the label's name.
+func FuzzJoined(f *testing.F) {
+	for _, text := range []string{"", "null", "{}", "[]", `{"gpu1":"ssh://gpu1"}`, `{"gpu1":null,"":""}`, `{"gpu1":1}`, `{"a":"b"} `, `{"a":"b"}c`} {
+		f.Add("lab", text)
+	}
+	f.Fuzz(func(t *testing.T, cluster, text string) {
+		label := joinedLabel(cluster)
+		joined, again := map[string]string{}, map[string]string{}
+		if err := readJoined(swarm.Spec{Annotations: swarm.Annotations{Labels: map[string]string{label: text}}}, cluster, joined); err != nil {
+			if corrupt, is := errors.AsType[*engine.CorruptError](err); !is || !strings.Contains(corrupt.Where, label) {
+				t.Errorf("the error does not name the label %s: %v", label, err)
+			}
+			return
+		}
+		labels, err := writeJoined(map[string]string{label: text, "theirs": "x"}, cluster, joined)
+		if err != nil || labels["theirs"] != "x" && label != "theirs" {
+			t.Fatalf("the labels are %v (%v)", labels, err)
+		}
+		if err := readJoined(swarm.Spec{Annotations: swarm.Annotations{Labels: labels}}, cluster, again); err != nil || !maps.Equal(joined, again) {
+			t.Errorf("%v is written, and %v is read (%v)", joined, again, err)
+		}
+	})
+}
+
+// FuzzNodeSpec shows that whatever a node's labels say, a cluster takes back what it has set, and no more.
+func FuzzNodeSpec(f *testing.F) {
+	for _, note := range []string{"", "null", "{}", "x", `["gpu"]`, `["theirs","gpu"]`, `["trainyard.lab.labels"]`, `[1]`} {
+		f.Add(note, "theirs", "x")
+		f.Add(note, "gpu", "")
+		f.Add(note, "trainyard.other.labels", `["gpu"]`)
+	}
+	f.Fuzz(func(t *testing.T, note, key, value string) {
+		label := ownLabels("lab")
+		live := swarm.NodeSpec{Annotations: swarm.Annotations{Labels: map[string]string{key: value, label: note}}}
+		set := nodeSpec(live, "lab", domain.Host{Labels: map[string]string{"gpu": "v100"}})
+		if set.Labels["gpu"] != "v100" || set.Labels[label] != `["gpu"]` {
+			t.Errorf("with the note %q, the labels are %v", note, set.Labels)
+		}
+		back := nodeSpec(set, "lab", domain.Host{})
+		var noted []string
+		if json.Unmarshal([]byte(note), &noted) != nil {
+			noted = nil
+		}
+		want := map[string]string{}
+		if key != label && key != "gpu" && !slices.Contains(noted, key) {
+			want[key] = value
+		}
+		if !maps.Equal(back.Labels, want) {
+			t.Errorf("with the note %q, the labels are %v afterwards, want %v", note, back.Labels, want)
+		}
+	})
+}
