@@ -58,10 +58,10 @@ func (e *Engine) StartController(ctx context.Context) error {
 		return err
 	}
 	wanted := []residentService{{controllerService(e.cluster.Name, from, on, socket, elsewhere), from.auth}}
-	if spec := now.cluster.Agent; spec.Disabled {
+	if now.cluster.Agent.Disabled {
 		err = e.stop(ctx, kindAgent)
 	} else {
-		wanted, err = e.withAgents(ctx, m, wanted, from, on, spec.Image)
+		wanted, err = e.withAgents(ctx, now, wanted, from, on)
 	}
 	if err != nil {
 		return err
@@ -177,15 +177,15 @@ func mountedSocket(controller swarm.Service) string {
 }
 
 // withAgents adds the service of the agents, which run from an image of their own where one is given.
-func (e *Engine) withAgents(ctx context.Context, m manager, services []residentService, from residentImage, on network.Summary, image string) ([]residentService, error) {
-	if image != "" {
-		given, err := e.pulledImage(ctx, m, image, "agent.image")
+func (e *Engine) withAgents(ctx context.Context, now scene, services []residentService, from residentImage, on network.Summary) ([]residentService, error) {
+	if image := now.cluster.Agent.Image; image != "" {
+		given, err := e.pulledImage(ctx, now, kindAgent, image, "agent.image")
 		if err != nil {
 			return nil, err
 		}
 		from = given
 	}
-	identity, err := e.agentIdentity(ctx, m)
+	identity, err := e.agentIdentity(ctx, now.manager)
 	if err != nil {
 		return nil, err
 	}

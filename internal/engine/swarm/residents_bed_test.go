@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/prometheus/procfs"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -67,9 +68,16 @@ func TestResidentsFromARegistry(t *testing.T) {
 	program := Program{File: acctest.Build(t, acctest.Provider)}
 	img, err := program.image()
 	must(t, err)
+	config, err := img.ConfigFile()
+	must(t, err)
+	config = config.DeepCopy()
+	config.Config.Env = append(config.Config.Env, "MOVED=1")
+	moved, err := mutate.ConfigFile(img, config)
+	must(t, err)
 	registry, host := openShop(t, s.bed, "hunter2")
 	registry.stock(t, "1", img)
 	name := host + "/trainyard:1"
+	first, next := name+"@"+digestOf(t, img), name+"@"+digestOf(t, moved)
 	start := func(image, password string) error {
 		settings := engine.Settings{Docker: engine.DockerSettings{
 			ControllerImage: image, Registries: map[string]engine.RegistryCredentials{host: {Username: "ops", Password: engine.Secret(password)}},
@@ -94,9 +102,11 @@ func TestResidentsFromARegistry(t *testing.T) {
 	must(t, start(name, "hunter2"))
 	t.Cleanup(func() {
 		for _, node := range s.bed.Nodes {
-			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name, dockerimage.RemoveOptions{Force: true})
-			if err != nil && !cerrdefs.IsNotFound(err) {
-				t.Error(err)
+			for _, image := range []string{first, next} {
+				_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), image, dockerimage.RemoveOptions{Force: true})
+				if err != nil && !cerrdefs.IsNotFound(err) {
+					t.Error(err)
+				}
 			}
 		}
 	})
@@ -110,7 +120,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	}
 	want := map[string][]string{kindController: {"node1"}, kindAgent: {"node1", "node2", "node3"}}
 	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
-		return cmp.Equal(s.residentHosts(name), want)
+		return cmp.Equal(s.residentHosts(first), want)
 	})
 	running := s.residents()
 	for kind, service := range running {
@@ -123,11 +133,22 @@ func TestResidentsFromARegistry(t *testing.T) {
 		t.Errorf("another start changed the services:\n%s", diff)
 	}
 
+	// The tag moves. What runs follows with the next start that the registry answers.
+	registry.stock(t, "1", moved)
+	must(t, start(name, "guess"))
+	if diff := cmp.Diff(running, s.residents()); diff != "" {
+		t.Errorf("a start without an answer changed the services:\n%s", diff)
+	}
+	must(t, start(name, "hunter2"))
+	acctest.Eventually(t, "the residents to run from what the tag stands for now", func() bool {
+		return cmp.Equal(s.residentHosts(next), want)
+	})
+
 	// Without an image that is given, it is this program's again.
 	must(t, s.open(s.bed.Nodes[0].Host()).StartController(acctest.Bounded(t)))
 	own := s.residents()[kindController].Spec.TaskTemplate.ContainerSpec.Image
 	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
-		return own != name && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
+		return !strings.HasPrefix(own, host) && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
 	})
 
 	// A node that has it not rejects the agent, as one that has just joined: there is no second attempt.
