@@ -250,7 +250,7 @@ func TestNotesOfResidents(t *testing.T) {
 		Controller: domain.Resident{State: domain.ResidentFailing, Host: "gpu1", Error: "no socket\x1b[2J", Advice: "Set socket."},
 		Agents:     map[string]domain.Resident{"gpu1": {State: domain.ResidentRunning}, "gpu2": {State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true}},
 	}
-	if got := s.reading.notes(0)[1].String(); got != "The controller isn't running on host gpu1: no socket [2J. Set socket." {
+	if got := s.reading.notes(0)[1].printable().String(); got != "The controller isn't running on host gpu1: no socket�[2J. Set socket." {
 		t.Errorf("the first note is %q", got)
 	}
 	for _, l := range s.reading.notes(0) {
