@@ -237,7 +237,7 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 		if err != nil {
 			continue // it has ended
 		}
-		for _, table := range []func() (procfs.NetTCP, error){of.NetTCP, of.NetTCP6} {
+		for _, table := range []func() (procfs.NetTCP, error){of.NetTCP, of.NetTCP6} { //nolint:staticcheck // what replaces it knows no namespace but its own
 			sockets, _ := table()
 			for _, s := range sockets {
 				const listening = 10
