@@ -15,6 +15,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
@@ -25,7 +26,7 @@ var version = "dev"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "terraform-provider-trainyard:", err)
+		fmt.Fprintln(os.Stderr, "terraform-provider-trainyard:", printable.Text(err.Error()))
 		os.Exit(1)
 	}
 }
@@ -53,5 +54,5 @@ func serve(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	return provider.Serve(context.Background(), version, program.Engines(version), *debug)
+	return provider.Serve(version, program.Engines(version), *debug)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -49,7 +50,7 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	flags.StringVar(&o.socket, "socket", "", "Unix socket of the agent that stays on this host")
 	flags.StringVar(&o.identity, "identity", "", "file with the key and certificate of the cluster's agents")
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
-	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as :9465")
+	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as 127.0.0.1:9465, or that of this host in a range, as 10.0.0.0/24:9465")
 	flags.StringVar(&o.peers, "peers", "", "with sample: ask all agents that this name stands for")
 	flags.DurationVar(&o.query.Window, "window", 0, "with sample: the window of time to tell of")
 	flags.BoolVar(&o.query.New, "new", false, "with sample: look for what has just been started, too")
@@ -116,11 +117,15 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 		}, resident.Handler()})
 	}
 	if o.metrics != "" {
-		doors = append(doors, door{"metrics", func() (net.Listener, error) { return net.Listen("tcp", o.metrics) }, metrics.Handler(resident, host())})
+		doors = append(doors, door{"metrics", func() (net.Listener, error) { return telemetry.ListenWithin(o.metrics) }, metrics.Handler(resident, host())})
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	for _, d := range doors {
 		listener, err := d.listen()
+		if errors.Is(err, telemetry.ErrNoAddress) { // its cluster can do without
+			log.Error("the agent tells Prometheus nothing", "address", o.metrics, "error", err)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("the agent can't be reached (%s): %w", d.what, err)
 		}

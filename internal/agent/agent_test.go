@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -55,6 +56,26 @@ func TestWhileDriverHangs(t *testing.T) {
 	acctest.Eventually(t, "the GPU", func() bool {
 		report, err := ask()
 		return err == nil && !report.Starting && len(report.GPUs.GPUs) == 1
+	})
+}
+
+// TestWithoutAddress: an agent that has no address to tell Prometheus at answers its cluster all the same.
+func TestWithoutAddress(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, []string{"--socket", socket, "--metrics", "[2001:db8::/64]:9465"}, io.Discard, slog.New(slog.DiscardHandler))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	acctest.Eventually(t, "the agent", func() bool {
+		report, err := telemetry.Ask(ctx, socket, telemetry.Query{})
+		return err == nil && report.Host.TotalCPUs > 0
 	})
 }
 

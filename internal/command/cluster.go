@@ -1,4 +1,4 @@
-// Package command is what the commands for people have in common: which cluster they are about, and how texts of others are shown.
+// Package command is what the commands for people have in common: which cluster they are about.
 package command
 
 import (

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -71,9 +72,12 @@ func (b *board) serve(ctx context.Context, address string, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.PolicyHandler(b.statuses))
 	for ctx.Err() == nil {
-		server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-		err := server.ListenAndServe()
+		listener, err := telemetry.ListenWithin(address)
+		if err == nil {
+			err = server.Serve(listener)
+		}
 		stop()
 		if !errors.Is(err, http.ErrServerClosed) {
 			log.Error("what autoscaling policies do can't be told to Prometheus; trying again", "address", address, "error", err)

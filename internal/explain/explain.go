@@ -8,11 +8,13 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 // Run writes what the arguments ask for. What can't be read of the history is an error, after all that can was written.
@@ -28,10 +30,18 @@ func Run(ctx context.Context, args []string, engines command.Engines, out io.Wri
 	if err != nil {
 		return err
 	}
-	if options.json {
-		return writeJSON(ctx, e, options, out)
+	var told strings.Builder
+	err = tell(ctx, name, e, options, &told)
+	_, failed := io.WriteString(out, printable.Text(told.String())) // there are texts of others in it, in JSON as well
+	return errors.Join(failed, err)
+}
+
+// tell writes what the options ask for, as it is.
+func tell(ctx context.Context, cluster string, e engine.Engine, o options, out io.Writer) error {
+	if o.json {
+		return writeJSON(ctx, e, o, out)
 	}
-	found, err := read(ctx, name, e, options, time.Now())
+	found, err := read(ctx, cluster, e, o, time.Now())
 	if err != nil {
 		return err
 	}

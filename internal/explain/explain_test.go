@@ -7,10 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 // told is an engine that tells what is stored of a cluster.
@@ -116,6 +120,38 @@ func TestRun(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever members, agents and servers wrote into a history, it is told as lines that can be printed.
+func TestRunIsPrintable(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := acctest.Hostile().Draw(r, "text")
+		archive, err := autoscale.OpenArchive(nil, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := autoscale.NewEntry("job/worker", time.Now(), 1, autoscale.Decision{From: 1, To: 2, Asked: []autoscale.Asked{{Name: s, Why: s}}})
+		entry.Changed, entry.Outcome, entry.OutcomeWhy = []string{s, s}, autoscale.OutcomeHeld, s
+		archive.Add(entry)
+		put, _, err := archive.Pack(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &told{records: map[string]engine.Record{}}
+		for _, chunk := range put {
+			e.records[chunk.Name] = engine.Record{Name: chunk.Name, Data: chunk.Data}
+		}
+		for _, args := range []string{"job/worker", "--json"} {
+			out, err := run(t, e, args)
+			if err != nil || !strings.Contains(out, acctest.HostileMark) || out != printable.Text(out) {
+				t.Fatalf("%s: %q can't be printed, or does not tell of it (%v)", args, out, err)
+			}
+		}
+		plain, err := run(t, e, "job/worker")
+		if lines := strings.Count(plain, "\n"); err != nil || lines != 7 {
+			t.Fatalf("%d lines, want 7, whatever the texts are:\n%s", lines, plain)
+		}
+	})
 }
 
 func TestRunJSON(t *testing.T) {

@@ -57,6 +57,10 @@ func TestProgram(t *testing.T) {
 	if err == nil || out != "" || !strings.Contains(complaint, `cluster lab has no autoscaling policy job/ps, and its history tells of none; the policies are ["job/worker"]`) {
 		t.Errorf("of another role: %v: %s\n%s", err, complaint, out)
 	}
+	_, complaint, err = run(t, "explain", "--state-dir", stateDir, "\x1b[2Jjob/ps")
+	if err == nil || !strings.Contains(complaint, "no autoscaling policy \uFFFD[2Jjob/ps") {
+		t.Errorf("of a role that is a command for terminals: %v: %q", err, complaint)
+	}
 }
 
 // run runs the provider's command autoscale.

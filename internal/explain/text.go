@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 // unknown stands for what is not known.
@@ -46,10 +46,10 @@ func (r reading) entry(w io.Writer, e autoscale.Entry) {
 		if m.Count != nil {
 			asks = "asks for " + strconv.Itoa(*m.Count)
 		}
-		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", command.Printable(m.Name), value, age, asks, command.Printable(m.Why))
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", printable.Line(m.Name), value, age, asks, printable.Line(m.Why))
 	}
 	for _, why := range e.Changed {
-		_, _ = fmt.Fprintf(w, "  limited: %s\n", command.Printable(why))
+		_, _ = fmt.Fprintf(w, "  limited: %s\n", printable.Line(why))
 	}
 	_, _ = fmt.Fprintln(w)
 }
@@ -75,7 +75,7 @@ func outcome(e autoscale.Entry) string {
 		change += fmt.Sprintf(", decided %d times", e.Decisions)
 	}
 	if e.OutcomeWhy != "" {
-		change += ": " + command.Printable(e.OutcomeWhy)
+		change += ": " + printable.Line(e.OutcomeWhy)
 	}
 	return change
 }

@@ -70,7 +70,7 @@ func TestWrite(t *testing.T) {
   cpu  93  800ms old  asks for 7  93 of 60: 4 ready members × 1.55 = 7
   limited: 7 wanted, but 2 members at most in one step: 6
 
-2026-11-20 23:59:50 to 2026-11-21 00:00:10  6 → 8 (5 ready), held, decided 5 times: an apply holds the [31mgroup
+2026-11-20 23:59:50 to 2026-11-21 00:00:10  6 → 8 (5 ready), held, decided 5 times: an apply holds the �[31mgroup
   cpu  120346  800ms old  asks for 8  the bus is full
 
 2026-11-21 00:00:20  6 → 8, dry run

@@ -49,7 +49,7 @@ func Run(ctx context.Context, version string, args []string) error {
 	case "controller":
 		name := flags.String("engine", process.Name, "engine of the cluster")
 		var options controller.Options
-		flags.StringVar(&options.Metrics, "metrics", "", "address at which Prometheus finds what the controller does; empty for none")
+		flags.StringVar(&options.Metrics, "metrics", "", "address at which Prometheus finds what the controller does, such as 127.0.0.1:9466, or that of this host in a range, as 10.0.0.0/24:9466; empty for none")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}

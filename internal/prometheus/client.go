@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +21,8 @@ import (
 type Credentials struct {
 	Username              string
 	Password, BearerToken engine.Secret
+	// Insecure has them sent without encryption, too.
+	Insecure bool
 }
 
 // authorised is a transport that logs in.
@@ -55,6 +58,26 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// Check returns why the Prometheus must not be asked; nil if it may.
+func (s Settings) Check() error {
+	_, err := s.address()
+	return err
+}
+
+// address returns the address, to which the credentials may be sent: encrypted, not beyond this machine, or as asked for.
+func (s Settings) address() (*url.URL, error) {
+	u, err := ParseURL(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip.IsLoopback()
+	if (s.Password != "" || s.BearerToken != "") && u.Scheme != "https" && !local && !s.Insecure {
+		return nil, fmt.Errorf("%s would be sent the credentials of the provider's block prometheus without encryption, to be read on the way; ask it by https://, or set insecure = true beside the credentials", u)
+	}
+	return u, nil
+}
+
 // client asks a Prometheus.
 type client struct {
 	api     v1.API
@@ -63,7 +86,7 @@ type client struct {
 }
 
 func newClient(s Settings) (client, error) {
-	u, err := ParseURL(s.URL)
+	u, err := s.address()
 	if err != nil {
 		return client{}, err
 	}

@@ -127,6 +127,68 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// Credentials are sent where nobody on the way reads them, or where that is asked for.
+func TestCredentialsStaySecret(t *testing.T) {
+	token, password := Credentials{BearerToken: "verysecret"}, Credentials{Username: "ops", Password: "verysecret"}
+	insecure := func(c Credentials) Credentials {
+		c.Insecure = true
+		return c
+	}
+	for name, test := range map[string]struct {
+		url         string
+		credentials Credentials
+		refused     bool
+	}{
+		"a token by http":                {"http://prometheus:9090", token, true},
+		"a password by http":             {"http://10.0.0.5:9090/prometheus", password, true},
+		"by HTTP in capitals":            {"HTTP://prometheus", token, true},
+		"to a name that looks like it":   {"http://localhost.example.com", token, true},
+		"to an address that looks so":    {"http://127.0.0.1.example.com", token, true},
+		"to any address of this machine": {"http://0.0.0.0:9090", token, true},
+		"asked for":                      {"http://prometheus:9090", insecure(token), false},
+		"by https":                       {"https://prometheus", token, false},
+		"to this machine":                {"http://localhost:9090", password, false},
+		"to this machine's address":      {"http://127.0.0.1:9090", token, false},
+		"to its address, version 6":      {"http://[::1]:9090", token, false},
+		"none":                           {"http://prometheus:9090", Credentials{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := false
+			settings := Settings{URL: test.url, Credentials: test.credentials, Timeout: time.Minute, transport: seen(func(*http.Request) { sent = true })}
+			checked := settings.Check()
+			_, err := Usage(t.Context(), settings, lab{}, time.Minute)
+			if sent == test.refused || (checked != nil) != test.refused || (err != nil) != test.refused {
+				t.Fatalf("it is sent: %t; %v, %v", sent, checked, err)
+			}
+			if test.refused && (!strings.Contains(err.Error(), "set insecure = true") || strings.Contains(err.Error(), "verysecret")) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// seen is a transport that answers everything with nothing, and shows it before.
+type seen func(*http.Request)
+
+func (s seen) RoundTrip(r *http.Request) (*http.Response, error) {
+	s(r)
+	return answering(nothing).RoundTrip(r)
+}
+
+// A server that is asked by https sends nobody on to http, with or without credentials.
+func TestRedirectToHTTP(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("somebody else was asked, with %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewTLSServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	defer server.Close()
+	settings := Settings{URL: server.URL, Credentials: Credentials{BearerToken: "verysecret"}, Timeout: time.Minute, transport: server.Client().Transport}
+	if _, err := Usage(acctest.Bounded(t), settings, lab{}, time.Minute); err == nil || !strings.Contains(err.Error(), "302") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // answering is a transport that answers everything with one text.
 type answering string
 

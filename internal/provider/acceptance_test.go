@@ -18,7 +18,6 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -104,7 +103,7 @@ func (l *lab) test(steps ...resource.TestStep) {
 func (l *lab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
 	engines := engine.Registry{process.Name: process.Opener(l.program())}
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"trainyard": providerserver.NewProtocol6WithError(provider.New("test", engines)()),
+		"trainyard": func() (tfprotov6.ProviderServer, error) { return provider.NewServer("test", engines), nil },
 	}
 }
 

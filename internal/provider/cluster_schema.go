@@ -95,7 +95,7 @@ func clusterSchema(ctx context.Context, engines []string) schema.Schema {
 						Optional:            true,
 					},
 					"image": schema.StringAttribute{
-						MarkdownDescription: "Image of Trainyard that agents run from, which all hosts pull, for `swarm` only. Defaults to the image of the controller.",
+						MarkdownDescription: "Image of Trainyard that agents run from, which all hosts pull, for `swarm` only. A tag is pinned to its digest when an apply starts them. Defaults to the image of the controller.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},

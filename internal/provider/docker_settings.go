@@ -81,7 +81,7 @@ func dockerAttribute() schema.Attribute {
 			"ssh": sshAttribute(),
 			"tls": tlsAttribute(),
 			"registries": schema.MapNestedAttribute{
-				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts that pull. Defaults to those in Docker's `config.json`.",
+				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts that pull, each those of the registries that it pulls from. Defaults to those in Docker's `config.json`.",
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -104,7 +104,7 @@ func dockerAttribute() schema.Attribute {
 				}},
 			},
 			"controller_image": schema.StringAttribute{
-				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is the `trainyard-agent` of this version, which is the controller as well, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry.",
+				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is the `trainyard-agent` of this version, which is the controller as well, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry. A tag is pinned to its digest when an apply starts the controller.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

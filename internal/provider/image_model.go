@@ -66,8 +66,12 @@ func (m imageModel) source() (imageSource, error) {
 		source := imageSource{at: path.Root("build"), id: types.StringUnknown()}
 		build := m.Build.expand()
 		digest, err := build.Digest()
+		if err != nil {
+			return source, err
+		}
+		bases, err := build.Bases()
 		source.hash = types.StringValue(digest)
-		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: build.Dockerfile, Target: build.Target, Args: build.Args, Source: digest}
+		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: build.Dockerfile, Target: build.Target, Args: build.Args, Bases: bases, Source: digest}
 		return source, err
 	}
 	return imageSource{hash: types.StringNull(), id: types.StringUnknown()}, nil

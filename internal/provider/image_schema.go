@@ -54,7 +54,7 @@ func imageSchema(ctx context.Context, engines []string) schema.Schema {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(beside("build"))},
 			},
 			"build": schema.SingleNestedAttribute{
-				MarkdownDescription: "How the image is built: on the first of the hosts, by the classic builder, without BuildKit's instructions such as `RUN --mount`. The images that it starts `FROM` are pulled there, with the credentials of the provider.",
+				MarkdownDescription: "How the image is built: on the first of the hosts, by the classic builder, without BuildKit's instructions such as `RUN --mount`. The images that it starts `FROM`, or copies from, are pulled there, with the credentials of the provider: the host gets those of the registries that the Dockerfile names, variables of `ARG` among it (`${NAME:-default}`), and no others.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"context": schema.StringAttribute{

@@ -31,7 +31,7 @@ func TestJoinToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return test.engine, nil }
-			server := newServer(t, engine.Registry{"process": open})
+			server := NewServer("test", engine.Registry{"process": open})
 			schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 			fatalOn(t, err, schemas.Diagnostics)
 			configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{

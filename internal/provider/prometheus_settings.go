@@ -14,11 +14,13 @@ type prometheusLoginModel struct {
 	Username    *string `tfsdk:"username"`
 	Password    *string `tfsdk:"password"`
 	BearerToken *string `tfsdk:"bearer_token"`
+	Insecure    *bool   `tfsdk:"insecure"`
 }
 
 func (m prometheusLoginModel) expand() prometheus.Credentials {
 	return prometheus.Credentials{
 		Username: value(m.Username), Password: engine.Secret(value(m.Password)), BearerToken: engine.Secret(value(m.BearerToken)),
+		Insecure: value(m.Insecure),
 	}
 }
 
@@ -45,6 +47,10 @@ func prometheusAttribute() schema.Attribute {
 				MarkdownDescription: "Bearer token, in the place of user and password.",
 				Optional:            true,
 				Sensitive:           true,
+			},
+			"insecure": schema.BoolAttribute{
+				MarkdownDescription: "Whether the credentials may be sent unencrypted, by `http://`, where anybody on the way can read them. Defaults to `false`: only `https://` and this machine itself get them. Certificates are verified in any case.",
+				Optional:            true,
 			},
 		}},
 	}

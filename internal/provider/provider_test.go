@@ -153,7 +153,7 @@ func TestValidateDockerSettings(t *testing.T) {
 		"texts and a folder":          {&dockerModel{TLS: &tlsModel{CA: new("CA"), CertPath: new("/certs")}}, false},
 		"a folder":                    {&dockerModel{TLS: &tlsModel{CertPath: new("/certs")}}, true},
 	} {
-		server := newServer(t, engine.Registry{})
+		server := NewServer("test", engine.Registry{})
 		schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 		fatalOn(t, err, schemas.Diagnostics)
 		config := nullsOf(schemas.Provider)

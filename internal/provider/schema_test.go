@@ -4,21 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
-
-func newServer(t *testing.T, engines engine.Registry) tfprotov6.ProviderServer {
-	t.Helper()
-	server, err := providerserver.NewProtocol6WithError(New("test", engines)())()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server
-}
 
 // fatalOn ends the test at the first diagnostic of a response.
 func fatalOn(t *testing.T, err error, diagnostics []*tfprotov6.Diagnostic) {
@@ -33,7 +23,7 @@ func fatalOn(t *testing.T, err error, diagnostics []*tfprotov6.Diagnostic) {
 
 // The framework validates the implementation of each schema when it is asked for all of them.
 func TestSchemasAreValidAndDescribed(t *testing.T) {
-	server := newServer(t, engine.Registry{"process": nil})
+	server := NewServer("test", engine.Registry{"process": nil})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	fatalOn(t, err, schemas.Diagnostics)
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
@@ -71,7 +61,7 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 
 // Whatever is a secret is marked as one, so that Terraform does not show it, and is in no state.
 func TestSecretsAreMarked(t *testing.T) {
-	server := newServer(t, engine.Registry{"process": nil})
+	server := NewServer("test", engine.Registry{"process": nil})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	fatalOn(t, err, schemas.Diagnostics)
 	attributes := map[string]*tfprotov6.SchemaAttribute{}

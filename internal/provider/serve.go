@@ -1,13 +1,14 @@
 package provider
 
 import (
-	"context"
 	"errors"
 	"os"
 	"runtime/debug"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -21,13 +22,22 @@ const address = "registry.terraform.io/trainyard/trainyard"
 const gcPercent = 400
 
 // Serve answers Terraform until it is done, or gone. With keep it waits for a debugger to be attached instead.
-func Serve(ctx context.Context, version string, engines engine.Registry, keep bool) error {
+func Serve(version string, engines engine.Registry, keep bool) error {
 	debug.SetGCPercent(gcPercent)
 	quietUnlessAsked()
 	if !keep {
 		go exitWithTerraform(int(os.Stdout.Fd()))
 	}
-	return providerserver.Serve(ctx, New(version, engines), providerserver.ServeOpts{Address: address, Debug: keep})
+	var options []tf6server.ServeOpt
+	if keep {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	return tf6server.Serve(address, func() tfprotov6.ProviderServer { return NewServer(version, engines) }, options...)
+}
+
+// NewServer returns a server for a provider of this version, which runs clusters on these engines.
+func NewServer(version string, engines engine.Registry) tfprotov6.ProviderServer {
+	return printableServer{providerserver.NewProtocol6(New(version, engines)())()}
 }
 
 // quietUnlessAsked turns the framework's own log off where Terraform was not asked for any log. It would write several

@@ -14,7 +14,6 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/network"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
@@ -110,7 +109,7 @@ func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, erro
 		swarm.Name:   swarm.Opener(swarm.Program{File: l.program, Version: "dev"}),
 	}
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"trainyard": providerserver.NewProtocol6WithError(provider.New("test", engines)()),
+		"trainyard": func() (tfprotov6.ProviderServer, error) { return provider.NewServer("test", engines), nil },
 	}
 }
 

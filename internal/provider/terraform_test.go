@@ -28,7 +28,7 @@ func newTerraform(t *testing.T, stub *stubEngine) terraform {
 
 func terraformOn(t *testing.T, engines engine.Registry) terraform {
 	t.Helper()
-	server := newServer(t, engines)
+	server := NewServer("test", engines)
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	fatalOn(t, err, schemas.Diagnostics)
 	config := encode(t, schemas.Provider, tftypes.NewValue(schemas.Provider.ValueType(), nullsOf(schemas.Provider)))

@@ -47,14 +47,18 @@ type prometheusModel struct {
 // expand returns how the Prometheus is asked, by who may log in there.
 func (m *prometheusModel) expand(logins map[string]prometheus.Credentials) (prometheus.Settings, error) {
 	address, err := prometheus.ParseURL(m.URL)
+	settings := prometheus.Settings{URL: m.URL, Queries: m.Queries}
+	if err == nil {
+		settings.Credentials = logins[address.Host]
+		err = settings.Check()
+	}
 	if err != nil {
 		return prometheus.Settings{}, fmt.Errorf("prometheus.url: %w", err)
 	}
-	timeout, err := time.ParseDuration(stringOr(m.Timeout, defaultPrometheusTimeout.String()))
-	if err != nil {
+	if settings.Timeout, err = time.ParseDuration(stringOr(m.Timeout, defaultPrometheusTimeout.String())); err != nil {
 		return prometheus.Settings{}, fmt.Errorf("prometheus.timeout: %w", err)
 	}
-	return prometheus.Settings{URL: m.URL, Credentials: logins[address.Host], Timeout: timeout, Queries: m.Queries}, nil
+	return settings, nil
 }
 
 // hostValues are values of what is measured of a host: the last ones, or those of a window.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
 // What is not known has no value, no time and no age, and a clock that goes ahead makes nothing younger than new.
@@ -70,5 +72,26 @@ func TestFlattenGPUWithXID(t *testing.T) {
 	got := flattenGPU(domain.GPU{XID: new(79), XIDAt: &at})
 	if value(got.XID) != 79 || got.XIDAt.ValueString() != "2026-11-22T12:00:00Z" {
 		t.Errorf("XID %v at %s", got.XID, got.XIDAt)
+	}
+}
+
+// Credentials are for the host that they are given for, and go by https, or where they may be read.
+func TestExpandPrometheus(t *testing.T) {
+	token := "verysecret"
+	logins := map[string]prometheus.Credentials{
+		"prometheus:9090": prometheusLoginModel{BearerToken: &token}.expand(),
+		"open:9090":       prometheusLoginModel{BearerToken: &token, Insecure: new(true)}.expand(),
+	}
+	for address, want := range map[string]struct{ token, err string }{
+		"https://prometheus:9090": {token: token},
+		"http://open:9090":        {token: token},
+		"http://prometheus":       {},
+		"http://prometheus:9090":  {err: "prometheus.url: http://prometheus:9090 would be sent the credentials of the provider's block prometheus without encryption"},
+		"prometheus:9090":         {err: "prometheus.url: it is not the address of a Prometheus"},
+	} {
+		settings, err := (&prometheusModel{URL: address}).expand(logins)
+		if string(settings.BearerToken) != want.token || (err == nil) != (want.err == "") || err != nil && !strings.HasPrefix(err.Error(), want.err) {
+			t.Errorf("%s: token %q and error %v, want %+v", address, settings.BearerToken, err, want)
+		}
 	}
 }

@@ -113,7 +113,9 @@ func TestAccUtilisationLogsIn(t *testing.T) {
 		login := fmt.Sprintf("provider \"trainyard\" {\n prometheus = { %q = { username = \"ops\", password = %q } }\n", host, secret)
 		return strings.Replace(l.job(waiting("")), "provider \"trainyard\" {\n", login, 1) + asks(fmt.Sprintf("source = \"prometheus\"\n prometheus = { url = %q }", server.URL))
 	}
+	elsewhere := strings.Replace(config("prometheus.example.com"), server.URL, "http://prometheus.example.com", 1)
 	l.test(
+		resource.TestStep{Config: elsewhere, ExpectError: says("without encryption, to be read on the way; ask it by https://, or set insecure = true")},
 		resource.TestStep{Config: config("prometheus.example.com"), ExpectError: says("client error: 401")},
 		resource.TestStep{Config: config(host), Check: func(state *terraform.State) error {
 			if strings.Contains(state.String(), secret) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -40,11 +39,12 @@ const (
 // frame returns what is shown of the state on a screen of a width; 0 sets no bound.
 func (s state) frame(by sorting, width int) frame {
 	f := frame{head: s.head(width), body: s.body(by, width)}
-	if width > 0 {
-		for _, lines := range [][]line{f.head, f.body} {
-			for i, l := range lines {
-				lines[i] = l.cut(width)
+	for _, lines := range [][]line{f.head, f.body} {
+		for i, l := range lines {
+			if width > 0 {
+				l = l.cut(width)
 			}
+			lines[i] = l.printable()
 		}
 	}
 	return f
@@ -55,7 +55,7 @@ func (s state) head(width int) []line {
 	if s.err == nil {
 		return head
 	}
-	for _, l := range wrapped(command.Printable(s.err.Error()), width) {
+	for _, l := range wrapped(s.err.Error(), width) {
 		head = append(head, text(l, bad))
 	}
 	again := "Trying again."
@@ -177,7 +177,7 @@ func (r reading) gpus(by sorting, width int) []line {
 			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
 			number("%.0f °C", u.TemperatureC.Last), number("%.0f W", u.PowerW.Last),
 			users(u.Members),
-			text(command.Printable(r.devices[uuid].Model), faint),
+			text(r.devices[uuid].Model, faint),
 		})
 	}
 	return table([]column{

@@ -2,14 +2,18 @@ package top
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 func last(value float64) domain.Measure { return domain.Measure{Last: &value} }
@@ -61,6 +65,69 @@ func shown(f frame) string {
 	return b.String()
 }
 
+// Whatever text is in what was read, of members, agents, hosts and drivers, a frame of it can be printed, and is no wider for it.
+func TestFrameIsPrintable(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := lab()
+		text := acctest.Hostile().Draw(r, "text")
+		s.cluster, s.engine = s.cluster+text, s.engine+text
+		s.reading.cluster, s.reading.groups = within(s.reading.cluster, text), within(s.reading.groups, text)
+		s.reading.policies = map[string]domain.AutoscalingPolicyDocument{"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}}}
+		s.reading.observed, s.reading.usage, s.reading.devices = within(s.reading.observed, text), within(s.reading.usage, text), within(s.reading.devices, text)
+		s.reading.residents = domain.Residents{Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text}}
+		if rapid.Bool().Draw(r, "fails") {
+			s.err = errors.New(text)
+		}
+		width := rapid.SampledFrom([]int{0, 40, 100}).Draw(r, "width")
+		f := s.frame(byName, width)
+		var out strings.Builder
+		if err := write(&out, f); err != nil || width == 0 && strings.Count(out.String(), acctest.HostileMark) < 20 {
+			t.Fatalf("the texts are not in\n%s (%v)", out.String(), err)
+		}
+		for _, l := range append(f.head, f.body...) {
+			for _, s := range l {
+				if s.text != printable.Line(s.text) {
+					t.Fatalf("%q can't be printed", s.text)
+				}
+			}
+			if width > 0 && l.width() > width {
+				t.Fatalf("%q is wider than %d", l, width)
+			}
+		}
+	})
+}
+
+// within returns a copy of a value with a text at the end of each string in it, but for those that are words of the domain's, such as states.
+func within[T any](value T, text string) T {
+	var copied func(v reflect.Value) reflect.Value
+	copied = func(v reflect.Value) reflect.Value {
+		changed := reflect.New(v.Type()).Elem()
+		changed.Set(v)
+		switch {
+		case v.Type() == reflect.TypeFor[string]() && v.Len() > 0:
+			changed.SetString(v.String() + text)
+		case v.Type() == reflect.TypeFor[time.Time]():
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				changed.Field(i).Set(copied(v.Field(i)))
+			}
+		case v.Kind() == reflect.Slice && !v.IsNil():
+			changed.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				changed.Index(i).Set(copied(v.Index(i)))
+			}
+		case v.Kind() == reflect.Map && !v.IsNil():
+			changed.Set(reflect.MakeMap(v.Type()))
+			for key, element := range v.Seq2() {
+				changed.SetMapIndex(copied(key), copied(element))
+			}
+		}
+		return changed
+	}
+	changed, _ := reflect.TypeAssert[T](copied(reflect.ValueOf(value)))
+	return changed
+}
+
 func TestFrame(t *testing.T) {
 	for name, c := range map[string]struct {
 		width int
@@ -88,7 +155,7 @@ job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
 NOTES
 GPU gpu1:0: fallen off the bus (XID 79)
 host gpu2: the agent does not answer
-job-worker-10: exit code 1: [31mout of memory
+job-worker-10: exit code 1: �[31mout of memory
 `},
 		"a wide screen, by memory": {100, byMemory, `
 lab  swarm  2 hosts, 2 GPUs, 1 group                                                        10:57:56
@@ -111,7 +178,7 @@ job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
 NOTES
 GPU gpu1:0: fallen off the bus (XID 79)
 host gpu2: the agent does not answer
-job-worker-10: exit code 1: [31mout of memory
+job-worker-10: exit code 1: �[31mout of memory
 `},
 		"a narrow screen": {48, byCPU, `
 lab  swarm  2 hosts, 2 GPUs, 1 group    10:57:56
@@ -183,7 +250,7 @@ func TestNotesOfResidents(t *testing.T) {
 		Controller: domain.Resident{State: domain.ResidentFailing, Host: "gpu1", Error: "no socket\x1b[2J", Advice: "Set socket."},
 		Agents:     map[string]domain.Resident{"gpu1": {State: domain.ResidentRunning}, "gpu2": {State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true}},
 	}
-	if got := s.reading.notes(0)[1].String(); got != "The controller isn't running on host gpu1: no socket [2J. Set socket." {
+	if got := s.reading.notes(0)[1].printable().String(); got != "The controller isn't running on host gpu1: no socket�[2J. Set socket." {
 		t.Errorf("the first note is %q", got)
 	}
 	for _, l := range s.reading.notes(0) {

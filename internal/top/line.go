@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 // tone is how a text stands out from others.
@@ -37,6 +39,15 @@ func (l line) String() string {
 		b.WriteString(s.text)
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// printable returns the line without what a terminal would take for a command, at the same width: there are texts of others in it.
+func (l line) printable() line {
+	shown := make(line, len(l))
+	for i, s := range l {
+		shown[i] = span{printable.Line(s.text), s.tone}
+	}
+	return shown
 }
 
 func (l line) width() int {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -12,7 +11,7 @@ import (
 func (r reading) notes(width int) []line {
 	about := map[string][]string{}
 	note := func(subject, reason string) {
-		if reason = command.Printable(reason); reason != "" {
+		if reason != "" {
 			about[reason] = append(about[reason], subject)
 		}
 	}
@@ -43,9 +42,6 @@ func (r reading) notes(width int) []line {
 		return cmp.Or(cmp.Compare(a.subjects, b.subjects), cmp.Compare(a.reason, b.reason))
 	})
 	said := r.residents.Missing()
-	for i, missing := range said {
-		said[i] = command.Printable(missing)
-	}
 	for _, e := range entries {
 		said = append(said, e.subjects+": "+e.reason)
 	}

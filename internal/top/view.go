@@ -10,7 +10,7 @@ import (
 )
 
 // fallbacks stand for characters that terminals without UTF-8 don't have.
-var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v"}
+var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v", '\uFFFD': "?"}
 
 // view is what is shown of the frames, on a screen.
 type view struct {

@@ -29,7 +29,7 @@ func main() {
 			return err == nil && engine.Changes(call)
 		}),
 	}
-	if err := provider.Serve(context.Background(), "test", engines, false); err != nil {
+	if err := provider.Serve("test", engines, false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

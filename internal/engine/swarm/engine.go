@@ -40,6 +40,7 @@ type Engine struct {
 	staged  *staged
 	locks   *locks
 	watcher *watcher
+	tags    *tags
 }
 
 // Opener returns the function that opens clusters whose controllers are run from this program.
@@ -57,7 +58,7 @@ func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) 
 	}
 	e := &Engine{
 		cluster: cluster, program: program, connection: c, reads: liveReads(c),
-		staged: newStaged(), locks: newLocks(), watcher: &watcher{},
+		staged: newStaged(), locks: newLocks(), watcher: &watcher{}, tags: newTags(),
 	}
 	e.gpus = e.readGPUs
 	return e, nil

@@ -123,13 +123,25 @@ func TestBuilt(t *testing.T) {
 func TestRegistryAuths(t *testing.T) {
 	var c connection
 	c.settings.Docker.Registries = map[string]engine.RegistryCredentials{
-		"docker.io": {Username: "u", Password: "p"}, "registry.example.com:5000": {Token: "t"},
+		"docker.io": {Username: "u", Password: "p"}, "registry.example.com:5000": {Token: "t"}, "registry.example.com": {Token: "other"},
 	}
-	want := map[string]registry.AuthConfig{
-		"https://index.docker.io/v1/": {ServerAddress: "https://index.docker.io/v1/", Username: "u", Password: "p"},
-		"registry.example.com:5000":   {ServerAddress: "registry.example.com:5000", IdentityToken: "t"},
-	}
-	if diff := cmp.Diff(want, c.registryAuths()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	hub := registry.AuthConfig{ServerAddress: "https://index.docker.io/v1/", Username: "u", Password: "p"}
+	own := registry.AuthConfig{ServerAddress: "registry.example.com:5000", IdentityToken: "t"}
+	for name, test := range map[string]struct {
+		bases []string
+		want  map[string]registry.AuthConfig
+	}{
+		"no image":                  {nil, map[string]registry.AuthConfig{}},
+		"Docker's":                  {[]string{"python:3.12"}, map[string]registry.AuthConfig{hub.ServerAddress: hub}},
+		"a registry's, and another": {[]string{"registry.example.com:5000/base", "elsewhere.example.com/base"}, map[string]registry.AuthConfig{own.ServerAddress: own}},
+		"two": {
+			[]string{"docker.io/me/base:1", "registry.example.com:5000/base@sha256:" + strings.Repeat("0", 64)},
+			map[string]registry.AuthConfig{hub.ServerAddress: hub, own.ServerAddress: own},
+		},
+		"no names": {[]string{"", "$X/base", "Base"}, map[string]registry.AuthConfig{}},
+	} {
+		if diff := cmp.Diff(test.want, c.registryAuths(test.bases)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
 	}
 }

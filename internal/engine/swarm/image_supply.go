@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/registry"
 	"github.com/docker/docker/pkg/jsonmessage"
@@ -101,7 +102,7 @@ func (e *Engine) build(ctx context.Context, host imageHost, spec engine.ImageBui
 		Target:      spec.Target,
 		BuildArgs:   args,
 		Labels:      map[string]string{labelImageCluster: e.cluster.Name, labelImageSource: spec.Source},
-		AuthConfigs: e.connection.registryAuths(),
+		AuthConfigs: e.connection.registryAuths(spec.Bases),
 		Remove:      true,
 		ForceRemove: true,
 	})
@@ -157,10 +158,19 @@ func tail(said string) string {
 // dockerHub is what Engines call the registry docker.io among credentials.
 const dockerHub = "https://index.docker.io/v1/"
 
-// registryAuths returns what is shown to registries when images that others are built from are pulled.
-func (c *connection) registryAuths() map[string]registry.AuthConfig {
+// registryAuths returns what is shown to the registries of these images, from which others are built. A name that is none has no registry.
+func (c *connection) registryAuths(images []string) map[string]registry.AuthConfig {
 	auths := map[string]registry.AuthConfig{}
-	for host, auth := range c.settings.Docker.Registries {
+	for _, image := range images {
+		named, err := reference.ParseNormalizedNamed(image)
+		if err != nil {
+			continue
+		}
+		host := reference.Domain(named)
+		auth, found := c.settings.Docker.Registries[host]
+		if !found {
+			continue
+		}
 		if host == "docker.io" {
 			host = dockerHub
 		}

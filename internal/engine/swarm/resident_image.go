@@ -32,7 +32,7 @@ type residentImage struct {
 // that can be reached, without any registry.
 func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, error) {
 	if given := e.connection.settings.Docker.ControllerImage; given != "" {
-		return e.pulledImage(ctx, now.manager, given, "controller_image")
+		return e.pulledImage(ctx, now, kindController, given, "controller_image")
 	}
 	img, err := e.program.image()
 	if err != nil {
@@ -47,21 +47,36 @@ func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, e
 	return residentImage{reference: name, without: without}, err
 }
 
-// pulledImage returns an image that all hosts pull, by the attribute that names it. It is an error where it is neither on the manager nor to be had
-// from its registry: no host would tell of that but by never starting it.
-func (e *Engine) pulledImage(ctx context.Context, m manager, name, attribute string) (residentImage, error) {
+// pulledImage returns an image that all hosts pull, by the attribute that names it, for a kind of resident. A tag is pinned: all hosts run the same
+// image, and run it until another apply. It is an error where the image is neither on the manager nor to be had from its registry: no host
+// would tell of that but by never starting it.
+func (e *Engine) pulledImage(ctx context.Context, now scene, kind, name, attribute string) (residentImage, error) {
 	auth, err := e.connection.registryAuth(name)
 	if err != nil {
 		return residentImage{}, err
 	}
-	_, err = m.ImageInspect(ctx, name)
-	if cerrdefs.IsNotFound(err) {
-		_, err = m.DistributionInspect(ctx, name, auth)
+	held, err := now.manager.ImageInspect(ctx, name)
+	onManager := err == nil
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return residentImage{}, err
 	}
-	if err != nil {
-		return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
+	asGiven := residentImage{reference: name, auth: auth}
+	if onManager && (fixed(name) || !published(name, held.RepoDigests)) {
+		return asGiven, nil
 	}
-	return residentImage{reference: name, auth: auth}, nil
+	pinned, err := e.tags.pin(ctx, now.manager, name, auth)
+	live := now.services[residentName(e.cluster.Name, kind)].Spec.TaskTemplate.ContainerSpec
+	switch {
+	case err == nil && fixed(name):
+		return asGiven, nil
+	case err == nil:
+		return residentImage{reference: pinned, auth: auth}, nil
+	case live != nil && isPinned(live.Image, name):
+		return residentImage{reference: live.Image, auth: auth}, nil
+	case onManager:
+		return asGiven, nil
+	}
+	return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
 }
 
 // loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 
@@ -43,7 +47,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	network, err := e.residentNetwork(ctx)
+	on, err := e.residentNetwork(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,11 +57,11 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := []residentService{{controllerService(e.cluster.Name, from, network, socket, elsewhere), from.auth}}
-	if spec := now.cluster.Agent; spec.Disabled {
+	wanted := []residentService{{controllerService(e.cluster.Name, from, on, socket, elsewhere), from.auth}}
+	if now.cluster.Agent.Disabled {
 		err = e.stop(ctx, kindAgent)
 	} else {
-		wanted, err = e.withAgents(ctx, m, wanted, from, network, spec.Image)
+		wanted, err = e.withAgents(ctx, now, wanted, from, on)
 	}
 	if err != nil {
 		return err
@@ -126,24 +130,32 @@ type residentService struct {
 	auth string
 }
 
-// residentNetwork returns the ID of the network that the residents are on, the cluster's.
-func (e *Engine) residentNetwork(ctx context.Context) (string, error) {
+// residentNetwork returns the network that the residents are on, the cluster's.
+func (e *Engine) residentNetwork(ctx context.Context) (network.Summary, error) {
 	networks, err := liveReads(e.connection).networks(ctx)
 	if err != nil {
-		return "", err
+		return network.Summary{}, err
 	}
-	network, found := ownNetwork(networks, e.cluster.Name)
+	own, found := ownNetwork(networks, e.cluster.Name)
 	if !found {
-		return "", fmt.Errorf("network %s is missing, on which the controller and the agents of cluster %q are: apply the cluster again", networkName(e.cluster.Name), e.cluster.Name)
+		return own, fmt.Errorf("network %s is missing, on which the controller and the agents of cluster %q are: apply the cluster again", networkName(e.cluster.Name), e.cluster.Name)
 	}
-	return network.ID, nil
+	if _, err := netip.ParsePrefix(readNetwork(own).Subnet); err != nil {
+		return own, fmt.Errorf("network %s has no subnet, in which the controller and the agents of cluster %q could listen: %w", own.Name, e.cluster.Name, err)
+	}
+	return own, nil
+}
+
+// metricsAt is where a resident tells Prometheus: at its address on the cluster's network, and not on the bridge that its host has to it.
+func metricsAt(on network.Summary, port int) string {
+	return net.JoinHostPort(readNetwork(on).Subnet, strconv.Itoa(port))
 }
 
 // controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it. On the network it reaches
 // what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
-func controllerService(cluster string, from residentImage, network, socket string, elsewhere []string) swarm.ServiceSpec {
-	controller := resident(cluster, from, network, kindController, "controller", "--engine", Name, "--cluster", cluster,
-		"--metrics", fmt.Sprintf(":%d", telemetry.ControllerMetricsPort))
+func controllerService(cluster string, from residentImage, on network.Summary, socket string, elsewhere []string) swarm.ServiceSpec {
+	controller := resident(cluster, from, on, kindController, "controller", "--engine", Name, "--cluster", cluster,
+		"--metrics", metricsAt(on, telemetry.ControllerMetricsPort))
 	controller.TaskTemplate.ContainerSpec.Env = []string{taskVariable + "={{.Task.ID}}"}
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socket, Target: socketPath}}
 	controller.TaskTemplate.Placement = keptOff(controller.TaskTemplate.Placement, elsewhere)
@@ -165,25 +177,25 @@ func mountedSocket(controller swarm.Service) string {
 }
 
 // withAgents adds the service of the agents, which run from an image of their own where one is given.
-func (e *Engine) withAgents(ctx context.Context, m manager, services []residentService, from residentImage, network, image string) ([]residentService, error) {
-	if image != "" {
-		given, err := e.pulledImage(ctx, m, image, "agent.image")
+func (e *Engine) withAgents(ctx context.Context, now scene, services []residentService, from residentImage, on network.Summary) ([]residentService, error) {
+	if image := now.cluster.Agent.Image; image != "" {
+		given, err := e.pulledImage(ctx, now, kindAgent, image, "agent.image")
 		if err != nil {
 			return nil, err
 		}
 		from = given
 	}
-	identity, err := e.agentIdentity(ctx, m)
+	identity, err := e.agentIdentity(ctx, now.manager)
 	if err != nil {
 		return nil, err
 	}
-	return append(services, residentService{agentService(e.cluster.Name, from, network, identity), from.auth}), nil
+	return append(services, residentService{agentService(e.cluster.Name, from, on, identity), from.auth}), nil
 }
 
 // agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They know each other by a secret.
-func agentService(cluster string, from residentImage, network string, identity *swarm.SecretReference) swarm.ServiceSpec {
-	measuring := resident(cluster, from, network, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath,
-		"--metrics", fmt.Sprintf(":%d", telemetry.MetricsPort))
+func agentService(cluster string, from residentImage, on network.Summary, identity *swarm.SecretReference) swarm.ServiceSpec {
+	measuring := resident(cluster, from, on, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath,
+		"--metrics", metricsAt(on, telemetry.MetricsPort))
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
 	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{identity}
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
@@ -196,7 +208,7 @@ func agentService(cluster string, from residentImage, network string, identity *
 }
 
 // resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all of its tasks.
-func resident(cluster string, from residentImage, network, kind string, args ...string) swarm.ServiceSpec {
+func resident(cluster string, from residentImage, on network.Summary, kind string, args ...string) swarm.ServiceSpec {
 	labels := map[string]string{labelCluster: cluster, labelKind: kind}
 	return swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: residentName(cluster, kind), Labels: labels},
@@ -204,7 +216,7 @@ func resident(cluster string, from residentImage, network, kind string, args ...
 			ContainerSpec: &swarm.ContainerSpec{Image: from.reference, Args: args, Labels: labels},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny},
 			Placement:     keptOff(nil, from.without),
-			Networks:      []swarm.NetworkAttachmentConfig{{Target: network}},
+			Networks:      []swarm.NetworkAttachmentConfig{{Target: on.ID}},
 		},
 		// All hosts get a new version at once: one where it fails doesn't hold up the others.
 		UpdateConfig: &swarm.UpdateConfig{FailureAction: swarm.UpdateFailureActionContinue},

@@ -16,9 +16,12 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/prometheus/procfs"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
@@ -65,9 +68,16 @@ func TestResidentsFromARegistry(t *testing.T) {
 	program := Program{File: acctest.Build(t, acctest.Provider)}
 	img, err := program.image()
 	must(t, err)
+	config, err := img.ConfigFile()
+	must(t, err)
+	config = config.DeepCopy()
+	config.Config.Env = append(config.Config.Env, "MOVED=1")
+	moved, err := mutate.ConfigFile(img, config)
+	must(t, err)
 	registry, host := openShop(t, s.bed, "hunter2")
 	registry.stock(t, "1", img)
 	name := host + "/trainyard:1"
+	first, next := name+"@"+digestOf(t, img), name+"@"+digestOf(t, moved)
 	start := func(image, password string) error {
 		settings := engine.Settings{Docker: engine.DockerSettings{
 			ControllerImage: image, Registries: map[string]engine.RegistryCredentials{host: {Username: "ops", Password: engine.Secret(password)}},
@@ -92,9 +102,11 @@ func TestResidentsFromARegistry(t *testing.T) {
 	must(t, start(name, "hunter2"))
 	t.Cleanup(func() {
 		for _, node := range s.bed.Nodes {
-			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name, dockerimage.RemoveOptions{Force: true})
-			if err != nil && !cerrdefs.IsNotFound(err) {
-				t.Error(err)
+			for _, image := range []string{first, next} {
+				_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), image, dockerimage.RemoveOptions{Force: true})
+				if err != nil && !cerrdefs.IsNotFound(err) {
+					t.Error(err)
+				}
 			}
 		}
 	})
@@ -108,7 +120,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	}
 	want := map[string][]string{kindController: {"node1"}, kindAgent: {"node1", "node2", "node3"}}
 	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
-		return cmp.Equal(s.residentHosts(name), want)
+		return cmp.Equal(s.residentHosts(first), want)
 	})
 	running := s.residents()
 	for kind, service := range running {
@@ -121,11 +133,22 @@ func TestResidentsFromARegistry(t *testing.T) {
 		t.Errorf("another start changed the services:\n%s", diff)
 	}
 
+	// The tag moves. What runs follows with the next start that the registry answers.
+	registry.stock(t, "1", moved)
+	must(t, start(name, "guess"))
+	if diff := cmp.Diff(running, s.residents()); diff != "" {
+		t.Errorf("a start without an answer changed the services:\n%s", diff)
+	}
+	must(t, start(name, "hunter2"))
+	acctest.Eventually(t, "the residents to run from what the tag stands for now", func() bool {
+		return cmp.Equal(s.residentHosts(next), want)
+	})
+
 	// Without an image that is given, it is this program's again.
 	must(t, s.open(s.bed.Nodes[0].Host()).StartController(acctest.Bounded(t)))
 	own := s.residents()[kindController].Spec.TaskTemplate.ContainerSpec.Image
 	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
-		return own != name && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
+		return !strings.HasPrefix(own, host) && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
 	})
 
 	// A node that has it not rejects the agent, as one that has just joined: there is no second attempt.
@@ -199,6 +222,34 @@ func (s *standing) controllerOn(network string) bool {
 		tasks[0].NetworksAttachments[0].Network.ID == network && len(tasks[0].NetworksAttachments[0].Addresses) == 1
 }
 
+// metricsOn returns the ports at which residents tell Prometheus in their containers, of those that are told a subnet, by the addresses of the sockets.
+func metricsOn(t *testing.T, subnet string) map[string]uint64 {
+	t.Helper()
+	processes, err := procfs.AllProcs()
+	must(t, err)
+	found := map[string]uint64{}
+	for _, p := range processes {
+		line, err := p.CmdLine()
+		if err != nil || !slices.ContainsFunc(line, func(arg string) bool { return strings.HasPrefix(arg, subnet+":") }) {
+			continue
+		}
+		of, err := procfs.NewFS(fmt.Sprintf("/proc/%d", p.PID))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, table := range []func() (procfs.NetTCP, error){of.NetTCP, of.NetTCP6} { //nolint:staticcheck // what replaces it knows no namespace but its own
+			sockets, _ := table()
+			for _, s := range sockets {
+				const listening = 10
+				if s.St == listening && (s.LocalPort == telemetry.MetricsPort || s.LocalPort == telemetry.ControllerMetricsPort) {
+					found[s.LocalAddr.String()] = s.LocalPort
+				}
+			}
+		}
+	}
+	return found
+}
+
 // TestControllerOnTheNetwork: the controller is on the cluster's network whether or not there are agents, comes there where an earlier version
 // left it off, and leaves a network that is made anew.
 func TestControllerOnTheNetwork(t *testing.T) {
@@ -207,7 +258,17 @@ func TestControllerOnTheNetwork(t *testing.T) {
 	e := s.open(s.bed.Nodes[0].Host())
 	network, err := e.residentNetwork(t.Context())
 	must(t, err)
-	acctest.Eventually(t, "the controller to run on the network", func() bool { return s.controllerOn(network) })
+	acctest.Eventually(t, "the controller to run on the network", func() bool { return s.controllerOn(network.ID) })
+	var metrics map[string]uint64
+	acctest.Eventually(t, "the controller and the agent to tell Prometheus", func() bool {
+		metrics = metricsOn(t, "10.94.0.0/20")
+		return len(metrics) == 2
+	})
+	for address := range metrics {
+		if !strings.HasPrefix(address, "10.94.") {
+			t.Errorf("they tell at %v, and not on the cluster's network alone", metrics)
+		}
+	}
 	before := s.residents()[kindController]
 	if mode := before.Spec.EndpointSpec.Mode; mode != swarm.ResolutionModeDNSRR {
 		t.Errorf("the name of the controller stands for a %q", mode)
@@ -232,7 +293,7 @@ func TestControllerOnTheNetwork(t *testing.T) {
 	if diff := cmp.Diff(before.Spec, after[kindController].Spec); diff != "" || after[kindController].ID != before.ID || after[kindAgent].ID != "" {
 		t.Errorf("the controller, and agents %+v, after another start (-before +after):\n%s", after[kindAgent], diff)
 	}
-	acctest.Eventually(t, "the controller to run on the network again", func() bool { return s.controllerOn(network) })
+	acctest.Eventually(t, "the controller to run on the network again", func() bool { return s.controllerOn(network.ID) })
 
 	anew := document.Spec
 	anew.Network = &domain.Network{Subnet: "10.94.0.0/20", Attachable: true}
@@ -243,8 +304,8 @@ func TestControllerOnTheNetwork(t *testing.T) {
 	must(t, e.StartController(acctest.Bounded(t)))
 	next, err := e.residentNetwork(t.Context())
 	must(t, err)
-	if next == network {
+	if next.ID == network.ID {
 		t.Error("the network is the former one")
 	}
-	acctest.Eventually(t, "the controller to run on the new network", func() bool { return s.controllerOn(next) })
+	acctest.Eventually(t, "the controller to run on the new network", func() bool { return s.controllerOn(next.ID) })
 }

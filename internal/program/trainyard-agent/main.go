@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 )
 
@@ -18,7 +19,7 @@ var version = "dev"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "trainyard-agent:", err)
+		fmt.Fprintln(os.Stderr, "trainyard-agent:", printable.Text(err.Error()))
 		os.Exit(1)
 	}
 }

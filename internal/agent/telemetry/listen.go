@@ -1,0 +1,48 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// ErrNoAddress is returned where this host has no address in a range, or several.
+var ErrNoAddress = errors.New("it is not clear at which address to listen")
+
+// ListenWithin listens at an address such as "127.0.0.1:9465". In the place of the host there may be a range, as in "10.0.0.0/24:9465", for the
+// address that this host has in there: so a container is reached through one of its networks, and no other.
+func ListenWithin(address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if within, err := netip.ParsePrefix(host); err == nil {
+		all, err := net.InterfaceAddrs()
+		if err != nil {
+			return nil, err
+		}
+		own, err := addressWithin(within, all)
+		if err != nil {
+			return nil, err
+		}
+		host = own.String()
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, port))
+}
+
+// addressWithin returns the only one of the addresses of this host that is in a range.
+func addressWithin(within netip.Prefix, all []net.Addr) (netip.Addr, error) {
+	var found []netip.Addr
+	for _, a := range all {
+		own, err := netip.ParsePrefix(a.String())
+		if err == nil && within.Contains(own.Addr()) && !slices.Contains(found, own.Addr()) {
+			found = append(found, own.Addr())
+		}
+	}
+	if len(found) != 1 {
+		return netip.Addr{}, fmt.Errorf("%w: of its addresses %v, these are in %s: %v", ErrNoAddress, all, within, found)
+	}
+	return found[0], nil
+}

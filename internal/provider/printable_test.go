@@ -1,0 +1,75 @@
+package provider
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"pgregory.net/rapid"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// What members, agents and hosts write reaches diagnostics, whichever call it is, as text that can be printed.
+func TestDiagnosticsArePrintable(t *testing.T) {
+	planGroupOf := func(r role) func(tf terraform) []*tfprotov6.Diagnostic {
+		return func(tf terraform) []*tfprotov6.Diagnostic {
+			_, diagnostics := tf.plan("trainyard_group", tf.group("new", r), nil)
+			return diagnostics
+		}
+	}
+	planGroup := planGroupOf(role{replicas: 1, port: 9000})
+	applyCluster := func(tf terraform) []*tfprotov6.Diagnostic {
+		config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab")})
+		planned, diagnostics := tf.plan("trainyard_cluster", config, nil)
+		fatalOn(t, nil, diagnostics)
+		_, diagnostics = tf.applyCluster(config, nil, planned)
+		return diagnostics
+	}
+	ways := map[string]struct {
+		stub func(text string) *stubEngine
+		call func(tf terraform) []*tfprotov6.Diagnostic
+	}{
+		"an engine's error": {func(s string) *stubEngine { return &stubEngine{clusterErr: errors.New(s)} }, planGroup},
+		"a failed member's log": {func(s string) *stubEngine {
+			return &stubEngine{clusterErr: &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s}}}
+		}, planGroup},
+		"who holds a lock": {func(s string) *stubEngine {
+			return &stubEngine{clusterErr: &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}}}
+		}, planGroup},
+		"a problem of a host": {func(s string) *stubEngine {
+			return &stubEngine{cluster: labOf("local"), problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}}}
+		}, planGroup},
+		"a warning": {func(s string) *stubEngine {
+			return &stubEngine{cluster: labOf("local"), problems: domain.Problems{{Summary: s, Detail: s, Warning: true}}}
+		}, planGroup},
+		"a host's name": {func(s string) *stubEngine { return &stubEngine{cluster: labOf(s)} }, planGroupOf(role{replicas: 1, port: 9000, cpus: 64})},
+		"why an agent fails": {func(s string) *stubEngine {
+			return &stubEngine{cluster: labOf("local"), residents: domain.Residents{Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s}}}
+		}, planGroup},
+		"an error of an apply": {func(s string) *stubEngine { return &stubEngine{putErr: errors.New(s)} }, applyCluster},
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		way := ways[rapid.SampledFrom(slices.Sorted(maps.Keys(ways))).Draw(r, "way")]
+		told := false
+		for _, d := range way.call(newTerraform(t, way.stub(acctest.Hostile().Draw(r, "text")))) {
+			told = told || strings.Contains(d.Summary+d.Detail, acctest.HostileMark)
+			for _, text := range []string{d.Summary, d.Detail} {
+				if text != printable.Text(text) {
+					r.Errorf("%q can't be printed", text)
+				}
+			}
+		}
+		if !told {
+			r.Errorf("no diagnostic tells of it")
+		}
+	})
+}
