@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"path"
@@ -190,27 +191,38 @@ func (d GPUPoolDocument) Unhealthy() map[string]string {
 
 // Matches tells whether the selector would have a device of a host.
 func (s DeviceSelector) Matches(host string, labels map[string]string, d Device) bool {
-	if !s.MatchesHost(host, labels) || d.MemoryMiB < s.MemoryMiB {
-		return false
+	return len(s.Mismatches(host, labels, d)) == 0
+}
+
+// Mismatches says all that keeps the selector from having a device of a host.
+func (s DeviceSelector) Mismatches(host string, labels map[string]string, d Device) []string {
+	mismatches := s.hostMismatches(host, labels)
+	if s.Model != "" {
+		if matched, err := path.Match(s.pattern(), strings.ReplaceAll(d.Model, "/", "\x00")); err != nil || !matched {
+			mismatches = append(mismatches, fmt.Sprintf("its model does not match %q", s.Model))
+		}
 	}
-	if s.Model == "" {
-		return true
+	if d.MemoryMiB < s.MemoryMiB {
+		mismatches = append(mismatches, fmt.Sprintf("it has less than %d MiB", s.MemoryMiB))
 	}
-	matched, err := path.Match(s.pattern(), strings.ReplaceAll(d.Model, "/", "\x00"))
-	return err == nil && matched
+	return mismatches
 }
 
 // MatchesHost tells whether the selector would have devices of a host at all, whichever it has.
 func (s DeviceSelector) MatchesHost(host string, labels map[string]string) bool {
+	return len(s.hostMismatches(host, labels)) == 0
+}
+
+func (s DeviceSelector) hostMismatches(host string, labels map[string]string) (mismatches []string) {
 	if len(s.Hosts) > 0 && !slices.Contains(s.Hosts, host) {
-		return false
+		mismatches = append(mismatches, fmt.Sprintf("%q is not in select.hosts", host))
 	}
-	for key, value := range s.Labels {
-		if has, found := labels[key]; !found || has != value {
-			return false
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		if has, found := labels[key]; !found || has != s.Labels[key] {
+			mismatches = append(mismatches, fmt.Sprintf("the host lacks the label %s = %q", key, s.Labels[key]))
 		}
 	}
-	return true
+	return mismatches
 }
 
 // pattern is the model's as path.Match reads it: names of GPUs have slashes in them, which stand for themselves there.

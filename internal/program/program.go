@@ -45,7 +45,11 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
-		return supervisor.Run(ctx, statedir.Dir{Root: *stateDir, Cluster: *cluster}, version, log)
+		dir, err := statedir.Open(*stateDir, *cluster)
+		if err != nil {
+			return err
+		}
+		return supervisor.Run(ctx, dir, version, log)
 	case "controller":
 		name := flags.String("engine", process.Name, "engine of the cluster")
 		var options controller.Options

@@ -57,7 +57,7 @@ func TestAccGPUsImpossible(t *testing.T) {
 	}{
 		{config: pool("p", `devices = { local = ["GPU-0"] }`), says: []string{`devices["local"][0]: host "local" has no GPU GPU-0; it has ` + first + ` (Tesla V100-SXM2-32GB)`}},
 		{config: pool("p", `devices = { gpu1 = ["GPU-0"] }`), says: []string{`devices["gpu1"]: cluster "lab" has no host "gpu1"; its hosts are local`}},
-		{config: pool("p", `select = { model = "NVIDIA H100*" }`), says: []string{`select: no GPU of cluster "lab" is as selected; host local: ` + first}},
+		{config: pool("p", `select = { model = "NVIDIA H100*" }`), says: []string{`select: no GPU of cluster "lab" is as selected; host local: ` + first + ` (Tesla V100-SXM2-32GB, 32768 MiB): its model does not match "NVIDIA H100*"`}},
 		{config: pool("p", l.named(4)+"\n sharing = \"slots\"\n memory_mib_per_slot = 46000"), says: []string{`memory_mib_per_slot: a slot of 46000 MiB does not fit into ` + l.devices[4].UUID}},
 		{config: left + pool("q", l.named(1, 2)+"\n depends_on = [trainyard_gpu_pool.p]"), says: []string{`devices["local"][0]: ` + l.devices[1].UUID + ` of host "local" is in pools "p" and "q"`}},
 		{config: group("job", waiting(`gpus = { pool = "nothing" }`)), says: []string{`roles["worker"].gpus.pool:`, `"nothing"`}},

@@ -138,7 +138,7 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 			r.problems.Add(domain.Path{"select", "hosts", i}, "Unknown host", "cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host, strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
 		}
 	}
-	var unknown, all []string
+	var unknown, leftOut []string
 	for _, host := range slices.Sorted(maps.Keys(r.view.Hosts)) {
 		labels, there := r.view.Hosts[host].Labels, r.view.GPUs[host]
 		var fit []domain.Device
@@ -152,11 +152,15 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 			}
 		}
 		for _, g := range there.GPUs {
-			all = append(all, fmt.Sprintf("host %s: %s (%s, %d MiB)", host, g.UUID, g.Model, g.MemoryMiB))
-			if usable(g) == "" && !seen[g.UUID] && selector.Matches(host, labels, g.Device) {
+			why := selector.Mismatches(host, labels, g.Device)
+			if trouble := usable(g); trouble != "" {
+				why = append(why, trouble)
+			}
+			if len(why) == 0 && !seen[g.UUID] {
 				fit = append(fit, g.Device)
 				seen[g.UUID] = true // hosts that share a machine share its devices
 			}
+			leftOut = append(leftOut, fmt.Sprintf("host %s: %s (%s, %d MiB): %s", host, g.UUID, g.Model, g.MemoryMiB, strings.Join(append(why, r.elsewhere(g.UUID)...), ", and ")))
 		}
 		full := selector.MaxPerHost > 0 && len(fit) >= selector.MaxPerHost
 		if there.Unknown != "" && !full && selector.MatchesHost(host, labels) {
@@ -174,12 +178,22 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	case len(unknown) > 0 && len(r.devices) == 0:
 		r.problems.Add(domain.Path{"select"}, "GPUs not known", "it can't be told which GPUs there are: %s", strings.Join(unknown, "; "))
 	case len(r.devices) == 0:
-		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q is as selected; %s", r.spec.Cluster, cmp.Or(strings.Join(all, "; "), "its hosts have none"))
+		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q is as selected; %s", r.spec.Cluster, cmp.Or(strings.Join(leftOut, "; "), "its hosts have none"))
 	case len(unknown) > 0:
 		r.problems.Warn(domain.Path{"select"}, "GPUs not known", "it can't be told which GPUs some hosts have, and those are not in the pool: %s. An apply waits %s for them; what it selects then stays so until the specification changes. "+
 			"See to these hosts, and have the pool selected anew once they tell, by naming all of its hosts in select.hosts; or name the others there, to do without these",
 			strings.Join(unknown, "; "), gpusPatience)
 	}
+}
+
+// elsewhere says which other pool a device is in; it is empty of one that is in none.
+func (r *resolver) elsewhere(uuid string) []string {
+	for _, name := range slices.Sorted(maps.Keys(r.view.Pools)) {
+		if name != r.spec.Name && r.view.Pools[name].Has(uuid) {
+			return []string{fmt.Sprintf("it is in pool %q", name)}
+		}
+	}
+	return nil
 }
 
 // checkOthers adds a problem for each device that is in another pool.

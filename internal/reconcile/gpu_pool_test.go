@@ -99,7 +99,29 @@ func TestResolvePool(t *testing.T) {
 			change:  func(found map[string]domain.HostGPUs) { found["b"] = domain.HostGPUs{Unknown: "no driver"} },
 			problem: "select: GPUs not known: it can't be told which GPUs there are: host b: no driver",
 		},
-		"none selected": {spec: selected(domain.DeviceSelector{Model: "H100*", Hosts: []string{"b"}}), problem: "select: No GPU selected: no GPU of cluster \"lab\" is as selected; host a: GPU-a0"},
+		"none selected, by model and host": {
+			spec:    selected(domain.DeviceSelector{Model: "H100*", Hosts: []string{"b"}}),
+			change:  func(found map[string]domain.HostGPUs) { found["a"] = domain.HostGPUs{GPUs: found["a"].GPUs[:1]} },
+			problem: `select: No GPU selected: no GPU of cluster "lab" is as selected; host a: GPU-a0 (Tesla V100-SXM2-32GB, 32768 MiB): "a" is not in select.hosts, and its model does not match "H100*"; host b: GPU-b0 (NVIDIA A40, 46068 MiB): its model does not match "H100*"`,
+		},
+		"none selected, by label and memory": {
+			spec:    selected(domain.DeviceSelector{MemoryMiB: 40000, Labels: map[string]string{"gpu": "v100"}}),
+			problem: `host a: GPU-a7 (Tesla V100-SXM2-32GB, 32768 MiB): it has less than 40000 MiB; host b: GPU-b0 (NVIDIA A40, 46068 MiB): the host lacks the label gpu = "v100"`,
+		},
+		"none selected, divided": {
+			spec:    selected(domain.DeviceSelector{Model: "*A40"}),
+			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = &mig },
+			problem: "host b: GPU-b0 (NVIDIA A40, 46068 MiB): it is divided by MIG",
+		},
+		"none selected, in trouble": {
+			spec:    selected(domain.DeviceSelector{Model: "*A40"}),
+			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].Trouble = "fallen off the bus (XID 79)" },
+			problem: "host b: GPU-b0 (NVIDIA A40, 46068 MiB): fallen off the bus (XID 79)",
+		},
+		"none selected, in another pool": {
+			spec: selected(domain.DeviceSelector{Model: "*A40", MemoryMiB: 48000}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
+			problem: `host b: GPU-b0 (NVIDIA A40, 46068 MiB): it has less than 48000 MiB, and it is in pool "other"`,
+		},
 		"overlapping pools": {
 			spec: named(map[string][]string{"b": {"GPU-b0"}}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
 			problem: `devices["b"][0]: Pools overlap: GPU-b0 of host "b" is in pools "other" and "p"; a device can be in one pool only`,

@@ -108,6 +108,25 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestProcessesPerNode has torchrun start a process for each GPU of a member.
+func TestProcessesPerNode(t *testing.T) {
+	g := group("pytorch", map[string]int{"master": 1, "worker": 2})
+	master, worker := g.Roles["master"], g.Roles["worker"]
+	master.GPUs = &domain.GPURequest{Pool: "p"} // one, where nothing else is said
+	worker.GPUs = &domain.GPURequest{Pool: "p", Count: new(2)}
+	g.Roles["master"], g.Roles["worker"] = master, worker
+	l := place(g)
+	for role, want := range map[string]string{"master": "1", "worker": "2"} {
+		env := specOf(t, l, role, 0).Env
+		if got := env["PET_NPROC_PER_NODE"]; got != want {
+			t.Errorf("PET_NPROC_PER_NODE=%q of a %s, want %s", got, role, want)
+		}
+		if env["PET_NNODES"] != "3" || env["WORLD_SIZE"] != "3" {
+			t.Errorf("there are %s nodes, and a world of %s, of 3 members", env["PET_NNODES"], env["WORLD_SIZE"])
+		}
+	}
+}
+
 func TestUserEnvironmentWinsOverTheFrameworks(t *testing.T) {
 	g := group("pytorch", map[string]int{"worker": 2})
 	g.Template.Env = map[string]string{"MASTER_PORT": "29500"}

@@ -41,6 +41,13 @@ func (l *Layout) gpuEnv(m domain.Member) map[string]string {
 	return env
 }
 
+func gpuCount(r domain.Role) int {
+	if r.GPUs == nil {
+		return 0
+	}
+	return r.GPUs.Devices()
+}
+
 func gpuMemory(r domain.Role) int64 {
 	if r.GPUs == nil {
 		return 0

@@ -11,9 +11,9 @@ import (
 //
 // A program that calls init_process_group finds MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK
 // (docs.pytorch.org/docs/stable/distributed.html, "Environment variable initialization"). torchrun takes each of
-// its options from PET_<option> (torch/distributed/argparse_util.py and run.py) and sets the former itself. To
-// run several processes a member, set PET_NPROC_PER_NODE in the role's env. PYTHONUNBUFFERED, so that logs
-// arrive as they are written, is Kubeflow's (training-operator 1.9, pkg/controller.v1/pytorch/envvar.go).
+// its options from PET_<option> (torch/distributed/argparse_util.py and run.py), starts a process for each GPU of
+// the member, and sets the former itself. PYTHONUNBUFFERED, so that logs arrive as they are written, is Kubeflow's
+// (training-operator 1.9, pkg/controller.v1/pytorch/envvar.go).
 var pytorch = framework{
 	name:  "pytorch",
 	roles: []role{{name: "master", most: 1}, {name: "worker"}},
@@ -37,7 +37,7 @@ var pytorch = framework{
 				"PET_MASTER_ADDR":    host,
 				"PET_MASTER_PORT":    port,
 				"PET_NNODES":         size,
-				"PET_NPROC_PER_NODE": "1",
+				"PET_NPROC_PER_NODE": strconv.Itoa(max(1, gpuCount(l.group.Roles[m.Role]))),
 				"PET_NODE_RANK":      strconv.Itoa(rank),
 				"PYTHONUNBUFFERED":   "1",
 			}

@@ -26,7 +26,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Dir is the state directory of one cluster.
+// Dir is the state directory of one cluster; see [Open].
 type Dir struct {
 	// Root is the folder that holds the state directories of all clusters.
 	Root string
@@ -69,6 +69,17 @@ func DefaultRoot() (string, error) {
 		return "", err
 	}
 	return filepath.Join(home, ".local", "state", "trainyard"), nil
+}
+
+// Open returns the state directory of a cluster, which may not be there yet. It fails where anybody but root and the
+// user of this process could change what is in it: the supervisor runs whatever lies there.
+func Open(root, cluster string) (Dir, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return Dir{}, err
+	}
+	d := Dir{Root: root, Cluster: cluster}
+	return d, ours().check(d)
 }
 
 // Clusters returns the names of the clusters whose state directories are in a folder, sorted: none, where there is no such folder.
@@ -119,14 +130,18 @@ func (d Dir) Exit(member, instance string) string { return d.Path(exits, member+
 // SupervisorLog returns the path of the supervisor's own log.
 func (d Dir) SupervisorLog() string { return d.Path(logs, "supervisor.log") }
 
-// Create makes the folders. They are for their owner alone: specifications may hold secrets.
+// Create makes the folders, for their owner alone: specifications may hold secrets. Where anybody may, as in /tmp,
+// somebody else may have made them since [Open].
 func (d Dir) Create() error {
+	if err := ours().check(d); err != nil {
+		return err
+	}
 	for _, folder := range folders {
 		if err := os.MkdirAll(d.Path(folder), 0o700); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ours().check(d)
 }
 
 // MakeFolder makes a folder within a state directory, which may lack it where an earlier version made it.

@@ -65,7 +65,10 @@ func Open(cluster string, settings engine.Settings, program Program) (*Engine, e
 	if err := problems.Err(); err != nil {
 		return nil, err // the name becomes part of a path
 	}
-	dir := statedir.Dir{Root: root, Cluster: cluster}
+	dir, err := statedir.Open(root, cluster)
+	if err != nil {
+		return nil, err
+	}
 	e := &Engine{
 		dir: dir, program: program,
 		states: statedir.Remember[statedir.State](dir, statedir.States), policyFiles: statedir.Remember[domain.AutoscalingPolicyDocument](dir, statedir.Policies),

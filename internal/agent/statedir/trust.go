@@ -1,0 +1,148 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// trust is who may own a state directory and what leads to it: root and the user of this process, as OpenSSH has it
+// for its keys.
+type trust struct {
+	user uint32
+	// passwd and group are the files with the users and the groups of this machine.
+	passwd, group string
+}
+
+// ours is the trust of this process.
+func ours() trust {
+	return trust{user: uint32(os.Geteuid()), passwd: "/etc/passwd", group: "/etc/group"} //nolint:gosec // an ID of a user
+}
+
+// check fails where another user could have put something into a state directory, or could put another one in its
+// place. What isn't there yet is no problem.
+func (t trust) check(d Dir) error {
+	for _, folder := range slices.Concat([]string{"."}, folders) {
+		if err := t.follow(d.Path(folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the state directory %s can't be used: %w", d.Path(), err)
+		}
+	}
+	return nil
+}
+
+// maxLinks is how many symbolic links a path may lead through, as in Linux.
+const maxLinks = 40
+
+// follow goes along an absolute path and all links on the way, and examines each folder and link.
+func (t trust) follow(path string) error {
+	at, left, links := "/", strings.Split(path, "/"), 0
+	for len(left) > 0 {
+		next := filepath.Join(at, left[0]) // what it joins is free of links, so that ".." leads to the parent
+		left = left[1:]
+		var status unix.Stat_t
+		if err := unix.Lstat(next, &status); err != nil {
+			return &fs.PathError{Op: "lstat", Path: next, Err: err}
+		}
+		if err := t.examine(next, status, len(left) == 0); err != nil {
+			return err
+		}
+		if status.Mode&unix.S_IFMT != unix.S_IFLNK {
+			at = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err == nil && links > maxLinks {
+			err = &fs.PathError{Op: "follow", Path: path, Err: unix.ELOOP}
+		}
+		if err != nil {
+			return err
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		left = slices.Concat(strings.Split(target, "/"), left)
+	}
+	return nil
+}
+
+// examine fails where somebody else owns a folder or link, or may write to it. A sticky folder, such as /tmp, may lead
+// to a state directory, as nobody can replace there what isn't theirs; but it can't be part of one.
+func (t trust) examine(path string, status unix.Stat_t, last bool) error {
+	mode := status.Mode & 0o7777
+	sticky := mode&unix.S_ISVTX != 0 && !last
+	switch {
+	case !t.trusts(status.Uid):
+		return fmt.Errorf("%s belongs to %s, who could have programs run as %s: only that user and root may own it. "+
+			"Choose another state_dir (TRAINYARD_STATE_DIR); or remove it or, if you know all that is in it, change its owner (chown -hR)",
+			path, userName(status.Uid), userName(t.user))
+	case status.Mode&unix.S_IFMT == unix.S_IFLNK || sticky:
+		return nil // the mode of a link means nothing
+	case mode&unix.S_IWOTH != 0, mode&unix.S_IWGRP != 0 && (!t.private(status.Gid) || hasACL(path)):
+		return fmt.Errorf("%s may be written to by others (mode %#o, group %d), who could have programs run as %s. "+
+			"Choose another state_dir (TRAINYARD_STATE_DIR); or, if you know all that is in it, take that right from them (chmod go-w)",
+			path, mode, status.Gid, userName(t.user))
+	}
+	return nil
+}
+
+func (t trust) trusts(user uint32) bool { return user == 0 || user == t.user }
+
+// private reports whether a group has trusted members and no others, as a user's private group does, with which a umask
+// of 002 is safe. A group that this machine's own files don't have, such as one of LDAP, is none.
+func (t trust) private(gid uint32) bool {
+	group := fmt.Sprint(gid)
+	ids := map[string]string{}
+	var members []string
+	for _, user := range entries(t.passwd) {
+		ids[user[0]] = user[2]
+		if user[3] == group {
+			members = append(members, user[2])
+		}
+	}
+	known := false
+	for _, listed := range entries(t.group) {
+		if listed[2] != group {
+			continue
+		}
+		known = true
+		for name := range strings.FieldsFuncSeq(listed[3], func(r rune) bool { return r == ',' }) {
+			members = append(members, ids[name]) // empty of a user who isn't known, and whom nobody trusts
+		}
+	}
+	return known && len(members) > 0 && !slices.ContainsFunc(members, func(member string) bool {
+		id, err := strconv.ParseUint(member, 10, 32)
+		return err != nil || !t.trusts(uint32(id))
+	})
+}
+
+// entries returns the fields of each line of /etc/passwd or /etc/group; none, where it can't be read.
+func entries(path string) (all [][]string) {
+	content, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Split(strings.TrimSpace(line), ":"); len(fields) >= 4 {
+			all = append(all, fields)
+		}
+	}
+	return all
+}
+
+// hasACL reports whether an access control list says who may write to a file: the bits of its group don't, then.
+func hasACL(path string) bool {
+	size, err := unix.Getxattr(path, "system.posix_acl_access", nil)
+	return err == nil && size > 0
+}
+
+func userName(id uint32) string {
+	if known, err := user.LookupId(fmt.Sprint(id)); err == nil {
+		return fmt.Sprintf("user %s (%d)", known.Username, id)
+	}
+	return fmt.Sprintf("user %d", id)
+}
