@@ -34,8 +34,8 @@ type hostModel struct {
 }
 
 type capacityModel struct {
-	CPUs      *float64 `tfsdk:"cpus"`
-	MemoryMiB *int64   `tfsdk:"memory_mib"`
+	CPUs      types.Float64 `tfsdk:"cpus"`
+	MemoryMiB *int64        `tfsdk:"memory_mib"`
 }
 
 type networkModel struct {
@@ -83,7 +83,7 @@ func expandHosts(models map[string]hostModel) map[string]domain.Host {
 		hosts[name] = domain.Host{
 			Address:          value(m.Address),
 			Labels:           compactMap(m.Labels),
-			Capacity:         domain.Capacity{CPUs: value(capacity.CPUs), MemoryMiB: value(capacity.MemoryMiB)},
+			Capacity:         domain.Capacity{CPUs: capacity.CPUs.ValueFloat64(), MemoryMiB: value(capacity.MemoryMiB)},
 			Role:             domain.HostRole(value(m.Role)),
 			Availability:     domain.HostAvailability(value(m.Availability)),
 			AdvertiseAddress: value(m.AdvertiseAddress),
@@ -100,7 +100,7 @@ func flattenHosts(hosts map[string]domain.Host, prior map[string]hostModel) map[
 		models[name] = hostModel{
 			Address:          keepZero(host.Address, nil),
 			Labels:           keepMap(host.Labels, prior[name].Labels),
-			Capacity:         &capacityModel{CPUs: &host.Capacity.CPUs, MemoryMiB: &host.Capacity.MemoryMiB},
+			Capacity:         &capacityModel{CPUs: keepNumber(&host.Capacity.CPUs, value(prior[name].Capacity).CPUs), MemoryMiB: &host.Capacity.MemoryMiB},
 			Role:             keepZero(string(host.Role), nil),
 			Availability:     keepZero(string(host.Availability), nil),
 			AdvertiseAddress: keepZero(host.AdvertiseAddress, nil),

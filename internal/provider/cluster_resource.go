@@ -67,10 +67,10 @@ func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.Valid
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.Hosts)) {
-		if cpus := value(config.Hosts[name].Capacity).CPUs; cpus != nil && *cpus <= 0 {
+		if cpus := value(config.Hosts[name].Capacity).CPUs; !cpus.IsNull() && cpus.ValueFloat64() <= 0 {
 			at := path.Root("hosts").AtMapKey(name).AtName("capacity").AtName("cpus")
 			resp.Diagnostics.AddAttributeError(at, "Invalid capacity",
-				fmt.Sprintf("Host %q has %v CPUs; a number above 0 is needed. Leave it out to take the machine's own.", name, *cpus))
+				fmt.Sprintf("Host %q has %v CPUs; a number above 0 is needed. Leave it out to take the machine's own.", name, cpus.ValueFloat64()))
 		}
 	}
 }
