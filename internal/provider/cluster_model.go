@@ -62,6 +62,25 @@ func (m clusterModel) expand() domain.Cluster {
 	return domain.Cluster{Name: key.Name, Engine: key.Engine, Endpoint: key.Endpoint, Hosts: expandHosts(m.Hosts), Network: m.Network.over(nil), Agent: m.Agent.expand()}
 }
 
+// completed returns the cluster as it is specified, with something in the place of what is left to the engine.
+func (m clusterModel) completed() domain.Cluster {
+	cluster := m.expand()
+	if len(cluster.Hosts) == 0 {
+		cluster.Hosts = map[string]domain.Host{"local": {}}
+	}
+	for name, host := range cluster.Hosts {
+		given := value(m.Hosts[name].Capacity)
+		if given.CPUs.IsNull() {
+			host.Capacity.CPUs = 1
+		}
+		if given.MemoryMiB == nil {
+			host.Capacity.MemoryMiB = 1
+		}
+		cluster.Hosts[name] = host
+	}
+	return cluster
+}
+
 // managers returns the addresses of the managers among the hosts, in the order of the hosts' names.
 func managers(hosts map[string]domain.Host) []string {
 	var addresses []string

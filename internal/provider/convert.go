@@ -145,6 +145,7 @@ func duration(d types.String, diags *diag.Diagnostics) *domain.Duration {
 	parsed, err := time.ParseDuration(d.ValueString())
 	if err != nil {
 		diags.AddError(invalidDuration, err.Error())
+		return nil
 	}
 	return (*domain.Duration)(&parsed)
 }

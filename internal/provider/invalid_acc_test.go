@@ -92,7 +92,7 @@ func TestAccInvalid(t *testing.T) {
 		// The cluster itself.
 		cluster(`engine = "docker"`, `engine`, `value must be one of: ["process"], got: "docker"`),
 		cluster(`hosts = {}`, `hosts`, `at least 1`),
-		cluster(`hosts = { a = { capacity = { cpus = 0 } } }`, `Host "a" has 0 CPUs; a number above 0 is needed`),
+		cluster(`hosts = { a = { capacity = { cpus = 0 } } }`, `hosts["a"].capacity.cpus: host "a" has 0 CPUs; a number above 0 is needed`),
 		cluster(`hosts = { a = { capacity = { memory_mib = 0 } } }`, `memory_mib`, `at least 1`),
 		cluster(`hosts = { a = { address = "192.0.2.7" } }`, `hosts["a"].address:`, `"192.0.2.7" is none of its addresses`),
 		cluster(`hosts = { "Node" = {} }`, `hosts["Node"]`, `"Node" is not a host name`),

@@ -196,3 +196,23 @@ func TestNumbersOfExpressionsAreKept(t *testing.T) {
 		}
 	}
 }
+
+// A fraction where a whole number is needed is the user's error, and is said to be one.
+func TestFractionsOfWholeNumbers(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	config := tf.group("g", role{replicas: 7777})
+	roles, err := tftypes.Transform(config["roles"], func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if v.Equal(tftypes.NewValue(tftypes.Number, 7777)) {
+			return tftypes.NewValue(tftypes.Number, third()), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config["roles"] = roles
+	said := tf.validate("trainyard_group", tftypes.NewValue(tf.schemas["trainyard_group"].ValueType(), config))
+	if len(said) == 0 || !strings.Contains(said[0], `roles["worker"].replicas: only whole numbers are allowed here; floor, ceil and round make one`) {
+		t.Errorf("got %q", said)
+	}
+}
