@@ -31,6 +31,7 @@ func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req reso
 // ModifyPlan checks the planned policy against its group, as that is planned or stored, and against other policies. What can't be is an error now, and
 // not in the middle of an apply.
 func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if r.session == nil {
 		return
 	}

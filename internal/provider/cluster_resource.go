@@ -67,6 +67,7 @@ func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.Valid
 // ModifyPlan fills in what the configuration leaves to the engine, and remembers the cluster for the plans of its
 // groups.
 func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.session == nil || !settledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
 		return
 	}

@@ -34,6 +34,7 @@ func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.Valid
 // ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply. Where the
 // hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
 func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if r.session == nil {
 		return
 	}

@@ -153,6 +153,7 @@ func (d *gpusDataSource) Configure(_ context.Context, req datasource.ConfigureRe
 }
 
 func (d *gpusDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var model gpusDataModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return

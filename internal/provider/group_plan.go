@@ -33,6 +33,7 @@ func (r *groupResource) ValidateConfig(ctx context.Context, req resource.Validat
 // ModifyPlan decides what the planned group will be. What can't be is an error now, and not in the middle of an
 // apply. Where not all is known that a decision needs, the members are known after the apply.
 func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if r.session == nil {
 		return
 	}

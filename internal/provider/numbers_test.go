@@ -70,6 +70,39 @@ func filled(t *testing.T, of attr.Type) tftypes.Value {
 	return tftypes.Value{}
 }
 
+// schemasOf returns the types of all resources and data sources of the provider.
+func schemasOf(t *testing.T, p provider.Provider) (resources, dataSources map[string]attr.Type) {
+	t.Helper()
+	resources, dataSources = map[string]attr.Type{}, map[string]attr.Type{}
+	for _, instance := range p.Resources(t.Context()) {
+		var of resource.MetadataResponse
+		var described resource.SchemaResponse
+		r := instance()
+		r.Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
+		r.Schema(t.Context(), resource.SchemaRequest{}, &described)
+		resources[of.TypeName] = described.Schema.Type()
+	}
+	for _, instance := range p.DataSources(t.Context()) {
+		var of datasource.MetadataResponse
+		var described datasource.SchemaResponse
+		d := instance()
+		d.Metadata(t.Context(), datasource.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
+		d.Schema(t.Context(), datasource.SchemaRequest{}, &described)
+		dataSources[of.TypeName] = described.Schema.Type()
+	}
+	return resources, dataSources
+}
+
+// filledValue is a value of a type in which nothing is null, as Terraform sends it.
+func filledValue(t *testing.T, of attr.Type) *tfprotov6.DynamicValue {
+	t.Helper()
+	v, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), filled(t, of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &v
+}
+
 // All that has numbers is read as create, update, delete and refresh read it: by the model that is behind its schema.
 func TestNumbersOfExpressionsAreRead(t *testing.T) {
 	p := New("test", (&stubEngine{}).registry())()
@@ -85,68 +118,46 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 			}
 		}
 	}
-	encoded := func(of attr.Type) *tfprotov6.DynamicValue {
-		t.Helper()
-		v, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), filled(t, of))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &v
-	}
-
 	var settings provider.SchemaResponse
 	p.Schema(t.Context(), provider.SchemaRequest{}, &settings)
-	configured, err := newServer(t, (&stubEngine{}).registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: encoded(settings.Schema.Type())})
+	configured, err := newServer(t, (&stubEngine{}).registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
 	check("provider", configured.Diagnostics, err)
 
-	for _, make := range p.Resources(t.Context()) {
-		var of resource.MetadataResponse
-		var described resource.SchemaResponse
-		r := make()
-		r.Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
-		r.Schema(t.Context(), resource.SchemaRequest{}, &described)
-		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: of.TypeName, CurrentState: encoded(described.Schema.Type())})
-		check(of.TypeName, resp.Diagnostics, err)
+	resources, dataSources := schemasOf(t, p)
+	for name, of := range resources {
+		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: filledValue(t, of)})
+		check(name, resp.Diagnostics, err)
 	}
-	for _, make := range p.DataSources(t.Context()) {
-		var of datasource.MetadataResponse
-		var described datasource.SchemaResponse
-		d := make()
-		d.Metadata(t.Context(), datasource.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
-		d.Schema(t.Context(), datasource.SchemaRequest{}, &described)
-		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: of.TypeName, Config: encoded(described.Schema.Type())})
-		check("data."+of.TypeName, resp.Diagnostics, err)
+	for name, of := range dataSources {
+		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
+		check("data."+name, resp.Diagnostics, err)
 	}
 	ephemerals, ok := p.(provider.ProviderWithEphemeralResources)
 	if !ok {
 		t.Fatal("the provider has no ephemeral resources")
 	}
-	for _, make := range ephemerals.EphemeralResources(t.Context()) {
+	for _, instance := range ephemerals.EphemeralResources(t.Context()) {
 		var of ephemeral.MetadataResponse
 		var described ephemeral.SchemaResponse
-		e := make()
+		e := instance()
 		e.Metadata(t.Context(), ephemeral.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
 		e.Schema(t.Context(), ephemeral.SchemaRequest{}, &described)
-		opener, ok := tf.server.(tfprotov6.EphemeralResourceServer)
-		if !ok {
-			t.Fatal("the server opens no ephemeral resources")
-		}
-		resp, err := opener.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{TypeName: of.TypeName, Config: encoded(described.Schema.Type())})
+		resp, err := tf.server.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{TypeName: of.TypeName, Config: filledValue(t, described.Schema.Type())})
 		check("ephemeral."+of.TypeName, resp.Diagnostics, err)
 	}
 	functions, ok := p.(provider.ProviderWithFunctions)
 	if !ok {
 		t.Fatal("the provider has no functions")
 	}
-	for _, make := range functions.Functions(t.Context()) {
+	for _, instance := range functions.Functions(t.Context()) {
 		var of function.MetadataResponse
 		var described function.DefinitionResponse
-		f := make()
+		f := instance()
 		f.Metadata(t.Context(), function.MetadataRequest{}, &of)
 		f.Definition(t.Context(), function.DefinitionRequest{}, &described)
 		var arguments []*tfprotov6.DynamicValue
 		for _, parameter := range described.Definition.Parameters {
-			arguments = append(arguments, encoded(parameter.GetType()))
+			arguments = append(arguments, filledValue(t, parameter.GetType()))
 		}
 		resp, err := tf.server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: of.Name, Arguments: arguments})
 		if err != nil {
