@@ -35,7 +35,7 @@ func (p AutoscalingPolicy) ValidateSources() Problems {
 
 // validateSource checks the one source that there is to be, and those that are too many, too.
 func (m ScalingMetric) validateSource(ps *Problems, at Path) {
-	at = at.At("source")
+	metric, at := at, at.At("source")
 	var names, all []string
 	for _, source := range []struct {
 		name  string
@@ -54,13 +54,14 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 		ps.Add(at, "Source without use", "%s; %q would never be asked: leave it out", without, names)
 	case without != "":
 	case len(names) == 0:
-		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all)
+		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all).
+			Inputs = []Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external")}
 	case len(names) > 1:
 		ps.Add(at, "Several sources", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
 	}
 	if m.Source.Agent != nil {
 		m.Source.Agent.validate(ps, at.At("agent"))
-		m.validateWhole(ps, at.At("agent", "of"))
+		m.validateWhole(ps, metric)
 	}
 	if m.Source.Prometheus != nil {
 		m.Source.Prometheus.validate(ps, at.At("prometheus"))
@@ -85,17 +86,20 @@ func (m ScalingMetric) withoutSource() string {
 }
 
 // validateWhole finds algorithms that take a mean of members for a metric of the whole, or the other way round.
-func (m ScalingMetric) validateWhole(ps *Problems, at Path) {
-	total := m.Source.Agent.Of == AgentTotal
+func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
+	total, at := m.Source.Agent.Of == AgentTotal, metric.At("source", "agent", "of")
+	inputs := []Path{at, metric.At("algorithm", "target", "per")}
 	switch a := m.Algorithm; {
 	case a.MarginalGain != nil && !total:
 		ps.Add(at, "Not a metric of the whole", "algorithm marginal_gain asks what one more member adds to all of them, which a mean of the members does not show; set of = %q", AgentTotal)
 	case a.Target != nil && a.Target.Per == TargetTotal && !total:
 		ps.Add(at, "Not a metric of the whole", "a target with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
-			TargetTotal, AgentTotal, TargetMean)
+			TargetTotal, AgentTotal, TargetMean).
+			Inputs = inputs
 	case a.Target != nil && a.Target.Per != TargetTotal && total:
 		ps.Add(at, "Not a mean", "a target with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
-			TargetMean, AgentTotal, AgentMember, TargetTotal)
+			TargetMean, AgentTotal, AgentMember, TargetTotal).
+			Inputs = inputs
 	}
 }
 
@@ -113,7 +117,8 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 	case m.Source.Progress != nil:
 		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and progress is the mean rate of its window; leave it out", m.Aggregation)
 	case m.Window == nil && m.Source.Agent == nil && m.Aggregation != AggregateLast:
-		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation)
+		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation).
+			Inputs = []Path{at.At("aggregation"), at.At("window"), at.At("source", "agent")}
 	}
 	if without := m.withoutSource(); without != "" && (m.Window != nil || m.Aggregation != "") {
 		ps.Add(at.At("window"), "Window without use", "%s, and aggregates nothing; leave window and aggregation out", without)

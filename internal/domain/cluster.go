@@ -120,10 +120,10 @@ func (c Cluster) Validate() Problems {
 		host, at := c.Hosts[name], Path{"hosts", Key(name)}
 		CheckHostName(&ps, at, name)
 		if host.Capacity.CPUs <= 0 {
-			ps.Add(at.At("capacity", "cpus"), "Invalid capacity", "host %q has %v CPUs; a number above 0 is needed", name, host.Capacity.CPUs)
+			ps.Add(at.At("capacity", "cpus"), "Invalid capacity", "host %q has %v CPUs; a number above 0 is needed. Leave it out to take the machine's own", name, host.Capacity.CPUs)
 		}
 		if host.Capacity.MemoryMiB <= 0 {
-			ps.Add(at.At("capacity", "memory_mib"), "Invalid capacity", "host %q has %d MiB of memory; a number above 0 is needed", name, host.Capacity.MemoryMiB)
+			ps.Add(at.At("capacity", "memory_mib"), "Invalid capacity", "host %q has %d MiB of memory; a number above 0 is needed. Leave it out to take the machine's own", name, host.Capacity.MemoryMiB)
 		}
 		if host.Role != "" && !slices.Contains(HostRoles, host.Role) {
 			ps.Add(at.At("role"), "Unknown role", "host %q can't be a %q; there are %q", name, host.Role, HostRoles)

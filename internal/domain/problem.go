@@ -43,6 +43,8 @@ func (p Path) String() string {
 type Problem struct {
 	// Path leads to the attribute at fault; it is empty where no single attribute is.
 	Path Path
+	// Inputs are the attributes that decide whether there is a problem, where that is not the one at fault alone.
+	Inputs []Path
 	// Summary names the fault in a few words.
 	Summary string
 	// Detail holds the value, what is allowed, and what to do next.
@@ -62,14 +64,43 @@ func (p Problem) Error() string {
 // Problems is a list of faults in the order in which they were found.
 type Problems []Problem
 
-// Add appends an error.
-func (ps *Problems) Add(path Path, summary, detail string, args ...any) {
+// Add appends an error, and returns it for its Inputs.
+func (ps *Problems) Add(path Path, summary, detail string, args ...any) *Problem {
 	*ps = append(*ps, Problem{Path: path, Summary: summary, Detail: fmt.Sprintf(detail, args...)})
+	return &(*ps)[len(*ps)-1]
 }
 
 // Warn appends a warning.
 func (ps *Problems) Warn(path Path, summary, detail string, args ...any) {
 	*ps = append(*ps, Problem{Path: path, Summary: summary, Detail: fmt.Sprintf(detail, args...), Warning: true})
+}
+
+// Certain returns the problems that remain whatever the attributes are that are not known yet.
+func (ps Problems) Certain(unknown []Path) Problems {
+	var certain Problems
+	for _, p := range ps {
+		inputs := p.Inputs
+		if len(inputs) == 0 {
+			inputs = []Path{p.Path}
+		}
+		if !slices.ContainsFunc(inputs, func(input Path) bool { return slices.ContainsFunc(unknown, input.touches) }) {
+			certain = append(certain, p)
+		}
+	}
+	return certain
+}
+
+// touches reports whether one of two paths leads to a part of the other. An element of a map is known by its key, whatever is in it.
+func (p Path) touches(other Path) bool {
+	shared := min(len(p), len(other))
+	if !slices.Equal(p[:shared], other[:shared]) {
+		return false
+	}
+	if len(other) <= len(p) || len(p) == 0 {
+		return true
+	}
+	_, element := p[len(p)-1].(Key)
+	return !element
 }
 
 // Err returns the errors among the problems as one error, which is a Problems itself, or nil where there are only

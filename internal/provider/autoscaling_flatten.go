@@ -18,12 +18,12 @@ func flattenSchedule(s domain.ScalingSchedule, prior scalingScheduleModel) scali
 func flattenBehaviour(b domain.ScalingBehaviour, prior *scalingBehaviourModel) *scalingBehaviourModel {
 	before := value(prior)
 	m := scalingBehaviourModel{
-		Stabilisation: keepDuration(b.Stabilisation, before.Stabilisation), Tolerance: b.Tolerance, Select: keepZero(string(b.Select), before.Select),
+		Stabilisation: keepDuration(b.Stabilisation, before.Stabilisation), Tolerance: keepNumber(b.Tolerance, before.Tolerance), Select: keepZero(string(b.Select), before.Select),
 		Cooldown: keepDuration(b.Cooldown, before.Cooldown), MaxStep: keepZero(int64(b.MaxStep), before.MaxStep),
 	}
 	for i, r := range b.Rates {
 		was := at(before.Rates, i)
-		m.Rates = append(m.Rates, scalingRateModel{Count: keepZero(int64(r.Count), was.Count), Percent: keepZero(r.Percent, was.Percent), Period: keepDuration(&r.Period, was.Period)})
+		m.Rates = append(m.Rates, scalingRateModel{Count: keepZero(int64(r.Count), was.Count), Percent: keepZeroNumber(r.Percent, was.Percent), Period: keepDuration(&r.Period, was.Period)})
 	}
 	m.Rates = keepList(m.Rates, before.Rates)
 	return keepObject(m, prior)
@@ -41,7 +41,7 @@ func at[T any](list []T, i int) T {
 func flattenScalingMetric(metric domain.ScalingMetric, prior scalingMetricModel) scalingMetricModel {
 	m := scalingMetricModel{
 		Algorithm: flattenAlgorithm(metric.Algorithm, prior.Algorithm), StaleAfter: keepDuration(metric.StaleAfter, prior.StaleAfter),
-		OnMissing: keepZero(string(metric.OnMissing), prior.OnMissing), MissingValue: metric.MissingValue,
+		OnMissing: keepZero(string(metric.OnMissing), prior.OnMissing), MissingValue: keepNumber(metric.MissingValue, prior.MissingValue),
 	}
 	if f := metric.Forecast; f != nil {
 		before := value(prior.Forecast)
@@ -56,28 +56,36 @@ func flattenScalingMetric(metric domain.ScalingMetric, prior scalingMetricModel)
 func flattenAlgorithm(a domain.ScalingAlgorithm, prior scalingAlgorithmModel) scalingAlgorithmModel {
 	var m scalingAlgorithmModel
 	if a := a.Target; a != nil {
-		m.Target = &targetModel{Value: a.Value, Per: keepZero(string(a.Per), value(prior.Target).Per)}
+		before := value(prior.Target)
+		m.Target = &targetModel{Value: keepNumber(&a.Value, before.Value), Per: keepZero(string(a.Per), before.Per)}
 	}
 	if a := a.Heat; a != nil {
-		m.Heat = &heatModel{Lower: a.Lower, Upper: a.Upper, Target: a.Target, Recurrence: keepZero(int64(a.Recurrence), value(prior.Heat).Recurrence)}
+		before := value(prior.Heat)
+		m.Heat = &heatModel{
+			Lower: keepNumber(&a.Lower, before.Lower), Upper: keepNumber(&a.Upper, before.Upper), Target: keepNumber(&a.Target, before.Target),
+			Recurrence: keepZero(int64(a.Recurrence), before.Recurrence),
+		}
 	}
 	if a := a.Threshold; a != nil {
 		before := value(prior.Threshold)
 		m.Threshold = &thresholdModel{
-			Lower: a.Lower, Upper: a.Upper, Samples: keepZero(int64(a.Samples), before.Samples),
+			Lower: keepNumber(a.Lower, before.Lower), Upper: keepNumber(a.Upper, before.Upper), Samples: keepZero(int64(a.Samples), before.Samples),
 			StepOut: keepZero(int64(a.StepOut), before.StepOut), StepIn: keepZero(int64(a.StepIn), before.StepIn),
-			StepOutPercent: keepZero(a.StepOutPercent, before.StepOutPercent), StepInPercent: keepZero(a.StepInPercent, before.StepInPercent),
+			StepOutPercent: keepZeroNumber(a.StepOutPercent, before.StepOutPercent), StepInPercent: keepZeroNumber(a.StepInPercent, before.StepInPercent),
 		}
 	}
 	if a := a.Queue; a != nil {
-		m.Queue = &queueModel{PerMember: a.PerMember, CoolDown: keepDuration(a.CoolDown, value(prior.Queue).CoolDown)}
+		before := value(prior.Queue)
+		m.Queue = &queueModel{PerMember: keepNumber(&a.PerMember, before.PerMember), CoolDown: keepDuration(a.CoolDown, before.CoolDown)}
 	}
 	if a := a.MarginalGain; a != nil {
 		before := value(prior.MarginalGain)
-		m.MarginalGain = &marginalGainModel{Threshold: a.Threshold, Settle: keepDuration(a.Settle, before.Settle), RetryAfter: keepDuration(a.RetryAfter, before.RetryAfter)}
+		m.MarginalGain = &marginalGainModel{
+			Threshold: keepNumber(&a.Threshold, before.Threshold), Settle: keepDuration(a.Settle, before.Settle), RetryAfter: keepDuration(a.RetryAfter, before.RetryAfter),
+		}
 	}
 	if a := a.Ratio; a != nil {
-		m.Ratio = &ratioModel{Role: a.Role, Per: a.Per}
+		m.Ratio = &ratioModel{Role: a.Role, Per: keepNumber(&a.Per, value(prior.Ratio).Per)}
 	}
 	if a := a.External; a != nil {
 		m.External = new(flattenHook(a.ScalingHook, value(prior.External)))

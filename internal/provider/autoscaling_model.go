@@ -25,7 +25,7 @@ type scalingMetricModel struct {
 	Algorithm    scalingAlgorithmModel `tfsdk:"algorithm"`
 	StaleAfter   types.String          `tfsdk:"stale_after"`
 	OnMissing    *string               `tfsdk:"on_missing"`
-	MissingValue *float64              `tfsdk:"missing_value"`
+	MissingValue types.Float64         `tfsdk:"missing_value"`
 	Forecast     *forecastModel        `tfsdk:"forecast"`
 }
 
@@ -40,41 +40,41 @@ type scalingAlgorithmModel struct {
 }
 
 type targetModel struct {
-	Value float64 `tfsdk:"value"`
-	Per   *string `tfsdk:"per"`
+	Value types.Float64 `tfsdk:"value"`
+	Per   *string       `tfsdk:"per"`
 }
 
 type heatModel struct {
-	Lower      float64 `tfsdk:"lower"`
-	Upper      float64 `tfsdk:"upper"`
-	Target     float64 `tfsdk:"target"`
-	Recurrence *int64  `tfsdk:"recurrence"`
+	Lower      types.Float64 `tfsdk:"lower"`
+	Upper      types.Float64 `tfsdk:"upper"`
+	Target     types.Float64 `tfsdk:"target"`
+	Recurrence *int64        `tfsdk:"recurrence"`
 }
 
 type thresholdModel struct {
-	Lower          *float64 `tfsdk:"lower"`
-	Upper          *float64 `tfsdk:"upper"`
-	Samples        *int64   `tfsdk:"samples"`
-	StepOut        *int64   `tfsdk:"step_out"`
-	StepIn         *int64   `tfsdk:"step_in"`
-	StepOutPercent *float64 `tfsdk:"step_out_percent"`
-	StepInPercent  *float64 `tfsdk:"step_in_percent"`
+	Lower          types.Float64 `tfsdk:"lower"`
+	Upper          types.Float64 `tfsdk:"upper"`
+	Samples        *int64        `tfsdk:"samples"`
+	StepOut        *int64        `tfsdk:"step_out"`
+	StepIn         *int64        `tfsdk:"step_in"`
+	StepOutPercent types.Float64 `tfsdk:"step_out_percent"`
+	StepInPercent  types.Float64 `tfsdk:"step_in_percent"`
 }
 
 type queueModel struct {
-	PerMember float64      `tfsdk:"per_member"`
-	CoolDown  types.String `tfsdk:"cool_down"`
+	PerMember types.Float64 `tfsdk:"per_member"`
+	CoolDown  types.String  `tfsdk:"cool_down"`
 }
 
 type marginalGainModel struct {
-	Threshold  float64      `tfsdk:"threshold"`
-	Settle     types.String `tfsdk:"settle"`
-	RetryAfter types.String `tfsdk:"retry_after"`
+	Threshold  types.Float64 `tfsdk:"threshold"`
+	Settle     types.String  `tfsdk:"settle"`
+	RetryAfter types.String  `tfsdk:"retry_after"`
 }
 
 type ratioModel struct {
-	Role string  `tfsdk:"role"`
-	Per  float64 `tfsdk:"per"`
+	Role string        `tfsdk:"role"`
+	Per  types.Float64 `tfsdk:"per"`
 }
 
 // hookModel is something of the user's that is asked or told.
@@ -98,7 +98,7 @@ type scalingScheduleModel struct {
 
 type scalingBehaviourModel struct {
 	Stabilisation types.String       `tfsdk:"stabilisation_window"`
-	Tolerance     *float64           `tfsdk:"tolerance"`
+	Tolerance     types.Float64      `tfsdk:"tolerance"`
 	Rates         []scalingRateModel `tfsdk:"rates"`
 	Select        *string            `tfsdk:"select"`
 	Cooldown      types.String       `tfsdk:"cooldown"`
@@ -106,9 +106,9 @@ type scalingBehaviourModel struct {
 }
 
 type scalingRateModel struct {
-	Count   *int64       `tfsdk:"count"`
-	Percent *float64     `tfsdk:"percent"`
-	Period  types.String `tfsdk:"period"`
+	Count   *int64        `tfsdk:"count"`
+	Percent types.Float64 `tfsdk:"percent"`
+	Period  types.String  `tfsdk:"period"`
 }
 
 // expand returns the policy, without its metrics.
@@ -129,11 +129,11 @@ func (m *scalingBehaviourModel) expand(diags *diag.Diagnostics) domain.ScalingBe
 		return domain.ScalingBehaviour{}
 	}
 	behaviour := domain.ScalingBehaviour{
-		Stabilisation: duration(m.Stabilisation, diags), Tolerance: m.Tolerance, Select: domain.RateSelect(value(m.Select)),
+		Stabilisation: duration(m.Stabilisation, diags), Tolerance: m.Tolerance.ValueFloat64Pointer(), Select: domain.RateSelect(value(m.Select)),
 		Cooldown: duration(m.Cooldown, diags), MaxStep: int(value(m.MaxStep)),
 	}
 	for _, r := range m.Rates {
-		behaviour.Rates = append(behaviour.Rates, domain.ScalingRate{Count: int(value(r.Count)), Percent: value(r.Percent), Period: value(duration(r.Period, diags))})
+		behaviour.Rates = append(behaviour.Rates, domain.ScalingRate{Count: int(value(r.Count)), Percent: r.Percent.ValueFloat64(), Period: value(duration(r.Period, diags))})
 	}
 	return behaviour
 }
@@ -141,7 +141,7 @@ func (m *scalingBehaviourModel) expand(diags *diag.Diagnostics) domain.ScalingBe
 func (m scalingMetricModel) expand(diags *diag.Diagnostics) domain.ScalingMetric {
 	metric := domain.ScalingMetric{
 		Algorithm: m.Algorithm.expand(diags), StaleAfter: duration(m.StaleAfter, diags),
-		OnMissing: domain.OnMissing(value(m.OnMissing)), MissingValue: m.MissingValue,
+		OnMissing: domain.OnMissing(value(m.OnMissing)), MissingValue: m.MissingValue.ValueFloat64Pointer(),
 	}
 	if f := m.Forecast; f != nil {
 		metric.Forecast = &domain.Forecast{Lead: value(duration(f.Lead, diags)), Season: duration(f.Season, diags)}
@@ -152,25 +152,25 @@ func (m scalingMetricModel) expand(diags *diag.Diagnostics) domain.ScalingMetric
 func (m scalingAlgorithmModel) expand(diags *diag.Diagnostics) domain.ScalingAlgorithm {
 	var algorithm domain.ScalingAlgorithm
 	if a := m.Target; a != nil {
-		algorithm.Target = &domain.TargetAlgorithm{Value: a.Value, Per: domain.TargetPer(value(a.Per))}
+		algorithm.Target = &domain.TargetAlgorithm{Value: a.Value.ValueFloat64(), Per: domain.TargetPer(value(a.Per))}
 	}
 	if a := m.Heat; a != nil {
-		algorithm.Heat = &domain.HeatAlgorithm{Lower: a.Lower, Upper: a.Upper, Target: a.Target, Recurrence: int(value(a.Recurrence))}
+		algorithm.Heat = &domain.HeatAlgorithm{Lower: a.Lower.ValueFloat64(), Upper: a.Upper.ValueFloat64(), Target: a.Target.ValueFloat64(), Recurrence: int(value(a.Recurrence))}
 	}
 	if a := m.Threshold; a != nil {
 		algorithm.Threshold = &domain.ThresholdAlgorithm{
-			Lower: a.Lower, Upper: a.Upper, Samples: int(value(a.Samples)),
-			StepOut: int(value(a.StepOut)), StepIn: int(value(a.StepIn)), StepOutPercent: value(a.StepOutPercent), StepInPercent: value(a.StepInPercent),
+			Lower: a.Lower.ValueFloat64Pointer(), Upper: a.Upper.ValueFloat64Pointer(), Samples: int(value(a.Samples)),
+			StepOut: int(value(a.StepOut)), StepIn: int(value(a.StepIn)), StepOutPercent: a.StepOutPercent.ValueFloat64(), StepInPercent: a.StepInPercent.ValueFloat64(),
 		}
 	}
 	if a := m.Queue; a != nil {
-		algorithm.Queue = &domain.QueueAlgorithm{PerMember: a.PerMember, CoolDown: duration(a.CoolDown, diags)}
+		algorithm.Queue = &domain.QueueAlgorithm{PerMember: a.PerMember.ValueFloat64(), CoolDown: duration(a.CoolDown, diags)}
 	}
 	if a := m.MarginalGain; a != nil {
-		algorithm.MarginalGain = &domain.MarginalGainAlgorithm{Threshold: a.Threshold, Settle: duration(a.Settle, diags), RetryAfter: duration(a.RetryAfter, diags)}
+		algorithm.MarginalGain = &domain.MarginalGainAlgorithm{Threshold: a.Threshold.ValueFloat64(), Settle: duration(a.Settle, diags), RetryAfter: duration(a.RetryAfter, diags)}
 	}
 	if a := m.Ratio; a != nil {
-		algorithm.Ratio = &domain.RatioAlgorithm{Role: a.Role, Per: a.Per}
+		algorithm.Ratio = &domain.RatioAlgorithm{Role: a.Role, Per: a.Per.ValueFloat64()}
 	}
 	if a := m.External; a != nil {
 		algorithm.External = &domain.ExternalAlgorithm{ScalingHook: a.expand(diags)}

@@ -66,22 +66,22 @@ func TestExpandScaling(t *testing.T) {
 		metric scalingMetricModel
 		want   domain.ScalingMetric
 	}{
-		"target":          {algorithm(scalingAlgorithmModel{Target: &targetModel{50, nil}}), metric(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 50}})},
-		"target of total": {algorithm(scalingAlgorithmModel{Target: &targetModel{50, new("total")}}), metric(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 50, Per: domain.TargetTotal}})},
+		"target":          {algorithm(scalingAlgorithmModel{Target: &targetModel{inexact(50), nil}}), metric(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 50}})},
+		"target of total": {algorithm(scalingAlgorithmModel{Target: &targetModel{inexact(50), new("total")}}), metric(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 50, Per: domain.TargetTotal}})},
 		"heat": {
-			algorithm(scalingAlgorithmModel{Heat: &heatModel{20, 80, 50, new(int64(5))}}),
+			algorithm(scalingAlgorithmModel{Heat: &heatModel{inexact(20), inexact(80), inexact(50), new(int64(5))}}),
 			metric(domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 80, Target: 50, Recurrence: 5}}),
 		},
 		"threshold": {
-			algorithm(scalingAlgorithmModel{Threshold: &thresholdModel{Lower: new(0.0), Upper: new(80.0), Samples: new(int64(2)), StepOut: new(int64(3)), StepInPercent: new(10.0)}}),
+			algorithm(scalingAlgorithmModel{Threshold: &thresholdModel{Lower: inexact(0), Upper: inexact(80), Samples: new(int64(2)), StepOut: new(int64(3)), StepInPercent: inexact(10)}}),
 			metric(domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: new(0.0), Upper: new(80.0), Samples: 2, StepOut: 3, StepInPercent: 10}}),
 		},
 		"queue": {
-			algorithm(scalingAlgorithmModel{Queue: &queueModel{100, text("90s")}}),
+			algorithm(scalingAlgorithmModel{Queue: &queueModel{inexact(100), text("90s")}}),
 			metric(domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 100, CoolDown: lasts(90 * time.Second)}}),
 		},
 		"marginal gain": {
-			algorithm(scalingAlgorithmModel{MarginalGain: &marginalGainModel{0.1, text("2m"), types.StringNull()}}),
+			algorithm(scalingAlgorithmModel{MarginalGain: &marginalGainModel{inexact(0.1), text("2m"), types.StringNull()}}),
 			metric(domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: lasts(2 * time.Minute)}}),
 		},
 		"external": {
@@ -91,9 +91,9 @@ func TestExpandScaling(t *testing.T) {
 		"a lead that is learnt": {
 			scalingMetricModel{Forecast: &forecastModel{types.StringNull(), text("24h")}}, domain.ScalingMetric{Forecast: &domain.Forecast{Season: lasts(24 * time.Hour)}},
 		},
-		"ratio": {algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"worker", 4}}), metric(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "worker", Per: 4}})},
+		"ratio": {algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"worker", inexact(4)}}), metric(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "worker", Per: 4}})},
 		"what is missing, and what is to come": {
-			scalingMetricModel{StaleAfter: text("30s"), OnMissing: new("value"), MissingValue: new(0.0), Forecast: &forecastModel{text("1m"), text("24h")}},
+			scalingMetricModel{StaleAfter: text("30s"), OnMissing: new("value"), MissingValue: inexact(0), Forecast: &forecastModel{text("1m"), text("24h")}},
 			domain.ScalingMetric{
 				StaleAfter: lasts(30 * time.Second), OnMissing: domain.MissingAsValue, MissingValue: new(0.0),
 				Forecast: &domain.Forecast{Lead: domain.Duration(time.Minute), Season: lasts(24 * time.Hour)},
@@ -113,8 +113,8 @@ func TestExpandScaling(t *testing.T) {
 		Min: new(int64(1)), Max: new(int64(9)), Initial: new(int64(0)), Interval: text("15s"),
 		Schedules: map[string]scalingScheduleModel{"day": {"0 8 * * *", "0 18 * * *", new("Europe/Warsaw"), 4}},
 		ScaleOut: &scalingBehaviourModel{
-			Stabilisation: text("0s"), Tolerance: new(0.0), Select: new("min"), Cooldown: text("1m"), MaxStep: new(int64(3)),
-			Rates: []scalingRateModel{{Count: new(int64(4)), Period: text("15s")}, {Percent: new(100.0), Period: text("1m")}},
+			Stabilisation: text("0s"), Tolerance: inexact(0), Select: new("min"), Cooldown: text("1m"), MaxStep: new(int64(3)),
+			Rates: []scalingRateModel{{Count: new(int64(4)), Period: text("15s")}, {Percent: inexact(100), Period: text("1m")}},
 		},
 	}.expand(&diags)
 	want := domain.AutoscalingPolicy{

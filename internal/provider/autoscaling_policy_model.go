@@ -82,13 +82,13 @@ type scalingGuardsModel struct {
 	Busy              *busyGuardModel `tfsdk:"busy"`
 	Remove            *string         `tfsdk:"remove"`
 	Drain             *hookModel      `tfsdk:"drain"`
-	MemberHoursPerDay *float64        `tfsdk:"member_hours_per_day"`
+	MemberHoursPerDay types.Float64   `tfsdk:"member_hours_per_day"`
 }
 
 type busyGuardModel struct {
 	Prometheus *prometheusSourceModel `tfsdk:"prometheus"`
-	CPUPercent *float64               `tfsdk:"cpu_percent"`
-	GPUPercent *float64               `tfsdk:"gpu_percent"`
+	CPUPercent types.Float64          `tfsdk:"cpu_percent"`
+	GPUPercent types.Float64          `tfsdk:"gpu_percent"`
 }
 
 // policyAddress is what tells a policy from all others.
@@ -156,9 +156,9 @@ func (m *scalingGuardsModel) expand(diags *diag.Diagnostics) domain.ScalingGuard
 	if m == nil {
 		return domain.ScalingGuards{}
 	}
-	guards := domain.ScalingGuards{Remove: domain.RemovalOrder(value(m.Remove)), MemberHoursPerDay: value(m.MemberHoursPerDay)}
+	guards := domain.ScalingGuards{Remove: domain.RemovalOrder(value(m.Remove)), MemberHoursPerDay: m.MemberHoursPerDay.ValueFloat64()}
 	if b := m.Busy; b != nil {
-		guards.Busy = &domain.BusyGuard{Prometheus: b.Prometheus.expand(), CPUPercent: b.CPUPercent, GPUPercent: b.GPUPercent}
+		guards.Busy = &domain.BusyGuard{Prometheus: b.Prometheus.expand(), CPUPercent: b.CPUPercent.ValueFloat64Pointer(), GPUPercent: b.GPUPercent.ValueFloat64Pointer()}
 	}
 	if m.Drain != nil {
 		guards.Drain = new(m.Drain.expand(diags))
@@ -219,9 +219,12 @@ func flattenPrometheusSource(s *domain.PrometheusSource) *prometheusSourceModel 
 
 func flattenGuards(g domain.ScalingGuards, prior *scalingGuardsModel) *scalingGuardsModel {
 	before := value(prior)
-	m := scalingGuardsModel{Remove: keepZero(string(g.Remove), before.Remove), MemberHoursPerDay: keepZero(g.MemberHoursPerDay, before.MemberHoursPerDay)}
+	m := scalingGuardsModel{Remove: keepZero(string(g.Remove), before.Remove), MemberHoursPerDay: keepZeroNumber(g.MemberHoursPerDay, before.MemberHoursPerDay)}
 	if b := g.Busy; b != nil {
-		m.Busy = &busyGuardModel{Prometheus: flattenPrometheusSource(b.Prometheus), CPUPercent: b.CPUPercent, GPUPercent: b.GPUPercent}
+		was := value(before.Busy)
+		m.Busy = &busyGuardModel{
+			Prometheus: flattenPrometheusSource(b.Prometheus), CPUPercent: keepNumber(b.CPUPercent, was.CPUPercent), GPUPercent: keepNumber(b.GPUPercent, was.GPUPercent),
+		}
 	}
 	if g.Drain != nil {
 		m.Drain = new(flattenHook(*g.Drain, value(before.Drain)))

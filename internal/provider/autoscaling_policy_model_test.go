@@ -25,33 +25,33 @@ func fullPolicy() autoscalingPolicyModel {
 		return measuredMetricModel{scalingMetricModel: scalingMetricModel{Algorithm: a}, Source: source}
 	}
 	hook := hookModel{Command: []string{"drain", "-v"}, Timeout: text("90s")}
-	used := metric(scalingAlgorithmModel{Target: &targetModel{60, new("mean")}}, &scalingSourceModel{Agent: &agentSourceModel{"cpu_percent", new("member")}})
+	used := metric(scalingAlgorithmModel{Target: &targetModel{inexact(60), new("mean")}}, &scalingSourceModel{Agent: &agentSourceModel{"cpu_percent", new("member")}})
 	used.Window, used.Aggregation, used.StaleAfter = text("60s"), new("p95"), text("60s")
-	used.OnMissing, used.MissingValue, used.Forecast = new("value"), new(0.0), &forecastModel{text("0s"), text("24h")}
+	used.OnMissing, used.MissingValue, used.Forecast = new("value"), inexact(0), &forecastModel{text("0s"), text("24h")}
 	return autoscalingPolicyModel{
 		scalingModel: scalingModel{
 			Min: new(int64(0)), Max: new(int64(9)), Initial: new(int64(0)), Interval: text("60s"),
 			Schedules: map[string]scalingScheduleModel{"day": {"0 8 * * *", "0 18 * * *", new("Europe/Warsaw"), 4}, "night": {Start: "0 20 * * *", End: "0 6 * * *"}},
 			ScaleOut: &scalingBehaviourModel{
-				Stabilisation: text("0s"), Tolerance: new(0.0), Select: new("min"), Cooldown: text("60s"), MaxStep: new(int64(0)),
-				Rates: []scalingRateModel{{Count: new(int64(4)), Period: text("15s")}, {Percent: new(100.0), Count: new(int64(0)), Period: text("60s")}},
+				Stabilisation: text("0s"), Tolerance: inexact(0), Select: new("min"), Cooldown: text("60s"), MaxStep: new(int64(0)),
+				Rates: []scalingRateModel{{Count: new(int64(4)), Period: text("15s")}, {Percent: inexact(100), Count: new(int64(0)), Period: text("60s")}},
 			},
 			ScaleIn: &scalingBehaviourModel{Rates: []scalingRateModel{}},
 		},
 		ID: text("lab/spark/worker"), Cluster: clusterReference{text("lab"), text("swarm"), text("ssh://ops@gpu1")}, Group: text("spark"), Role: text("worker"),
 		Metrics: map[string]measuredMetricModel{
 			"used":     used,
-			"heat":     metric(scalingAlgorithmModel{Heat: &heatModel{20, 80, 50, new(int64(5))}}, &scalingSourceModel{Prometheus: &prometheusSourceModel{"http://prometheus:9090", "up"}}),
-			"hits":     metric(scalingAlgorithmModel{Threshold: &thresholdModel{Lower: new(0.0), Upper: new(80.0), Samples: new(int64(2)), StepOut: new(int64(3)), StepInPercent: new(10.0)}}, &scalingSourceModel{Queue: &queueSourceModel{HTTP: &httpQueueModel{"http://front", new("queue.length")}}}),
-			"jobs":     metric(scalingAlgorithmModel{Queue: &queueModel{100, text("90s")}}, &scalingSourceModel{Queue: &queueSourceModel{Redis: &redisQueueModel{"redis:6379", "jobs", new(int64(0))}}}),
-			"files":    metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: 1}}, &scalingSourceModel{Queue: &queueSourceModel{Command: []string{"count", "files"}}}),
-			"steps":    metric(scalingAlgorithmModel{MarginalGain: &marginalGainModel{0.1, text("2m"), text("60m")}}, &scalingSourceModel{Progress: &progressSourceModel{`step (?P<step>\d+)`, new("worker"), new("max")}}),
-			"servers":  metric(scalingAlgorithmModel{Ratio: &ratioModel{"ps", 4}}, nil),
+			"heat":     metric(scalingAlgorithmModel{Heat: &heatModel{inexact(20), inexact(80), inexact(50), new(int64(5))}}, &scalingSourceModel{Prometheus: &prometheusSourceModel{"http://prometheus:9090", "up"}}),
+			"hits":     metric(scalingAlgorithmModel{Threshold: &thresholdModel{Lower: inexact(0), Upper: inexact(80), Samples: new(int64(2)), StepOut: new(int64(3)), StepInPercent: inexact(10)}}, &scalingSourceModel{Queue: &queueSourceModel{HTTP: &httpQueueModel{"http://front", new("queue.length")}}}),
+			"jobs":     metric(scalingAlgorithmModel{Queue: &queueModel{inexact(100), text("90s")}}, &scalingSourceModel{Queue: &queueSourceModel{Redis: &redisQueueModel{"redis:6379", "jobs", new(int64(0))}}}),
+			"files":    metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: inexact(1)}}, &scalingSourceModel{Queue: &queueSourceModel{Command: []string{"count", "files"}}}),
+			"steps":    metric(scalingAlgorithmModel{MarginalGain: &marginalGainModel{inexact(0.1), text("2m"), text("60m")}}, &scalingSourceModel{Progress: &progressSourceModel{`step (?P<step>\d+)`, new("worker"), new("max")}}),
+			"servers":  metric(scalingAlgorithmModel{Ratio: &ratioModel{"ps", inexact(4)}}, nil),
 			"learnt":   metric(scalingAlgorithmModel{External: &hookModel{URL: new("http://agent.lab"), Timeout: text("2s")}}, nil),
 			"learnt 2": metric(scalingAlgorithmModel{External: &hook}, nil),
 		},
 		Guards: &scalingGuardsModel{
-			Busy: &busyGuardModel{&prometheusSourceModel{"http://prometheus:9090", "metrics_master_apps_Value"}, new(10.0), new(5.0)}, Remove: new("highest_index"), Drain: &hook, MemberHoursPerDay: new(0.0),
+			Busy: &busyGuardModel{&prometheusSourceModel{"http://prometheus:9090", "metrics_master_apps_Value"}, inexact(10), inexact(5)}, Remove: new("highest_index"), Drain: &hook, MemberHoursPerDay: inexact(0),
 		},
 		DryRun: new(false), Paused: new("none"), OnDestroy: new("keep"), Timeouts: noTimeouts(autoscalingPolicySchema(context.Background(), nil)),
 	}
@@ -64,7 +64,7 @@ func smallPolicy() autoscalingPolicyModel {
 		ID:           types.StringValue("lab/spark/worker"), Cluster: clusterReference{types.StringValue("lab"), types.StringValue("process"), types.StringNull()},
 		Group: types.StringValue("spark"), Role: types.StringValue("worker"), Timeouts: noTimeouts(autoscalingPolicySchema(context.Background(), nil)),
 		Metrics: map[string]measuredMetricModel{"used": {
-			scalingMetricModel: scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{Value: 60}}}, Source: &scalingSourceModel{Agent: &agentSourceModel{Measure: "cpus"}},
+			scalingMetricModel: scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{Value: inexact(60)}}}, Source: &scalingSourceModel{Agent: &agentSourceModel{Measure: "cpus"}},
 		}},
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -21,39 +20,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// ValidateConfig checks a policy that is known as far as it can be told without its group.
+// ValidateConfig checks a policy as far as it is known, and can be told without its group.
 func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	if !settledAttributes(req.Config.Raw, "cluster", "group", "role", "timeouts") {
-		return
-	}
-	// A copy that can be completed: what a policy is for is not known before that is created.
-	config := tfsdk.Plan{Schema: req.Config.Schema, Raw: req.Config.Raw}
-	if !settledAttributes(config.Raw, "group", "role", "timeouts") {
-		resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root("cluster"), anyCluster)...)
-	}
-	for _, name := range []string{"group", "role"} {
-		var given types.String
-		resp.Diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &given)...)
-		if given.IsUnknown() {
-			resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root(name), "any-"+name)...)
-		}
-	}
-	var policy autoscalingPolicyModel
-	if diags := config.Get(ctx, &policy); diags.HasError() {
-		resp.Diagnostics.Append(diags...)
-		return
-	}
-	var malformed diag.Diagnostics // which the attributes' own validators tell
-	spec := policy.expand(&malformed)
-	if malformed.HasError() {
-		return
-	}
-	addProblems(&resp.Diagnostics, append(autoscale.Validate(spec), spec.ValidateSources()...))
+	validateKnown(ctx, req.Config, &resp.Diagnostics, func(policy autoscalingPolicyModel, malformed *diag.Diagnostics) domain.Problems {
+		spec := policy.expand(malformed)
+		return append(autoscale.Validate(spec), spec.ValidateSources()...)
+	})
 }
 
 // ModifyPlan checks the planned policy against its group, as that is planned or stored, and against other policies. What can't be is an error now, and
 // not in the middle of an apply.
 func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if r.session == nil {
 		return
 	}

@@ -460,7 +460,7 @@ func TestValidateAutoscalingPolicy(t *testing.T) {
 		"valid":                         {func(*autoscalingPolicyModel) {}, nil, nil},
 		"bounds upside down":            {atLeast(10), nil, []string{"Invalid number of members"}},
 		"of a group that is not known":  {atLeast(10), []string{"cluster", "group", "role"}, []string{"Invalid number of members"}},
-		"of metrics that are not known": {atLeast(10), []string{"metrics"}, nil},
+		"of metrics that are not known": {atLeast(10), []string{"metrics"}, []string{"Invalid number of members"}},
 		"a bad role":                    {func(m *autoscalingPolicyModel) { m.Role = types.StringValue("Worker") }, nil, []string{"Invalid role name"}},
 		"a duration that is none":       {func(m *autoscalingPolicyModel) { m.Interval = types.StringValue("soon") }, nil, []string{"Invalid duration"}},
 		"a schedule that is none": {func(m *autoscalingPolicyModel) {

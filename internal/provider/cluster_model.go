@@ -34,8 +34,8 @@ type hostModel struct {
 }
 
 type capacityModel struct {
-	CPUs      *float64 `tfsdk:"cpus"`
-	MemoryMiB *int64   `tfsdk:"memory_mib"`
+	CPUs      types.Float64 `tfsdk:"cpus"`
+	MemoryMiB *int64        `tfsdk:"memory_mib"`
 }
 
 type networkModel struct {
@@ -62,6 +62,25 @@ func (m clusterModel) expand() domain.Cluster {
 	return domain.Cluster{Name: key.Name, Engine: key.Engine, Endpoint: key.Endpoint, Hosts: expandHosts(m.Hosts), Network: m.Network.over(nil), Agent: m.Agent.expand()}
 }
 
+// completed returns the cluster as it is specified, with something in the place of what is left to the engine.
+func (m clusterModel) completed() domain.Cluster {
+	cluster := m.expand()
+	if len(cluster.Hosts) == 0 {
+		cluster.Hosts = map[string]domain.Host{"local": {}}
+	}
+	for name, host := range cluster.Hosts {
+		given := value(m.Hosts[name].Capacity)
+		if given.CPUs.IsNull() {
+			host.Capacity.CPUs = 1
+		}
+		if given.MemoryMiB == nil {
+			host.Capacity.MemoryMiB = 1
+		}
+		cluster.Hosts[name] = host
+	}
+	return cluster
+}
+
 // managers returns the addresses of the managers among the hosts, in the order of the hosts' names.
 func managers(hosts map[string]domain.Host) []string {
 	var addresses []string
@@ -83,7 +102,7 @@ func expandHosts(models map[string]hostModel) map[string]domain.Host {
 		hosts[name] = domain.Host{
 			Address:          value(m.Address),
 			Labels:           compactMap(m.Labels),
-			Capacity:         domain.Capacity{CPUs: value(capacity.CPUs), MemoryMiB: value(capacity.MemoryMiB)},
+			Capacity:         domain.Capacity{CPUs: capacity.CPUs.ValueFloat64(), MemoryMiB: value(capacity.MemoryMiB)},
 			Role:             domain.HostRole(value(m.Role)),
 			Availability:     domain.HostAvailability(value(m.Availability)),
 			AdvertiseAddress: value(m.AdvertiseAddress),
@@ -100,7 +119,7 @@ func flattenHosts(hosts map[string]domain.Host, prior map[string]hostModel) map[
 		models[name] = hostModel{
 			Address:          keepZero(host.Address, nil),
 			Labels:           keepMap(host.Labels, prior[name].Labels),
-			Capacity:         &capacityModel{CPUs: &host.Capacity.CPUs, MemoryMiB: &host.Capacity.MemoryMiB},
+			Capacity:         &capacityModel{CPUs: keepNumber(&host.Capacity.CPUs, value(prior[name].Capacity).CPUs), MemoryMiB: &host.Capacity.MemoryMiB},
 			Role:             keepZero(string(host.Role), nil),
 			Availability:     keepZero(string(host.Availability), nil),
 			AdvertiseAddress: keepZero(host.AdvertiseAddress, nil),

@@ -16,8 +16,8 @@ func host(address string, cpus float64, memory int64, labels map[string]string) 
 func TestExpandCluster(t *testing.T) {
 	m := clusterModel{Name: types.StringValue("lab"), Hosts: map[string]hostModel{
 		"bare":   {},
-		"half":   {Labels: map[string]string{}, Capacity: &capacityModel{CPUs: new(1.5)}},
-		"filled": {Address: new("10.0.0.1"), Labels: map[string]string{"a": "b"}, Capacity: &capacityModel{CPUs: new(2.0), MemoryMiB: new(int64(512))}},
+		"half":   {Labels: map[string]string{}, Capacity: &capacityModel{CPUs: inexact(1.5)}},
+		"filled": {Address: new("10.0.0.1"), Labels: map[string]string{"a": "b"}, Capacity: &capacityModel{CPUs: inexact(2.0), MemoryMiB: new(int64(512))}},
 	}}
 	want := domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{
 		"bare":   {},
@@ -83,7 +83,7 @@ func TestKeepMemory(t *testing.T) {
 		config                hostModel
 	}{
 		"a new kernel":         {16000, 16010, 16010, hostModel{}},
-		"other part is set":    {16000, 16010, 16010, hostModel{Capacity: &capacityModel{CPUs: new(1.0)}}},
+		"other part is set":    {16000, 16010, 16010, hostModel{Capacity: &capacityModel{CPUs: inexact(1.0)}}},
 		"more memory":          {32000, 16010, 32000, hostModel{}},
 		"less memory":          {8000, 16010, 8000, hostModel{}},
 		"memory is configured": {16000, 16010, 16000, hostModel{Capacity: &capacityModel{MemoryMiB: new(int64(16000))}}},

@@ -57,27 +57,17 @@ func (r *clusterResource) Configure(_ context.Context, req resource.ConfigureReq
 	r.session = sessionOf(req.ProviderData, &resp.Diagnostics)
 }
 
-// ValidateConfig checks what the engine would otherwise take for left out.
+// ValidateConfig checks a cluster as far as it is known, and can be told without its hosts.
 func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	if !settledAttributes(req.Config.Raw, "id", "name", "engine", "endpoint", "network", "timeouts") {
-		return
-	}
-	var config clusterModel
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(config.Hosts)) {
-		if cpus := value(config.Hosts[name].Capacity).CPUs; cpus != nil && *cpus <= 0 {
-			at := path.Root("hosts").AtMapKey(name).AtName("capacity").AtName("cpus")
-			resp.Diagnostics.AddAttributeError(at, "Invalid capacity",
-				fmt.Sprintf("Host %q has %v CPUs; a number above 0 is needed. Leave it out to take the machine's own.", name, *cpus))
-		}
-	}
+	validateKnown(ctx, req.Config, &resp.Diagnostics, func(cluster clusterModel, _ *diag.Diagnostics) domain.Problems {
+		return cluster.completed().Validate()
+	})
 }
 
 // ModifyPlan fills in what the configuration leaves to the engine, and remembers the cluster for the plans of its
 // groups.
 func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.session == nil || !settledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
 		return
 	}

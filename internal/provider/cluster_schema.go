@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -12,8 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 func clusterSchema(ctx context.Context, engines []string) schema.Schema {
@@ -124,12 +121,12 @@ func hostAttributes() map[string]schema.Attribute {
 		"role": schema.StringAttribute{
 			MarkdownDescription: "`manager` or `worker`, for `swarm`: hosts are promoted and demoted, as long as the Swarm keeps its quorum. Left out, it is not managed; a host that joins does so as a worker.",
 			Optional:            true,
-			Validators:          []validator.String{stringvalidator.OneOf(namesOf(domain.HostRoles)...)},
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"availability": schema.StringAttribute{
 			MarkdownDescription: "Whether the host takes members, for `swarm`: `active`, `pause` (it keeps those that it has) or `drain` (they move to other hosts). Left out, it is not managed.",
 			Optional:            true,
-			Validators:          []validator.String{stringvalidator.OneOf(namesOf(domain.HostAvailabilities)...)},
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"advertise_address": schema.StringAttribute{
 			MarkdownDescription: "Where the other hosts of the Swarm reach this one: an IP address or a network interface, with a port if need be. It counts when the host joins. Left out, Docker chooses it, which it can where the host has one address.",
@@ -155,18 +152,8 @@ func hostAttributes() map[string]schema.Attribute {
 					MarkdownDescription: "Memory in MiB, 1 or more. Defaults to that of the machine; differences of up to 2 %, as between two versions of a kernel, are no change.",
 					Optional:            true,
 					Computed:            true,
-					Validators:          []validator.Int64{int64validator.AtLeast(1)},
 				},
 			},
 		},
 	}
-}
-
-// namesOf returns names as plain strings.
-func namesOf[T ~string](names []T) []string {
-	plain := make([]string, len(names))
-	for i, name := range names {
-		plain[i] = string(name)
-	}
-	return plain
 }

@@ -164,6 +164,7 @@ func mode(m types.String, diags *diag.Diagnostics) uint32 {
 	parsed, err := strconv.ParseUint(m.ValueString(), 8, 32)
 	if err != nil {
 		diags.AddError(invalidMode, err.Error())
+		return 0
 	}
 	return uint32(parsed)
 }

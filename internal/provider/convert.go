@@ -29,6 +29,20 @@ func keepZero[T comparable](current T, prior *T) *T {
 	return &current
 }
 
+// keepNumber returns a number as prior has it, where that is equal: the result of an expression such as 1 / 3 has more digits than
+// what is stored of it.
+func keepNumber(current *float64, prior types.Float64) types.Float64 {
+	if before := prior.ValueFloat64Pointer(); current != nil && before != nil && !prior.IsUnknown() && *before == *current {
+		return prior
+	}
+	return types.Float64PointerValue(current)
+}
+
+// keepZeroNumber does for such a number what keepZero does for others.
+func keepZeroNumber(current float64, prior types.Float64) types.Float64 {
+	return keepNumber(keepZero(current, prior.ValueFloat64Pointer()), prior)
+}
+
 // keepList returns a list that is null where it is empty, unless prior is empty and not null.
 func keepList[T any](current, prior []T) []T {
 	if len(current) > 0 {
@@ -131,6 +145,7 @@ func duration(d types.String, diags *diag.Diagnostics) *domain.Duration {
 	parsed, err := time.ParseDuration(d.ValueString())
 	if err != nil {
 		diags.AddError(invalidDuration, err.Error())
+		return nil
 	}
 	return (*domain.Duration)(&parsed)
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -97,4 +98,22 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 			"Terraform marks a resource as tainted whose creation took too long, and replaces it in the next apply; terraform untaint keeps it."
 	}
 	diags.AddError(summary, detail)
+}
+
+// destroyRegardless is what errors add that keep a configuration from being planned. Terraform plans it before it plans to destroy what there is.
+const destroyRegardless = "To destroy what there is all the same, run terraform destroy -refresh=false: it does not look at what can't be planned or read."
+
+// addDestroyRegardless completes the last error of a plan, or of the read of a data source.
+func addDestroyRegardless(diags *diag.Diagnostics) {
+	for i, d := range slices.Backward(*diags) {
+		if d.Severity() != diag.SeverityError {
+			continue
+		}
+		completed := diag.Diagnostic(diag.NewErrorDiagnostic(d.Summary(), d.Detail()+"\n\n"+destroyRegardless))
+		if located, ok := d.(diag.DiagnosticWithPath); ok {
+			completed = diag.WithPath(located.Path(), completed)
+		}
+		(*diags)[i] = completed
+		return
+	}
 }

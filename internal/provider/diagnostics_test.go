@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -98,4 +101,55 @@ func FuzzAddError(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Whatever keeps a plan from being made says how to destroy what there is: of all resources and data sources, and once of each.
+func TestPlanErrorsSayHowToDestroy(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	check := func(name string, diagnostics []*tfprotov6.Diagnostic, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		for _, d := range diagnostics {
+			said.WriteString(d.Detail + "\n")
+		}
+		if strings.Count(said.String(), destroyRegardless) != 1 {
+			t.Errorf("%s says:\n%s", name, &said)
+		}
+	}
+	// Nothing in these is as it should be, beginning with the engine.
+	resources, dataSources := schemasOf(t, New("test", (&stubEngine{}).registry())())
+	for name, of := range resources {
+		none, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), tftypes.NewValue(of.TerraformType(t.Context()), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := tf.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: name, PriorState: &none, Config: filledValue(t, of), ProposedNewState: filledValue(t, of),
+		})
+		check(name, resp.Diagnostics, err)
+	}
+	for name, of := range dataSources {
+		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
+		check("data."+name, resp.Diagnostics, err)
+	}
+}
+
+// What errors add comes at the end of the last one, and changes nothing else.
+func TestAddDestroyRegardless(t *testing.T) {
+	var diags diag.Diagnostics
+	diags.AddAttributeError(path.Root("a"), "A", "first")
+	diags.AddAttributeError(path.Root("b"), "B", "last")
+	diags.AddWarning("C", "a warning")
+	want := slices.Clone(diags)
+	want[1] = diag.NewAttributeErrorDiagnostic(path.Root("b"), "B", "last\n\n"+destroyRegardless)
+	if addDestroyRegardless(&diags); !diags.Equal(want) {
+		t.Errorf("got %v", diags)
+	}
+	warned := diag.Diagnostics{diag.NewWarningDiagnostic("C", "a warning")}
+	if addDestroyRegardless(&warned); warned.HasError() || len(warned) != 1 {
+		t.Errorf("got %v of a warning", warned)
+	}
 }

@@ -23,7 +23,7 @@ type gpuPoolModel struct {
 	Select           *selectorModel   `tfsdk:"select"`
 	Sharing          types.String     `tfsdk:"sharing"`
 	MemoryMiBPerSlot *int64           `tfsdk:"memory_mib_per_slot"`
-	ReservePercent   *float64         `tfsdk:"reserve_percent"`
+	ReservePercent   types.Float64    `tfsdk:"reserve_percent"`
 	Strategy         types.String     `tfsdk:"strategy"`
 	OnForeignProcess types.String     `tfsdk:"on_foreign_process"`
 	Slots            types.Int64      `tfsdk:"slots"`
@@ -53,7 +53,7 @@ func (m gpuPoolModel) expand() domain.GPUPool {
 		Devices:          listsIn(m.Devices),
 		Sharing:          domain.Sharing(stringOr(m.Sharing, string(domain.Exclusive))),
 		MemoryMiBPerSlot: value(m.MemoryMiBPerSlot),
-		ReservePercent:   m.ReservePercent,
+		ReservePercent:   m.ReservePercent.ValueFloat64Pointer(),
 		Strategy:         domain.Strategy(stringOr(m.Strategy, string(domain.Spread))),
 		OnForeignProcess: domain.ForeignProcess(stringOr(m.OnForeignProcess, string(domain.ForeignAvoid))),
 	}
@@ -98,7 +98,7 @@ func flattenGPUPool(document domain.GPUPoolDocument, prior gpuPoolModel) gpuPool
 	}
 	m.Sharing = types.StringValue(string(spec.SharingRule()))
 	m.MemoryMiBPerSlot = keepZero(spec.MemoryMiBPerSlot, prior.MemoryMiBPerSlot)
-	m.ReservePercent = spec.ReservePercent
+	m.ReservePercent = keepNumber(spec.ReservePercent, prior.ReservePercent)
 	m.Strategy = types.StringValue(string(cmp.Or(spec.Strategy, domain.Spread)))
 	m.OnForeignProcess = types.StringValue(string(spec.ForeignRule()))
 	m.Devices, m.Slots, m.DeviceSlots = foundDevices(document)

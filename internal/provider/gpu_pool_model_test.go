@@ -39,7 +39,7 @@ func drawGPUPool(t *rapid.T) (gpuPoolModel, domain.GPUPoolDocument) {
 		Name:             types.StringValue("p"),
 		Sharing:          types.StringValue(rapid.SampledFrom([]string{"exclusive", "slots"}).Draw(t, "sharing")),
 		MemoryMiBPerSlot: number.Draw(t, "slot"),
-		ReservePercent:   optional(rapid.Float64Range(0, 99)).Draw(t, "reserve"),
+		ReservePercent:   drawNumber(t, 99, "reserve"),
 		Strategy:         types.StringValue(rapid.SampledFrom([]string{"spread", "pack"}).Draw(t, "strategy")),
 		OnForeignProcess: types.StringValue(rapid.SampledFrom([]string{"avoid", "warn", "ignore"}).Draw(t, "foreign")),
 		Timeouts:         noTimeouts(gpuPoolSchema(t.Context(), nil)),

@@ -26,27 +26,15 @@ var beyondPoolName = []string{
 	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process", "slots", "device_slots", "unhealthy", "timeouts",
 }
 
-// ValidateConfig checks a pool that is known as far as it can be told without its cluster.
+// ValidateConfig checks a pool as far as it is known, and can be told without its cluster.
 func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	if !settledAttributes(req.Config.Raw, "cluster", "timeouts") {
-		return
-	}
-	// A copy that can be completed: this much of the cluster is not known before it is created.
-	config := tfsdk.Plan{Schema: req.Config.Schema, Raw: req.Config.Raw}
-	if !settledAttributes(config.Raw, "timeouts") {
-		resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root("cluster"), anyCluster)...)
-	}
-	var pool gpuPoolModel
-	if diags := config.Get(ctx, &pool); diags.HasError() {
-		resp.Diagnostics.Append(diags...)
-		return
-	}
-	addProblems(&resp.Diagnostics, pool.expand().Validate())
+	validateKnown(ctx, req.Config, &resp.Diagnostics, func(pool gpuPoolModel, _ *diag.Diagnostics) domain.Problems { return pool.expand().Validate() })
 }
 
 // ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply. Where the
 // hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
 func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if r.session == nil {
 		return
 	}

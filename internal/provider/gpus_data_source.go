@@ -40,11 +40,11 @@ type gpuModel struct {
 	MemoryMiB                *int64            `tfsdk:"memory_mib"`
 	MemoryUsedMiB            *int64            `tfsdk:"memory_used_mib"`
 	MemoryFreeMiB            *int64            `tfsdk:"memory_free_mib"`
-	UtilisationPercent       *float64          `tfsdk:"utilisation_percent"`
-	MemoryUtilisationPercent *float64          `tfsdk:"memory_utilisation_percent"`
+	UtilisationPercent       types.Float64     `tfsdk:"utilisation_percent"`
+	MemoryUtilisationPercent types.Float64     `tfsdk:"memory_utilisation_percent"`
 	TemperatureCelsius       *int64            `tfsdk:"temperature_celsius"`
-	PowerWatts               *float64          `tfsdk:"power_watts"`
-	PowerLimitWatts          *float64          `tfsdk:"power_limit_watts"`
+	PowerWatts               types.Float64     `tfsdk:"power_watts"`
+	PowerLimitWatts          types.Float64     `tfsdk:"power_limit_watts"`
 	ECCErrors                *int64            `tfsdk:"ecc_errors"`
 	XID                      *int64            `tfsdk:"xid"`
 	XIDAt                    timetypes.RFC3339 `tfsdk:"xid_at"`
@@ -153,6 +153,7 @@ func (d *gpusDataSource) Configure(_ context.Context, req datasource.ConfigureRe
 }
 
 func (d *gpusDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var model gpusDataModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return
@@ -190,8 +191,8 @@ func flattenGPU(g domain.GPU) gpuModel {
 	m := gpuModel{
 		UUID: keepZero(g.UUID, nil), Index: int64(g.Index), Model: keepZero(g.Model, nil), PCIBusID: keepZero(g.PCIBusID, nil),
 		MemoryMiB: keepZero(g.MemoryMiB, nil), MemoryUsedMiB: g.MemoryUsedMiB, MemoryFreeMiB: g.MemoryFreeMiB,
-		UtilisationPercent: g.Utilisation, MemoryUtilisationPercent: g.MemoryUtilisation,
-		TemperatureCelsius: g.TemperatureC, PowerWatts: g.PowerW, PowerLimitWatts: g.PowerLimitW,
+		UtilisationPercent: types.Float64PointerValue(g.Utilisation), MemoryUtilisationPercent: types.Float64PointerValue(g.MemoryUtilisation),
+		TemperatureCelsius: g.TemperatureC, PowerWatts: types.Float64PointerValue(g.PowerW), PowerLimitWatts: types.Float64PointerValue(g.PowerLimitW),
 		ECCErrors: g.ECCErrors, XID: integer[int64](g.XID), XIDAt: moment(g.XIDAt),
 		MIG: g.MIG, NUMANode: integer[int64](g.NUMANode), NVLinks: append([]string{}, g.Links...),
 		Trouble: keepZero(g.Trouble, nil), Unknown: keepZero(g.Unknown, nil),

@@ -127,6 +127,7 @@ func (d *groupDataSource) Configure(_ context.Context, req datasource.ConfigureR
 }
 
 func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var model groupDataModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return

@@ -65,14 +65,14 @@ type updateModel struct {
 }
 
 type resourcesModel struct {
-	CPUs      *float64     `tfsdk:"cpus"`
-	MemoryMiB *int64       `tfsdk:"memory_mib"`
-	Limits    *limitsModel `tfsdk:"limits"`
+	CPUs      types.Float64 `tfsdk:"cpus"`
+	MemoryMiB *int64        `tfsdk:"memory_mib"`
+	Limits    *limitsModel  `tfsdk:"limits"`
 }
 
 type limitsModel struct {
-	CPUs      *float64 `tfsdk:"cpus"`
-	MemoryMiB *int64   `tfsdk:"memory_mib"`
+	CPUs      types.Float64 `tfsdk:"cpus"`
+	MemoryMiB *int64        `tfsdk:"memory_mib"`
 }
 
 type roleGPUsModel struct {
@@ -179,9 +179,9 @@ func (m roleModel) expand(diags *diag.Diagnostics) domain.Role {
 		GracePeriod: duration(m.GracePeriod, diags),
 	}
 	if r := m.Resources; r != nil {
-		role.Resources = domain.Resources{CPUs: value(r.CPUs), MemoryMiB: value(r.MemoryMiB)}
+		role.Resources = domain.Resources{CPUs: r.CPUs.ValueFloat64(), MemoryMiB: value(r.MemoryMiB)}
 		limits := value(r.Limits)
-		role.Limits = domain.Resources{CPUs: value(limits.CPUs), MemoryMiB: value(limits.MemoryMiB)}
+		role.Limits = domain.Resources{CPUs: limits.CPUs.ValueFloat64(), MemoryMiB: value(limits.MemoryMiB)}
 	}
 	if g := m.GPUs; g != nil {
 		role.GPUs = &domain.GPURequest{Pool: g.Pool, Count: integer[int](g.Count), MemoryMiB: value(g.MemoryMiB)}
@@ -271,10 +271,10 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 		Port:          integer[int64](r.Port),
 		templateModel: flattenTemplate(r.Template, prior.templateModel),
 		Resources: keepObject(resourcesModel{
-			CPUs:      keepZero(r.Resources.CPUs, resources.CPUs),
+			CPUs:      keepZeroNumber(r.Resources.CPUs, resources.CPUs),
 			MemoryMiB: keepZero(r.Resources.MemoryMiB, resources.MemoryMiB),
 			Limits: keepObject(limitsModel{
-				CPUs:      keepZero(r.Limits.CPUs, limits.CPUs),
+				CPUs:      keepZeroNumber(r.Limits.CPUs, limits.CPUs),
 				MemoryMiB: keepZero(r.Limits.MemoryMiB, limits.MemoryMiB),
 			}, resources.Limits),
 		}, prior.Resources),

@@ -77,6 +77,14 @@ func nilableMap() *rapid.Generator[map[string]string] {
 	return rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.String(), 0, 3))
 }
 
+// drawNumber draws null or a number from 0 to most.
+func drawNumber(t *rapid.T, most float64, label string) types.Float64 {
+	if drawn := optional(rapid.Float64Range(0, most)).Draw(t, label); drawn != nil {
+		return inexact(*drawn)
+	}
+	return types.Float64Null()
+}
+
 func drawDuration(t *rapid.T) types.String {
 	if rapid.Bool().Draw(t, "null") {
 		return types.StringNull()
@@ -108,9 +116,8 @@ func drawRole(t *rapid.T) roleModel {
 		Port:          number.Draw(t, "port"),
 		templateModel: drawTemplate(t),
 		Resources: optional(rapid.Custom(func(t *rapid.T) resourcesModel {
-			cpus := optional(rapid.Float64Range(0, 2))
-			return resourcesModel{CPUs: cpus.Draw(t, "cpus"), MemoryMiB: number.Draw(t, "memory"), Limits: optional(rapid.Custom(func(t *rapid.T) limitsModel {
-				return limitsModel{CPUs: cpus.Draw(t, "CPU limit"), MemoryMiB: number.Draw(t, "memory limit")}
+			return resourcesModel{CPUs: drawNumber(t, 2, "cpus"), MemoryMiB: number.Draw(t, "memory"), Limits: optional(rapid.Custom(func(t *rapid.T) limitsModel {
+				return limitsModel{CPUs: drawNumber(t, 2, "CPU limit"), MemoryMiB: number.Draw(t, "memory limit")}
 			})).Draw(t, "limits")}
 		})).Draw(t, "resources"),
 		GPUs: optional(rapid.Custom(func(t *rapid.T) roleGPUsModel {

@@ -23,42 +23,17 @@ import (
 // undecisive are the attributes without which a group can be checked and laid out.
 var undecisive = []string{"id", "triggers", "members", "placements", "cluster_spec", "timeouts"}
 
-// ValidateConfig checks a group that is known as far as it can be told without its cluster.
+// ValidateConfig checks a group as far as it is known, and can be told without its cluster.
 func (r *groupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	if !settledAttributes(req.Config.Raw, slices.Concat(undecisive, []string{"cluster"})...) {
-		return
-	}
-	// A copy that can be completed: this much of the cluster is not known before it is created.
-	config := tfsdk.Plan{Schema: req.Config.Schema, Raw: req.Config.Raw}
-	if settledAttributes(config.Raw, undecisive...) {
-		resp.Diagnostics.Append(r.validate(ctx, config)...)
-		return
-	}
-	resp.Diagnostics.Append(config.SetAttribute(ctx, path.Root("cluster"), anyCluster)...)
-	if !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(r.validate(ctx, config)...)
-	}
-}
-
-// anyCluster stands for a cluster that is not known yet.
-var anyCluster = clusterReference{Name: types.StringValue("cluster"), Engine: types.StringValue(defaultEngine), Endpoint: types.StringNull()}
-
-func (r *groupResource) validate(ctx context.Context, config tfsdk.Plan) diag.Diagnostics {
-	var group groupModel
-	if diags := config.Get(ctx, &group); diags.HasError() {
-		return diags
-	}
-	var malformed, diags diag.Diagnostics
-	spec := group.expand(&malformed)
-	if !malformed.HasError() {
-		addProblems(&diags, topology.Validate(spec))
-	}
-	return diags
+	validateKnown(ctx, req.Config, &resp.Diagnostics, func(group groupModel, malformed *diag.Diagnostics) domain.Problems {
+		return topology.Validate(group.expand(malformed))
+	})
 }
 
 // ModifyPlan decides what the planned group will be. What can't be is an error now, and not in the middle of an
 // apply. Where not all is known that a decision needs, the members are known after the apply.
 func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if r.session == nil {
 		return
 	}

@@ -37,6 +37,7 @@ func (r *imageResource) ValidateConfig(ctx context.Context, req resource.Validat
 
 // ModifyPlan looks at what the image is made from, and at what the hosts have. Both decide what of it will change.
 func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.session == nil {
 		return
 	}

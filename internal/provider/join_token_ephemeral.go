@@ -114,3 +114,12 @@ func (e *joinTokenEphemeral) joinToken(ctx context.Context, cluster domain.Clust
 	}
 	return engine.RequestJoinToken(ctx, reconciler.Engine, role)
 }
+
+// namesOf returns names as plain strings.
+func namesOf[T ~string](names []T) []string {
+	plain := make([]string, len(names))
+	for i, name := range names {
+		plain[i] = string(name)
+	}
+	return plain
+}

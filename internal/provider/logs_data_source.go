@@ -72,6 +72,7 @@ func (d *logsDataSource) Configure(_ context.Context, req datasource.ConfigureRe
 }
 
 func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var model logsDataModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return

@@ -326,7 +326,7 @@ func TestValidateGroup(t *testing.T) {
 		"a bad name":               {func(c map[string]tftypes.Value) { c["name"] = text("G_1") }, []string{"Invalid group name"}},
 		"an unknown framework":     {func(c map[string]tftypes.Value) { c["framework"] = text("caffe") }, []string{"Unknown framework"}},
 		"an unknown cluster":       {func(c map[string]tftypes.Value) { c["cluster"] = unknown(c["cluster"]); c["name"] = text("G_1") }, []string{"Invalid group name"}},
-		"not known yet":            {func(c map[string]tftypes.Value) { c["name"] = unknown(c["name"]); c["framework"] = text("caffe") }, nil},
+		"not known yet":            {func(c map[string]tftypes.Value) { c["name"] = unknown(c["name"]); c["framework"] = text("caffe") }, []string{"Unknown framework"}},
 		"a duration that is none":  {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "soon") }, []string{"Invalid duration"}},
 		"a duration that is right": {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "1h") }, nil},
 	} {

@@ -57,6 +57,7 @@ func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datas
 
 // Read checks all of it once more, for what is wrong with policy and trace together. Warnings were given before.
 func (d *policyBacktestDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var config policyBacktestModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return

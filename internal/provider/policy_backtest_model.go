@@ -81,15 +81,15 @@ type tracePrometheusModel struct {
 }
 
 type loadModel struct {
-	Start  string    `tfsdk:"start"`
-	Step   string    `tfsdk:"step"`
-	Values []float64 `tfsdk:"values"`
+	Start  string          `tfsdk:"start"`
+	Step   string          `tfsdk:"step"`
+	Values []types.Float64 `tfsdk:"values"`
 }
 
 // memberModel is what a member does with a load.
 type memberModel struct {
-	Capacity float64      `tfsdk:"capacity"`
-	Startup  types.String `tfsdk:"startup"`
+	Capacity types.Float64 `tfsdk:"capacity"`
+	Startup  types.String  `tfsdk:"startup"`
 }
 
 type scalingStepModel struct {
@@ -156,7 +156,7 @@ func (m backtestPolicyModel) problems(policy domain.AutoscalingPolicy) domain.Pr
 		const others = "target, heat, threshold and queue can be tested"
 		if a := metric.Algorithm.MarginalGain; a != nil {
 			problems.Add(at.At("algorithm", "marginal_gain"), invalidPolicy,
-				"marginal_gain with threshold = %v follows the progress of a training, of which a backtest has no model; %s", a.Threshold, others)
+				"marginal_gain with threshold = %v follows the progress of a training, of which a backtest has no model; %s", a.Threshold.ValueFloat64(), others)
 		}
 		if a := metric.Algorithm.Ratio; a != nil {
 			problems.Add(at.At("algorithm", "ratio"), invalidPolicy, "ratio follows the members of role %q, and a backtest has one role only; %s", a.Role, others)
@@ -219,15 +219,21 @@ func tooManyYears(trace autoscale.Trace) domain.Problems {
 
 func (m loadModel) expand(at domain.Path) (autoscale.Trace, domain.Problems) {
 	var problems domain.Problems
-	trace := autoscale.Trace{Load: m.Values, Start: traceTime(&problems, at.At("start"), m.Start), Step: traceStep(&problems, at.At("step"), m.Step)}
+	trace := autoscale.Trace{Start: traceTime(&problems, at.At("start"), m.Start), Step: traceStep(&problems, at.At("step"), m.Step)}
 	if len(m.Values) == 0 {
 		problems.Add(at.At("values"), invalidTrace, "there are 0 values; 1 or more are allowed")
 	}
-	for i, v := range m.Values {
+	for i, value := range m.Values {
+		v := value.ValueFloat64()
+		if value.IsNull() {
+			problems.Add(at.At("values", i), invalidTrace, "null is no load; 0 or more is")
+			break
+		}
 		if v < 0 || math.IsInf(v, 0) {
 			problems.Add(at.At("values", i), invalidTrace, "%v is no load; 0 or more is", v)
 			break
 		}
+		trace.Load = append(trace.Load, v)
 	}
 	return trace, problems
 }
@@ -286,14 +292,15 @@ func (m tracePrometheusModel) read(ctx context.Context, logins map[string]promet
 func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Model, domain.Problems) {
 	at := domain.Path{"model"}
 	var problems domain.Problems
-	if m.Capacity <= 0 || math.IsInf(m.Capacity, 0) {
-		problems.Add(at.At("capacity"), invalidModel, "a member can't carry a load of %v; more than 0 is allowed", m.Capacity)
+	capacity := m.Capacity.ValueFloat64()
+	if capacity <= 0 || math.IsInf(capacity, 0) {
+		problems.Add(at.At("capacity"), invalidModel, "a member can't carry a load of %v; more than 0 is allowed", capacity)
 	}
 	startup, err := time.ParseDuration(stringOr(m.Startup, "0s"))
 	if err != nil || startup < 0 {
 		problems.Add(at.At("startup"), invalidModel, `%q is no time that a member takes to start; a duration of 0 or more is, such as "90s"`, m.Startup.ValueString())
 	}
-	return autoscale.Model{Capacity: m.Capacity, Startup: startup, Signals: signals}, problems
+	return autoscale.Model{Capacity: capacity, Startup: startup, Signals: signals}, problems
 }
 
 // tooLong returns what is wrong with a trace that takes too many decisions of a policy.

@@ -19,7 +19,7 @@ import (
 
 // hpa is a policy as of the Horizontal Pod Autoscaler.
 func hpa() backtestPolicyModel {
-	target := scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{Value: 50}}}
+	target := scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{Value: inexact(50)}}}
 	return backtestPolicyModel{scalingModel: scalingModel{Min: new(int64(1)), Max: new(int64(10))}, Metrics: map[string]backtestMetricModel{"cpu": {scalingMetricModel: target}}}
 }
 
@@ -27,8 +27,8 @@ func hpa() backtestPolicyModel {
 func TestPolicyBacktestModel(t *testing.T) {
 	m := policyBacktestModel{
 		Policy: hpa(),
-		Trace:  traceModel{Load: &loadModel{"2026-01-31T13:00:00+01:00", "1m", []float64{1, 2.5}}},
-		Model:  memberModel{50, types.StringValue("90s")},
+		Trace:  traceModel{Load: &loadModel{"2026-01-31T13:00:00+01:00", "1m", []types.Float64{inexact(1), inexact(2.5)}}},
+		Model:  memberModel{inexact(50), types.StringValue("90s")},
 	}
 	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	trace, problems := m.Trace.expand()
@@ -86,7 +86,7 @@ func TestStepsAreBounded(t *testing.T) {
 // A forecast that is told no lead looks as far ahead as members take to start.
 func TestBacktestLearnsTheLead(t *testing.T) {
 	for given, want := range map[types.String]time.Duration{types.StringNull(): 90 * time.Second, types.StringValue("3m"): 3 * time.Minute} {
-		m := policyBacktestModel{Policy: hpa(), Trace: traceModel{Load: &loadModel{"2026-01-31T12:00:00Z", "1m", []float64{1}}}, Model: memberModel{50, types.StringValue("90s")}}
+		m := policyBacktestModel{Policy: hpa(), Trace: traceModel{Load: &loadModel{"2026-01-31T12:00:00Z", "1m", []types.Float64{inexact(1)}}}, Model: memberModel{inexact(50), types.StringValue("90s")}}
 		cpu := m.Policy.Metrics["cpu"]
 		cpu.Forecast = &forecastModel{Lead: given}
 		m.Policy.Metrics["cpu"] = cpu
@@ -104,11 +104,11 @@ func TestSignals(t *testing.T) {
 		return backtestMetricModel{scalingMetricModel{Algorithm: algorithm}, signal}
 	}
 	got := backtestPolicyModel{Metrics: map[string]backtestMetricModel{
-		"target": metric(scalingAlgorithmModel{Target: &targetModel{Value: 50}}, nil),
-		"mean":   metric(scalingAlgorithmModel{Target: &targetModel{50, new("mean")}}, nil),
-		"total":  metric(scalingAlgorithmModel{Target: &targetModel{50, new("total")}}, nil),
-		"queue":  metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: 5}}, nil),
-		"said":   metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: 5}}, new("load")),
+		"target": metric(scalingAlgorithmModel{Target: &targetModel{Value: inexact(50)}}, nil),
+		"mean":   metric(scalingAlgorithmModel{Target: &targetModel{inexact(50), new("mean")}}, nil),
+		"total":  metric(scalingAlgorithmModel{Target: &targetModel{inexact(50), new("total")}}, nil),
+		"queue":  metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: inexact(5)}}, nil),
+		"said":   metric(scalingAlgorithmModel{Queue: &queueModel{PerMember: inexact(5)}}, new("load")),
 	}}.signals()
 	want := map[string]autoscale.Signal{
 		"target": autoscale.SignalUtilisation, "mean": autoscale.SignalUtilisation, "total": autoscale.SignalLoad, "queue": autoscale.SignalQueue, "said": autoscale.SignalLoad,
@@ -127,10 +127,16 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		return metric(backtestMetricModel{scalingMetricModel: scalingMetricModel{Algorithm: a}})
 	}
 	load := func(start, step string, values ...float64) func(*policyBacktestModel) {
-		return func(m *policyBacktestModel) { m.Trace = traceModel{Load: &loadModel{start, step, values}} }
+		var given []types.Float64
+		for _, v := range values {
+			given = append(given, inexact(v))
+		}
+		return func(m *policyBacktestModel) { m.Trace = traceModel{Load: &loadModel{start, step, given}} }
 	}
 	members := func(capacity float64, startup string) func(*policyBacktestModel) {
-		return func(m *policyBacktestModel) { m.Model = memberModel{capacity, types.StringValue(startup)} }
+		return func(m *policyBacktestModel) {
+			m.Model = memberModel{types.Float64Value(capacity), types.StringValue(startup)}
+		}
 	}
 	remembers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -151,11 +157,11 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		"right":          {func(*policyBacktestModel) {}, ""},
 		"a startup of 0": {members(50, "0s"), ""},
 		"marginal gain": {
-			algorithm(scalingAlgorithmModel{MarginalGain: &marginalGainModel{Threshold: 0.1}}),
+			algorithm(scalingAlgorithmModel{MarginalGain: &marginalGainModel{Threshold: inexact(0.1)}}),
 			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold and queue`,
 		},
 		"ratio": {
-			algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"ps", 2}}),
+			algorithm(scalingAlgorithmModel{Ratio: &ratioModel{"ps", inexact(2)}}),
 			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold and queue`,
 		},
 		"external": {
@@ -192,7 +198,7 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := policyBacktestModel{Policy: hpa(), Model: memberModel{Capacity: 50}}
+			m := policyBacktestModel{Policy: hpa(), Model: memberModel{Capacity: inexact(50)}}
 			load(noon, "1m", 1)(&m)
 			test.change(&m)
 			var diags diag.Diagnostics

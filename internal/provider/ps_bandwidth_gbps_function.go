@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // psBandwidthFunction is ps_bandwidth_gbps.
@@ -38,16 +39,18 @@ func (psBandwidthFunction) Definition(_ context.Context, _ function.DefinitionRe
 }
 
 func (psBandwidthFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var parameters, bytes, workers, ps, stepSeconds float64
-	if resp.Error = req.Arguments.Get(ctx, &parameters, &bytes, &workers, &ps, &stepSeconds); resp.Error != nil {
+	var given [5]types.Float64
+	if resp.Error = req.Arguments.Get(ctx, &given[0], &given[1], &given[2], &given[3], &given[4]); resp.Error != nil {
 		return
 	}
-	for i, argument := range []float64{parameters, bytes, workers, ps, stepSeconds} {
-		if !(argument > 0) {
-			resp.Error = function.NewArgumentFuncError(int64(i), fmt.Sprintf("%s is %v; it must be above 0", psBandwidthParameters[i].name, argument))
+	var arguments [len(given)]float64
+	for i := range given {
+		if arguments[i] = given[i].ValueFloat64(); !(arguments[i] > 0) {
+			resp.Error = function.NewArgumentFuncError(int64(i), fmt.Sprintf("%s is %v; it must be above 0", psBandwidthParameters[i].name, arguments[i]))
 			return
 		}
 	}
+	parameters, bytes, workers, ps, stepSeconds := arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]
 	const gigabit = 1e9
 	traffic := parameters * bytes * 8 * workers / (ps * stepSeconds) / gigabit
 	if math.IsNaN(traffic) || math.IsInf(traffic, 0) {

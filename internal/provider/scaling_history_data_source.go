@@ -33,6 +33,7 @@ func (d *scalingHistoryDataSource) Configure(_ context.Context, req datasource.C
 }
 
 func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var model scalingHistoryModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return

@@ -38,11 +38,11 @@ type scalingEntryModel struct {
 }
 
 type scalingEntryMetricModel struct {
-	Name       string   `tfsdk:"name"`
-	Value      *float64 `tfsdk:"value"`
-	AgeSeconds *float64 `tfsdk:"age_seconds"`
-	Count      *int64   `tfsdk:"count"`
-	Why        string   `tfsdk:"why"`
+	Name       string        `tfsdk:"name"`
+	Value      types.Float64 `tfsdk:"value"`
+	AgeSeconds types.Float64 `tfsdk:"age_seconds"`
+	Count      *int64        `tfsdk:"count"`
+	Why        string        `tfsdk:"why"`
 }
 
 // selection is what the configuration chooses of the history.
@@ -81,9 +81,9 @@ func flattenScalingEntry(e autoscale.Entry) scalingEntryModel {
 		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: keepZero(e.OutcomeWhy, nil),
 	}
 	for _, metric := range e.Metrics {
-		shown := scalingEntryMetricModel{Name: metric.Name, Value: metric.Value, Count: integer[int64](metric.Count), Why: metric.Why}
+		shown := scalingEntryMetricModel{Name: metric.Name, Value: types.Float64PointerValue(metric.Value), Count: integer[int64](metric.Count), Why: metric.Why}
 		if metric.Value != nil || metric.Age > 0 {
-			shown.AgeSeconds = new(metric.Age)
+			shown.AgeSeconds = types.Float64Value(metric.Age)
 		}
 		m.Metrics = append(m.Metrics, shown)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
@@ -111,7 +112,7 @@ func TestScalingHistory(t *testing.T) {
 		{
 			Group: "job", Role: "worker", At: moment(50), Until: moment(50), Decisions: 1, From: 4, To: 8, Ready: 3,
 			Metrics: []scalingEntryMetricModel{
-				{Name: "cpu", Value: new(92.5), AgeSeconds: new(0.0), Count: new(int64(9)), Why: "92.5 of 60"}, {Name: "jobs", AgeSeconds: new(75.0), Why: "stale"},
+				{Name: "cpu", Value: types.Float64Value(92.5), AgeSeconds: types.Float64Value(0), Count: new(int64(9)), Why: "92.5 of 60"}, {Name: "jobs", AgeSeconds: types.Float64Value(75), Why: "stale"},
 				{Name: "night", Count: new(int64(0)), Why: "0 until 6"},
 			},
 			Limits: []string{"9 is above max, 8"}, Why: "cpu: 92.5 of 60; jobs: stale; night: 0 until 6; 9 is above max, 8", Outcome: "held", OutcomeWhy: new("an apply holds the group"),

@@ -166,7 +166,7 @@ func (tf terraform) group(name string, r role) map[string]tftypes.Value {
 		m.Port = &r.port
 	}
 	if r.cpus != 0 {
-		m.Resources = &resourcesModel{CPUs: &r.cpus}
+		m.Resources = &resourcesModel{CPUs: types.Float64Value(r.cpus)}
 	}
 	return tf.groupOf(name, m)
 }

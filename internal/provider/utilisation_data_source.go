@@ -83,6 +83,7 @@ func (d *utilisationDataSource) ValidateConfig(ctx context.Context, req datasour
 }
 
 func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer addDestroyRegardless(&resp.Diagnostics)
 	var model utilisationModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
 		return

@@ -63,27 +63,27 @@ func (m *prometheusModel) expand(logins map[string]prometheus.Credentials) (prom
 
 // hostValues are values of what is measured of a host: the last ones, or those of a window.
 type hostValues struct {
-	CPUsUsed      *float64 `tfsdk:"cpus_used"`
-	MemoryUsedMiB *float64 `tfsdk:"memory_used_mib"`
-	Load          *float64 `tfsdk:"load"`
-	DiskUsedMiB   *float64 `tfsdk:"disk_used_mib"`
-	ReceivedBps   *float64 `tfsdk:"received_bytes_per_second"`
-	SentBps       *float64 `tfsdk:"sent_bytes_per_second"`
+	CPUsUsed      types.Float64 `tfsdk:"cpus_used"`
+	MemoryUsedMiB types.Float64 `tfsdk:"memory_used_mib"`
+	Load          types.Float64 `tfsdk:"load"`
+	DiskUsedMiB   types.Float64 `tfsdk:"disk_used_mib"`
+	ReceivedBps   types.Float64 `tfsdk:"received_bytes_per_second"`
+	SentBps       types.Float64 `tfsdk:"sent_bytes_per_second"`
 }
 
 // gpuValues are values of what is measured of a GPU.
 type gpuValues struct {
-	UtilisationPercent *float64 `tfsdk:"utilisation_percent"`
-	MemoryUsedMiB      *float64 `tfsdk:"memory_used_mib"`
-	TemperatureCelsius *float64 `tfsdk:"temperature_celsius"`
-	PowerWatts         *float64 `tfsdk:"power_watts"`
+	UtilisationPercent types.Float64 `tfsdk:"utilisation_percent"`
+	MemoryUsedMiB      types.Float64 `tfsdk:"memory_used_mib"`
+	TemperatureCelsius types.Float64 `tfsdk:"temperature_celsius"`
+	PowerWatts         types.Float64 `tfsdk:"power_watts"`
 }
 
 // memberValues are values of what is measured of a member, and of several together.
 type memberValues struct {
-	CPUsUsed         *float64 `tfsdk:"cpus_used"`
-	MemoryUsedMiB    *float64 `tfsdk:"memory_used_mib"`
-	GPUMemoryUsedMiB *float64 `tfsdk:"gpu_memory_used_mib"`
+	CPUsUsed         types.Float64 `tfsdk:"cpus_used"`
+	MemoryUsedMiB    types.Float64 `tfsdk:"memory_used_mib"`
+	GPUMemoryUsedMiB types.Float64 `tfsdk:"gpu_memory_used_mib"`
 }
 
 // windowModel are the values of a window, and how old the last ones are.
@@ -92,7 +92,7 @@ type windowModel[V comparable] struct {
 	Max        V                 `tfsdk:"max"`
 	P95        V                 `tfsdk:"p95"`
 	SampledAt  timetypes.RFC3339 `tfsdk:"sampled_at"`
-	AgeSeconds *float64          `tfsdk:"age_seconds"`
+	AgeSeconds types.Float64     `tfsdk:"age_seconds"`
 	Reason     *string           `tfsdk:"reason"`
 }
 
@@ -100,10 +100,10 @@ type hostUsageModel struct {
 	hostValues
 	windowModel[hostValues]
 
-	CPUs       *float64 `tfsdk:"cpus"`
-	MemoryMiB  *int64   `tfsdk:"memory_mib"`
-	DiskMiB    *int64   `tfsdk:"disk_mib"`
-	GPUsReason *string  `tfsdk:"gpus_reason"`
+	CPUs       types.Float64 `tfsdk:"cpus"`
+	MemoryMiB  *int64        `tfsdk:"memory_mib"`
+	DiskMiB    *int64        `tfsdk:"disk_mib"`
+	GPUsReason *string       `tfsdk:"gpus_reason"`
 }
 
 type gpuUsageModel struct {
@@ -136,21 +136,21 @@ type groupUsageModel struct {
 }
 
 // statistic takes one of its values out of a measure.
-type statistic func(domain.Measure) *float64
+type statistic func(domain.Measure) types.Float64
 
 // measured returns the last values of something, and those of the window, as read now.
 func measured[V comparable](values func(statistic) V, sampledAt time.Time, reason string, now time.Time) (V, windowModel[V]) {
-	last := values(func(m domain.Measure) *float64 { return m.Last })
+	last := values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Last) })
 	window := windowModel[V]{
-		Mean:   values(func(m domain.Measure) *float64 { return m.Mean }),
-		Max:    values(func(m domain.Measure) *float64 { return m.Max }),
-		P95:    values(func(m domain.Measure) *float64 { return m.P95 }),
+		Mean:   values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Mean) }),
+		Max:    values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Max) }),
+		P95:    values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.P95) }),
 		Reason: keepZero(reason, nil),
 	}
 	var none V
 	if last != none && !sampledAt.IsZero() {
 		window.SampledAt = moment(&sampledAt)
-		window.AgeSeconds = new(max(0, now.Sub(sampledAt).Seconds()))
+		window.AgeSeconds = types.Float64Value(max(0, now.Sub(sampledAt).Seconds()))
 	}
 	return last, window
 }
@@ -198,7 +198,7 @@ func (m *utilisationModel) flatten(usage engine.Usage, now time.Time) {
 
 func flattenHostUsage(u engine.HostUsage, now time.Time) hostUsageModel {
 	m := hostUsageModel{
-		CPUs: keepZero(u.TotalCPUs, nil), MemoryMiB: keepZero(u.TotalMemoryMiB, nil), DiskMiB: keepZero(u.TotalDiskMiB, nil),
+		CPUs: keepZeroNumber(u.TotalCPUs, types.Float64Null()), MemoryMiB: keepZero(u.TotalMemoryMiB, nil), DiskMiB: keepZero(u.TotalDiskMiB, nil),
 		GPUsReason: keepZero(u.GPUsReason, nil),
 	}
 	m.hostValues, m.windowModel = measured(func(of statistic) hostValues {

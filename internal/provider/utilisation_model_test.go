@@ -29,10 +29,10 @@ func TestFlattenMemberUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := flattenMemberUsage(test.usage, now)
 			want := [4]*float64{test.usage.CPUs.Last, test.usage.CPUs.Mean, test.usage.CPUs.Max, test.usage.CPUs.P95}
-			if diff := cmp.Diff(want, [4]*float64{got.CPUsUsed, got.Mean.CPUsUsed, got.Max.CPUsUsed, got.P95.CPUsUsed}); diff != "" {
+			if diff := cmp.Diff(want, [4]*float64{got.CPUsUsed.ValueFloat64Pointer(), got.Mean.CPUsUsed.ValueFloat64Pointer(), got.Max.CPUsUsed.ValueFloat64Pointer(), got.P95.CPUsUsed.ValueFloat64Pointer()}); diff != "" {
 				t.Errorf("last, mean, max, p95 (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.age, got.AgeSeconds); diff != "" || got.SampledAt.ValueString() != test.sampledAt {
+			if diff := cmp.Diff(test.age, got.AgeSeconds.ValueFloat64Pointer()); diff != "" || got.SampledAt.ValueString() != test.sampledAt {
 				t.Errorf("sampled at %s, want %q; its age (-want +got):\n%s", got.SampledAt, test.sampledAt, diff)
 			}
 			if value(got.Reason) != test.usage.Reason {
@@ -54,7 +54,7 @@ func TestFlattenUsageWithoutMembers(t *testing.T) {
 		said[name] = value(group.Reason)
 		for role, u := range group.Roles {
 			said[name+"/"+role] = value(u.Reason)
-			if u.CPUsUsed != nil || u.Mean.CPUsUsed != nil || u.AgeSeconds != nil {
+			if !u.CPUsUsed.IsNull() || !u.Mean.CPUsUsed.IsNull() || !u.AgeSeconds.IsNull() {
 				t.Errorf("%s/%s uses %+v", name, role, u)
 			}
 		}

@@ -44,7 +44,7 @@ func ValidateCounts(g domain.Group, counts map[string]int, absent map[string][]i
 	var ps domain.Problems
 	f, _ := lookup(g.Framework)
 	if validateCounts(&ps, g, f, counts) {
-		validateNeeds(&ps, f, counts)
+		validateNeeds(&ps, g, f, counts)
 		validateTemplates(&ps, g, Expand(g, counts, absent))
 	}
 	return ps
@@ -67,15 +67,29 @@ func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 	for _, name := range g.RoleNames() {
 		total += counts[name]
 		if len(f.roles) > 0 && !slices.Contains(f.roleNames(), name) {
-			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, quoted(f.roleNames()))
+			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, quoted(f.roleNames())).
+				Inputs = []domain.Path{{"framework"}}
 		}
 	}
 	if total == 0 {
-		ps.Add(domain.Path{"roles"}, "No members", "a group needs at least one role with at least one replica")
+		ps.Add(domain.Path{"roles"}, "No members", "a group needs at least one role with at least one replica").
+			Inputs = countInputs(g)
 		return false
 	}
-	validateNeeds(ps, f, counts)
+	validateNeeds(ps, g, f, counts)
 	return true
+}
+
+// countInputs are the attributes that say which members a group has.
+func countInputs(g domain.Group) []domain.Path {
+	if len(g.Roles) == 0 {
+		return []domain.Path{{"framework"}, {"roles"}}
+	}
+	inputs := []domain.Path{{"framework"}}
+	for _, name := range g.RoleNames() {
+		inputs = append(inputs, domain.Path{"roles", domain.Key(name), "replicas"})
+	}
+	return inputs
 }
 
 // validateCounts checks the numbers of members, each for itself, and tells whether members can be made of them.
@@ -94,10 +108,11 @@ func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map
 }
 
 // validateNeeds checks that there are members of the roles that the framework needs.
-func validateNeeds(ps *domain.Problems, f framework, counts map[string]int) {
+func validateNeeds(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) {
 	for _, set := range f.needs {
 		if !slices.ContainsFunc(set, func(name string) bool { return counts[name] > 0 }) {
-			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name, alternatives(set))
+			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name, alternatives(set)).
+				Inputs = countInputs(g)
 		}
 	}
 }
@@ -173,14 +188,18 @@ func validatePort(ps *domain.Problems, at domain.Path, r domain.Role) {
 // validateCommand checks that the role's members have something to run.
 func validateCommand(ps *domain.Problems, g domain.Group, name string) {
 	template, at := g.EffectiveTemplate(name), domain.Path{"command"}
+	role := domain.Path{"roles", domain.Key(name)}
+	inputs := []domain.Path{{"command"}, {"image"}, role.At("command"), role.At("image")}
 	if g.Roles[name].Template.Command != nil || len(g.Template.Command) == 0 {
-		at = domain.Path{"roles", domain.Key(name), "command"}
+		at = role.At("command")
 	}
 	switch {
 	case len(template.Command) == 0 && template.Image == "":
-		ps.Add(at, "Missing command", "role %q has neither a command nor an image, and neither has the group", name)
+		ps.Add(at, "Missing command", "role %q has neither a command nor an image, and neither has the group", name).
+			Inputs = inputs
 	case len(template.Command) > 0 && template.Command[0] == "":
-		ps.Add(at.At(0), "Missing command", "the first string of a command is the program, and it is empty")
+		ps.Add(at.At(0), "Missing command", "the first string of a command is the program, and it is empty").
+			Inputs = inputs
 	}
 }
 
@@ -215,14 +234,31 @@ func validateCompletion(ps *domain.Problems, g domain.Group, f framework, member
 		}
 	}
 	rule := Rule(g, members)
+	inputs := append(countInputs(g), domain.Path{"wait_for"}, at.At("when"), at.At("roles"))
 	switch {
 	case rule.When == domain.WhenChief && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f)))
+		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f))).
+			Inputs = inputs
 	case (rule.When == domain.WhenAll || rule.When == domain.WhenAny) && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No members to complete", "the rule %q looks at no member: roles that serve others don't count unless completion.roles names them", rule.When)
+		ps.Add(at.At("when"), "No members to complete", "the rule %q looks at no member: roles that serve others don't count unless completion.roles names them", rule.When).
+			Inputs = inputs
 	case rule.When == domain.WhenNever && g.WaitFor == domain.WaitCompleted:
-		ps.Add(domain.Path{"wait_for"}, "Waiting forever", "the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning)
+		ps.Add(domain.Path{"wait_for"}, "Waiting forever", "the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning).
+			Inputs = inputs
 	}
+}
+
+// orOwn are an attribute that decides about a role and, where it is the group's, those of the role that would take its place.
+func orOwn(role string, at domain.Path) []domain.Path {
+	if at[0] == "roles" {
+		return []domain.Path{at}
+	}
+	own := domain.Path{"roles", domain.Key(role)}
+	inputs := []domain.Path{at, own.At(at...)}
+	if at[0] == "args" {
+		inputs = append(inputs, own.At("command")) // a role's own command drops the group's arguments
+	}
+	return inputs
 }
 
 // validateTemplates tries the templates of every role for every member, in the place of whose address another
@@ -232,11 +268,13 @@ func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Mem
 		members[i].Host, members[i].Address, members[i].Port = "host", "host:1", 1
 	}
 	l := NewLayout(g, members, nil)
+	inputs := append(countInputs(g), domain.Path{"name"}, domain.Path{"cluster"})
 	reported := map[string]bool{}
-	report := func(problems domain.Problems) {
+	report := func(role string, problems domain.Problems) {
 		for _, p := range problems {
 			if at := p.Path.String(); !reported[at] {
 				reported[at] = true
+				p.Inputs = slices.Concat(inputs, orOwn(role, p.Path))
 				*ps = append(*ps, p)
 			}
 		}
@@ -247,7 +285,7 @@ func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Mem
 	}
 	for _, name := range g.RoleNames() {
 		prog, problems := l.programs[name]()
-		report(problems)
+		report(name, problems)
 		if len(problems) > 0 {
 			continue
 		}
@@ -257,7 +295,7 @@ func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Mem
 		}
 		for _, m := range tried {
 			_, problems := prog.render(g, m)
-			report(problems)
+			report(name, problems)
 		}
 	}
 }

@@ -1,0 +1,229 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// terraformPrecision is the number of bits with which Terraform computes; a float64 has 53.
+const terraformPrecision = 512
+
+// third is 1 / 3 as Terraform computes it.
+func third() *big.Float {
+	precise := func(n int64) *big.Float { return new(big.Float).SetPrec(terraformPrecision).SetInt64(n) }
+	return new(big.Float).Quo(precise(1), precise(3))
+}
+
+// inexact returns a number as an expression may give it: no float64 holds it, and rounded to one it is v.
+func inexact(v float64) types.Float64 {
+	precise := new(big.Float).SetPrec(terraformPrecision).SetFloat64(v)
+	precise.Add(precise, new(big.Float).SetMantExp(precise, -200))
+	built, err := types.Float64Type.ValueFromTerraform(context.Background(), tftypes.NewValue(tftypes.Number, precise))
+	number, ok := built.(types.Float64)
+	if err != nil || !ok {
+		panic(fmt.Sprintf("%T is no number: %v", built, err))
+	}
+	return number
+}
+
+// filled returns a value of a type in which nothing is null, and numbers that need not be whole are 1 / 3.
+func filled(t *testing.T, of attr.Type) tftypes.Value {
+	t.Helper()
+	as := of.TerraformType(t.Context())
+	switch typ := of.(type) {
+	case attr.TypeWithAttributeTypes:
+		attributes := map[string]tftypes.Value{}
+		for name, attribute := range typ.AttributeTypes() {
+			attributes[name] = filled(t, attribute)
+		}
+		return tftypes.NewValue(as, attributes)
+	case attr.TypeWithElementType:
+		if as.Is(tftypes.Map{}) {
+			return tftypes.NewValue(as, map[string]tftypes.Value{"a": filled(t, typ.ElementType())})
+		}
+		return tftypes.NewValue(as, []tftypes.Value{filled(t, typ.ElementType())})
+	}
+	switch {
+	case of.Equal(types.Int64Type):
+		return tftypes.NewValue(as, 3)
+	case as.Is(tftypes.Number):
+		return tftypes.NewValue(as, third())
+	case as.Is(tftypes.Bool):
+		return tftypes.NewValue(as, true)
+	case as.Is(tftypes.String):
+		return tftypes.NewValue(as, "2026-01-31T12:00:00Z") // also a time, where one is needed
+	}
+	t.Fatalf("there is no value of type %s", of)
+	return tftypes.Value{}
+}
+
+// schemasOf returns the types of all resources and data sources of the provider.
+func schemasOf(t *testing.T, p provider.Provider) (resources, dataSources map[string]attr.Type) {
+	t.Helper()
+	resources, dataSources = map[string]attr.Type{}, map[string]attr.Type{}
+	for _, instance := range p.Resources(t.Context()) {
+		var of resource.MetadataResponse
+		var described resource.SchemaResponse
+		r := instance()
+		r.Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
+		r.Schema(t.Context(), resource.SchemaRequest{}, &described)
+		resources[of.TypeName] = described.Schema.Type()
+	}
+	for _, instance := range p.DataSources(t.Context()) {
+		var of datasource.MetadataResponse
+		var described datasource.SchemaResponse
+		d := instance()
+		d.Metadata(t.Context(), datasource.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
+		d.Schema(t.Context(), datasource.SchemaRequest{}, &described)
+		dataSources[of.TypeName] = described.Schema.Type()
+	}
+	return resources, dataSources
+}
+
+// filledValue is a value of a type in which nothing is null, as Terraform sends it.
+func filledValue(t *testing.T, of attr.Type) *tfprotov6.DynamicValue {
+	t.Helper()
+	v, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), filled(t, of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &v
+}
+
+// All that has numbers is read as create, update, delete and refresh read it: by the model that is behind its schema.
+func TestNumbersOfExpressionsAreRead(t *testing.T) {
+	p := New("test", (&stubEngine{}).registry())()
+	tf := newTerraform(t, &stubEngine{})
+	check := func(name string, diagnostics []*tfprotov6.Diagnostic, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range diagnostics {
+			if strings.Contains(d.Detail, "error in the provider") {
+				t.Errorf("%s: %s: %s (at %v)", name, d.Summary, d.Detail, d.Attribute)
+			}
+		}
+	}
+	var settings provider.SchemaResponse
+	p.Schema(t.Context(), provider.SchemaRequest{}, &settings)
+	configured, err := newServer(t, (&stubEngine{}).registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
+	check("provider", configured.Diagnostics, err)
+
+	resources, dataSources := schemasOf(t, p)
+	for name, of := range resources {
+		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: filledValue(t, of)})
+		check(name, resp.Diagnostics, err)
+	}
+	for name, of := range dataSources {
+		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
+		check("data."+name, resp.Diagnostics, err)
+	}
+	ephemerals, ok := p.(provider.ProviderWithEphemeralResources)
+	if !ok {
+		t.Fatal("the provider has no ephemeral resources")
+	}
+	for _, instance := range ephemerals.EphemeralResources(t.Context()) {
+		var of ephemeral.MetadataResponse
+		var described ephemeral.SchemaResponse
+		e := instance()
+		e.Metadata(t.Context(), ephemeral.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
+		e.Schema(t.Context(), ephemeral.SchemaRequest{}, &described)
+		resp, err := tf.server.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{TypeName: of.TypeName, Config: filledValue(t, described.Schema.Type())})
+		check("ephemeral."+of.TypeName, resp.Diagnostics, err)
+	}
+	functions, ok := p.(provider.ProviderWithFunctions)
+	if !ok {
+		t.Fatal("the provider has no functions")
+	}
+	for _, instance := range functions.Functions(t.Context()) {
+		var of function.MetadataResponse
+		var described function.DefinitionResponse
+		f := instance()
+		f.Metadata(t.Context(), function.MetadataRequest{}, &of)
+		f.Definition(t.Context(), function.DefinitionRequest{}, &described)
+		var arguments []*tfprotov6.DynamicValue
+		for _, parameter := range described.Definition.Parameters {
+			arguments = append(arguments, filledValue(t, parameter.GetType()))
+		}
+		resp, err := tf.server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: of.Name, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Error != nil && strings.Contains(resp.Error.Text, "error in the provider") {
+			t.Errorf("function %s: %s", of.Name, resp.Error.Text)
+		}
+	}
+}
+
+// A host's CPUs are an expression's result in the plan and the state, and another plan finds nothing to change.
+func TestNumbersOfExpressionsAreKept(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	of, ok := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType().(attr.TypeWithElementType)
+	if !ok {
+		t.Fatal("hosts are no map")
+	}
+	hosts, diags := types.MapValueFrom(t.Context(), of.ElementType(), map[string]hostModel{"a": {Capacity: &capacityModel{CPUs: inexact(0.3)}}})
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab"), "hosts": raw(t, hosts)})
+	cpusOf := func(cluster map[string]tftypes.Value) *big.Float {
+		t.Helper()
+		at := tftypes.NewAttributePath().WithElementKeyString("a").WithAttributeName("capacity").WithAttributeName("cpus")
+		found, _, err := tftypes.WalkAttributePath(cluster["hosts"], at)
+		value, ok := found.(tftypes.Value)
+		var cpus *big.Float
+		if err != nil || !ok || value.As(&cpus) != nil {
+			t.Fatalf("there are no CPUs in %s: %v", cluster["hosts"], err)
+		}
+		return cpus
+	}
+	want := cpusOf(config)
+	planned, diagnostics := tf.plan("trainyard_cluster", config, nil)
+	fatalOn(t, nil, diagnostics)
+	state, diagnostics := tf.applyCluster(config, nil, planned)
+	fatalOn(t, nil, diagnostics)
+	read, diagnostics := tf.read("trainyard_cluster", state)
+	fatalOn(t, nil, diagnostics)
+	again, diagnostics := tf.plan("trainyard_cluster", config, read)
+	fatalOn(t, nil, diagnostics)
+	for of, cluster := range map[string]map[string]tftypes.Value{"plan": planned, "state": state, "refreshed state": read, "second plan": again} {
+		if got := cpusOf(cluster); got.Cmp(want) != 0 {
+			t.Errorf("%s has %s CPUs, want %s", of, got.Text('g', 80), want.Text('g', 80))
+		}
+	}
+}
+
+// A fraction where a whole number is needed is the user's error, and is said to be one.
+func TestFractionsOfWholeNumbers(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	config := tf.group("g", role{replicas: 7777})
+	roles, err := tftypes.Transform(config["roles"], func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if v.Equal(tftypes.NewValue(tftypes.Number, 7777)) {
+			return tftypes.NewValue(tftypes.Number, third()), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config["roles"] = roles
+	said := tf.validate("trainyard_group", tftypes.NewValue(tf.schemas["trainyard_group"].ValueType(), config))
+	if len(said) == 0 || !strings.Contains(said[0], `roles["worker"].replicas: only whole numbers are allowed here; floor, ceil and round make one`) {
+		t.Errorf("got %q", said)
+	}
+}

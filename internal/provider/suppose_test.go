@@ -1,0 +1,311 @@
+package provider
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"pgregory.net/rapid"
+)
+
+// validate returns what is said of a configuration, one line each.
+func (tf terraform) validate(name string, config tftypes.Value) []string {
+	tf.t.Helper()
+	resp, err := tf.server.ValidateResourceConfig(tf.t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+		TypeName: name, Config: encode(tf.t, tf.schemas[name], config),
+		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+	})
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	var said []string
+	for _, d := range resp.Diagnostics {
+		// The framework itself misses the required attributes of an element that is not known.
+		if d.Summary != "Missing Configuration for Required Attribute" {
+			said = append(said, d.Summary+": "+d.Detail)
+		}
+	}
+	return said
+}
+
+// configurationOf returns a model as the configuration that it is, without what is computed.
+func configurationOf(t *testing.T, s schema.Schema, model any) tftypes.Value {
+	t.Helper()
+	ctx := context.Background()
+	state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(ctx), nil)}
+	if diags := state.Set(ctx, model); diags.HasError() {
+		t.Fatalf("set: %v", diags)
+	}
+	config, err := tftypes.Transform(state.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if a, err := s.AttributeAtTerraformPath(ctx, at); err == nil && a.IsComputed() && !a.IsOptional() {
+			return tftypes.NewValue(v.Type(), nil), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// validGroups are groups without a fault, in which the rules about several attributes find as much as they can.
+func validGroups(t *testing.T) map[string]groupModel {
+	text := types.StringValue
+	group := func(framework string, roles map[string]roleModel) groupModel {
+		return groupModel{
+			Cluster: clusterReference{text("lab"), text("process"), types.StringNull()}, Name: text("job"), Framework: text(framework), Roles: roles,
+			Triggers: types.MapNull(types.StringType), Members: types.MapNull(types.StringType), Placements: types.MapNull(types.StringType),
+			ClusterSpec: types.MapNull(types.StringType), Timeouts: noTimeouts(groupSchema(t.Context(), nil)),
+		}
+	}
+	full := group("none", map[string]roleModel{
+		"a": {
+			Replicas: new(int64(3)), Port: new(int64(9000)), GracePeriod: text("30s"),
+			templateModel: templateModel{
+				Command: []string{"/bin/a", `{{ address "b" 1 }}`}, Env: map[string]string{"GROUP": `{{ slice .Group 0 2 }}{{ slice .Cluster 0 2 }}`, "OWN": "x"},
+				Container: &containerModel{Configs: map[string]configFileModel{"c": {Content: "x", Target: "/data"}}},
+				Mounts:    []mountModel{{Type: new("volume"), Source: new("scratch"), Target: "/scratch"}},
+			},
+			Resources: &resourcesModel{CPUs: inexact(1), MemoryMiB: new(int64(64)), Limits: &limitsModel{CPUs: inexact(2), MemoryMiB: new(int64(128))}},
+			Restart:   &restartModel{Condition: new("on_failure"), MaxAttempts: new(int64(2)), Delay: text("1s")},
+			Update:    &updateModel{Parallelism: new(int64(1)), Delay: text("1s"), OnFailure: new("rollback")},
+			ExitCodes: &exitCodesModel{Final: []string{"3", "1-2"}},
+		},
+		"b": {
+			Replicas: new(int64(2)), GPUs: &roleGPUsModel{Pool: "p", Count: new(int64(1))}, templateModel: templateModel{Image: new("trainer:1"), Args: []string{"run"}},
+			Placement: &placementModel{Strategy: new("spread"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
+		},
+	})
+	full.Mounts = []mountModel{{Type: new("bind"), Source: new("/data"), Target: "/data"}, {Type: new("tmpfs"), Target: "/tmp", SizeMiB: new(int64(9))}}
+	full.Args = []string{`{{ address "a" 2 }}`}
+	full.WorkingDir = new("/work")
+	full.Container = &containerModel{
+		PullPolicy: new("always"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]ulimitModel{"nofile": {Soft: 10, Hard: 20}},
+		HealthCheck: &healthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &loggingModel{Driver: "local"},
+		Ports:   map[string]portModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
+		Configs: map[string]configFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},
+		Secrets: map[string]secretFileModel{"s": {Value: text("x"), Version: "1", Target: new("/etc/s")}, "r": {Value: text("x"), Version: "1", Target: new("/run/secrets/s")}},
+	}
+	full.Completion, full.WaitFor = &completionModel{When: new("all"), Roles: []string{"b"}, Deadline: text("1h")}, text("completed")
+
+	served := group("tensorflow_v1", map[string]roleModel{
+		"ps":     {Replicas: new(int64(1)), templateModel: templateModel{Command: []string{"x"}}},
+		"worker": {Replicas: new(int64(2)), templateModel: templateModel{Image: new("trainer:1")}},
+	})
+	served.WaitFor = text("completed")
+	launched := group("mpi", map[string]roleModel{"launcher": {Replicas: new(int64(1))}, "worker": {Replicas: new(int64(4))}})
+	launched.Command, launched.Completion = []string{"train"}, &completionModel{When: new("chief"), Roles: []string{"launcher"}}
+	farm := group("spark", map[string]roleModel{"master": {}, "worker": {Replicas: new(int64(2)), templateModel: templateModel{Args: []string{`{{ address "master" 0 }}`}}}})
+	farm.Image, farm.WaitFor = new("spark:4"), text("completed")
+	farm.Completion = &completionModel{When: new("all"), Roles: []string{"worker"}}
+	overridden := group("none", map[string]roleModel{"a": {Replicas: new(int64(1)), templateModel: templateModel{
+		Command: []string{"/bin/a"}, Env: map[string]string{"X": "own"}, Args: []string{"own"},
+	}}})
+	overridden.Command, overridden.Args, overridden.Env = []string{""}, []string{`{{ address "z" 0 }}`}, map[string]string{"X": `{{ address "z" 0 }}`}
+	chief := group("none", map[string]roleModel{"a": {Replicas: new(int64(1))}, "chief": {Replicas: new(int64(1))}})
+	chief.Command, chief.Completion, chief.WaitFor = []string{"x"}, &completionModel{When: new("chief")}, text("completed")
+	return map[string]groupModel{"full": full, "served": served, "launched": launched, "farm": farm, "overridden": overridden, "chief": chief}
+}
+
+// validPolicies are policies without a fault, in which the rules about several attributes find as much as they can.
+func validPolicies() map[string]autoscalingPolicyModel {
+	text := types.StringValue
+	whole := smallPolicy()
+	whole.Metrics["total"] = measuredMetricModel{
+		scalingMetricModel: scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{inexact(60), new("total")}}},
+		Source:             &scalingSourceModel{Agent: &agentSourceModel{"cpus", new("total")}},
+	}
+	asleep := smallPolicy()
+	asleep.Min, asleep.Initial = new(int64(0)), new(int64(2))
+	asleep.Metrics = map[string]measuredMetricModel{
+		"edge": {
+			scalingMetricModel: scalingMetricModel{
+				Algorithm: scalingAlgorithmModel{Threshold: &thresholdModel{Lower: inexact(1), Upper: inexact(2), StepOut: new(int64(2)), StepInPercent: inexact(10)}},
+				OnMissing: new("value"), MissingValue: inexact(1), Forecast: &forecastModel{text("1m"), text("24h")},
+			},
+			Source: &scalingSourceModel{Prometheus: &prometheusSourceModel{"http://prometheus:9090", "up"}}, Window: text("1m"), Aggregation: new("p95"),
+		},
+	}
+	asleep.Guards = &scalingGuardsModel{Busy: &busyGuardModel{CPUPercent: inexact(1)}, Drain: &hookModel{URL: new("http://drain"), Timeout: text("2s")}}
+	daily := smallPolicy()
+	daily.Metrics, daily.Min = nil, new(int64(2))
+	daily.Schedules = map[string]scalingScheduleModel{"day": {"0 8 * * *", "0 18 * * *", new("Europe/Warsaw"), 4}}
+	return map[string]autoscalingPolicyModel{"full": fullPolicy(), "small": smallPolicy(), "whole": whole, "asleep": asleep, "daily": daily}
+}
+
+// validPools are GPU pools without a fault.
+func validPools(t *testing.T) map[string]gpuPoolModel {
+	pool := func(byHost map[string][]string) gpuPoolModel {
+		return gpuPoolModel{
+			Cluster: clusterReference{types.StringValue("lab"), types.StringValue("swarm"), types.StringNull()}, Name: types.StringValue("p"), Devices: uuidLists(byHost),
+			DeviceSlots: types.MapNull(types.Int64Type), Unhealthy: types.MapNull(types.StringType), Timeouts: noTimeouts(gpuPoolSchema(t.Context(), nil)),
+		}
+	}
+	named := pool(map[string][]string{"gpu1": {"GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91", "GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a92"}})
+	selected := pool(nil)
+	selected.Select = &selectorModel{Model: new("Tesla*"), MaxPerHost: new(int64(2))}
+	selected.Sharing, selected.MemoryMiBPerSlot, selected.ReservePercent = types.StringValue("slots"), new(int64(1199)), inexact(3)
+	return map[string]gpuPoolModel{"named": named, "selected": selected}
+}
+
+// validConfigurations are those of all resources that have rules about several attributes.
+func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
+	t.Helper()
+	engines := []string{"process", "swarm"}
+	all := map[string]map[string]tftypes.Value{"trainyard_group": {}, "trainyard_autoscaling_policy": {}, "trainyard_gpu_pool": {}, "trainyard_cluster": {}}
+	for name, group := range validGroups(t) {
+		all["trainyard_group"][name] = configurationOf(t, groupSchema(t.Context(), engines), group)
+	}
+	for name, policy := range validPolicies() {
+		all["trainyard_autoscaling_policy"][name] = configurationOf(t, autoscalingPolicySchema(t.Context(), engines), policy)
+	}
+	for name, pool := range validPools(t) {
+		all["trainyard_gpu_pool"][name] = configurationOf(t, gpuPoolSchema(t.Context(), engines), pool)
+	}
+	all["trainyard_cluster"]["full"] = configurationOf(t, clusterSchema(t.Context(), engines), clusterModel{
+		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: noTimeouts(clusterSchema(t.Context(), nil)),
+		Hosts: map[string]hostModel{
+			"gpu1": {Address: new("ssh://gpu1"), Role: new("manager"), Availability: new("active"), Socket: new("/run/docker.sock"), Capacity: &capacityModel{CPUs: inexact(2), MemoryMiB: new(int64(64))}},
+			"gpu2": {},
+		},
+		Network: &networkModel{Subnet: types.StringValue("10.0.0.0/20")},
+	})
+	return all
+}
+
+// places returns the paths of all values in a configuration, but for those of nothing.
+func places(t *testing.T, config tftypes.Value) []string {
+	t.Helper()
+	var found []string
+	err := tftypes.Walk(config, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		if len(at.Steps()) > 0 && !v.IsNull() {
+			found = append(found, at.String())
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// without returns a configuration of which some is not known.
+func without(t require, config tftypes.Value, unknown ...string) tftypes.Value {
+	open, err := tftypes.Transform(config, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if slices.Contains(unknown, at.String()) {
+			return tftypes.NewValue(v.Type(), tftypes.UnknownValue), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return open
+}
+
+// What is not known is no fault: nothing is found in a valid configuration, whatever of it is open, one by one and several at once.
+func TestUnknownValuesAreNoProblem(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	for resource, configurations := range validConfigurations(t) {
+		for name, config := range configurations {
+			t.Run(resource+"/"+name, func(t *testing.T) {
+				if said := tf.validate(resource, config); len(said) > 0 {
+					t.Fatalf("the configuration is not valid:\n%s", strings.Join(said, "\n"))
+				}
+				all := places(t, config)
+				for _, at := range all {
+					if said := tf.validate(resource, without(t, config, at)); len(said) > 0 {
+						t.Errorf("without %s:\n%s", at, strings.Join(said, "\n"))
+					}
+				}
+				if t.Failed() {
+					return
+				}
+				rapid.Check(t, func(t *rapid.T) {
+					unknown := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 2, min(6, len(all)), rapid.ID[string]).Draw(t, "unknown")
+					if said := tf.validate(resource, without(t, config, unknown...)); len(said) > 0 {
+						t.Fatalf("without %s:\n%s", strings.Join(unknown, ", "), strings.Join(said, "\n"))
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is known is checked, whatever else is not.
+func TestKnownValuesAreChecked(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{})
+	groups, policies, pools := validGroups(t), validPolicies(), validPools(t)
+	engines := []string{"process", "swarm"}
+	group := func(change func(*groupModel)) tftypes.Value {
+		m := groups["launched"]
+		m.Image = new("trainer:1")
+		change(&m)
+		return configurationOf(t, groupSchema(t.Context(), engines), m)
+	}
+	role := func(r roleModel) tftypes.Value {
+		return group(func(m *groupModel) {
+			m.Roles = map[string]roleModel{"launcher": {Replicas: new(int64(1))}, "worker": r}
+		})
+	}
+	image := `AttributeName("image")`
+	for name, test := range map[string]struct {
+		resource string
+		config   tftypes.Value
+		unknown  []string
+		says     string
+	}{
+		"wait_for": {"trainyard_group", group(func(m *groupModel) { m.WaitFor = types.StringValue("ready") }), []string{image}, `"ready" is no phase`},
+		"name":     {"trainyard_group", group(func(m *groupModel) { m.Name = types.StringValue("A_b") }), []string{image}, `"A_b" is not a DNS label`},
+		"roles": {
+			"trainyard_group", group(func(m *groupModel) {
+				m.Roles = map[string]roleModel{"launcher": {templateModel: templateModel{Image: new("x")}}, "other": {}}
+			}),
+			[]string{`AttributeName("roles").ElementKeyString("launcher").AttributeName("image")`}, `has no role "other"`,
+		},
+		"a role that is missing": {
+			"trainyard_group", group(func(m *groupModel) {
+				m.Roles = map[string]roleModel{"launcher": {Replicas: new(int64(0)), templateModel: templateModel{Image: new("x")}}}
+			}),
+			[]string{`AttributeName("roles").ElementKeyString("launcher").AttributeName("image")`}, "a group needs at least one role",
+		},
+		"a template": {"trainyard_group", role(roleModel{templateModel: templateModel{Args: []string{`{{ address "z" 0 }}`}}}), []string{image}, `there is no role "z"`},
+		"a limit":    {"trainyard_group", role(roleModel{Resources: &resourcesModel{CPUs: inexact(2), Limits: &limitsModel{CPUs: inexact(1)}}}), []string{image, `AttributeName("cluster")`}, "is limited to"},
+		"a duration beside one that is malformed": {
+			"trainyard_group", role(roleModel{GracePeriod: types.StringValue("soon"), Restart: &restartModel{Delay: types.StringValue("-1s")}}), nil, "-1s is negative",
+		},
+		"a policy": {
+			"trainyard_autoscaling_policy", configurationOf(t, autoscalingPolicySchema(t.Context(), engines), func() autoscalingPolicyModel {
+				m := policies["asleep"]
+				m.Initial = new(int64(20))
+				return m
+			}()), []string{`AttributeName("metrics")`, `AttributeName("group")`, `AttributeName("cluster")`}, "initial is 20",
+		},
+		"a pool": {
+			"trainyard_gpu_pool", configurationOf(t, gpuPoolSchema(t.Context(), engines), func() gpuPoolModel {
+				m := pools["selected"]
+				m.Strategy = types.StringValue("random")
+				return m
+			}()), []string{`AttributeName("select")`, `AttributeName("cluster")`}, `"random" is not a way`,
+		},
+		"a cluster": {
+			"trainyard_cluster", configurationOf(t, clusterSchema(t.Context(), engines), clusterModel{
+				Name: types.StringValue("lab"), Timeouts: noTimeouts(clusterSchema(t.Context(), nil)), Hosts: map[string]hostModel{"A_b": {Address: new("x")}},
+			}), []string{`AttributeName("hosts").ElementKeyString("A_b").AttributeName("address")`}, `"A_b" is not a host name`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := strings.Join(tf.validate(test.resource, without(t, test.config, test.unknown...)), "\n")
+			if !strings.Contains(said, test.says) {
+				t.Errorf("without %v it says %q, not %q", test.unknown, said, test.says)
+			}
+		})
+	}
+}
