@@ -120,7 +120,7 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 	}
 	var settings provider.SchemaResponse
 	p.Schema(t.Context(), provider.SchemaRequest{}, &settings)
-	configured, err := newServer(t, (&stubEngine{}).registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
+	configured, err := NewServer("test", (&stubEngine{}).registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
 	check("provider", configured.Diagnostics, err)
 
 	resources, dataSources := schemasOf(t, p)
