@@ -54,8 +54,8 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 		ps.Add(at, "Source without use", "%s; %q would never be asked: leave it out", without, names)
 	case without != "":
 	case len(names) == 0:
-		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all).
-			Inputs = []Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external")}
+		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all)
+		ps.DecidedBy([]Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external")})
 	case len(names) > 1:
 		ps.Add(at, "Several sources", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
 	}
@@ -94,12 +94,12 @@ func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 		ps.Add(at, "Not a metric of the whole", "algorithm marginal_gain asks what one more member adds to all of them, which a mean of the members does not show; set of = %q", AgentTotal)
 	case a.Target != nil && a.Target.Per == TargetTotal && !total:
 		ps.Add(at, "Not a metric of the whole", "a target with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
-			TargetTotal, AgentTotal, TargetMean).
-			Inputs = inputs
+			TargetTotal, AgentTotal, TargetMean)
+		ps.DecidedBy(inputs)
 	case a.Target != nil && a.Target.Per != TargetTotal && total:
 		ps.Add(at, "Not a mean", "a target with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
-			TargetMean, AgentTotal, AgentMember, TargetTotal).
-			Inputs = inputs
+			TargetMean, AgentTotal, AgentMember, TargetTotal)
+		ps.DecidedBy(inputs)
 	}
 }
 
@@ -117,8 +117,8 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 	case m.Source.Progress != nil:
 		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and progress is the mean rate of its window; leave it out", m.Aggregation)
 	case m.Window == nil && m.Source.Agent == nil && m.Aggregation != AggregateLast:
-		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation).
-			Inputs = []Path{at.At("aggregation"), at.At("window"), at.At("source", "agent")}
+		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation)
+		ps.DecidedBy([]Path{at.At("aggregation"), at.At("window"), at.At("source", "agent")})
 	}
 	if without := m.withoutSource(); without != "" && (m.Window != nil || m.Aggregation != "") {
 		ps.Add(at.At("window"), "Window without use", "%s, and aggregates nothing; leave window and aggregation out", without)

@@ -30,8 +30,8 @@ func (p AutoscalingPolicy) Validate() Problems {
 	p.validateCounts(&ps)
 	checkDuration(&ps, Path{"interval"}, "Invalid interval", p.Interval, MinScalingInterval, MaxScalingInterval)
 	if len(p.Metrics) == 0 && len(p.Schedules) == 0 {
-		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules, and would never change the count; give it at least one of them").
-			Inputs = []Path{{"metrics"}, {"schedules"}}
+		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules, and would never change the count; give it at least one of them")
+		ps.DecidedBy([]Path{{"metrics"}, {"schedules"}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
 		at := Path{"metrics", Key(name)}
@@ -65,8 +65,8 @@ func (p AutoscalingPolicy) validateCounts(ps *Problems) {
 		return
 	}
 	if p.Initial != nil && (*p.Initial < p.Min || *p.Initial > p.Max) {
-		ps.Add(Path{"initial"}, "Invalid number of members", "initial is %d; %s are allowed", *p.Initial, p.bounds()).
-			Inputs = []Path{{"initial"}, {"min"}, {"max"}}
+		ps.Add(Path{"initial"}, "Invalid number of members", "initial is %d; %s are allowed", *p.Initial, p.bounds())
+		ps.DecidedBy([]Path{{"initial"}, {"min"}, {"max"}})
 	}
 }
 
@@ -86,8 +86,8 @@ func (p AutoscalingPolicy) validateSchedule(ps *Problems, at Path, s ScalingSche
 		ps.Add(at.At("end"), "No time between", "start and end are both %q, and the schedule would never end; give it another end", s.End)
 	}
 	if s.Count < p.Min || s.Count > p.Max {
-		ps.Add(at.At("count"), "Invalid number of members", "the schedule asks for %d; %s are allowed", s.Count, p.bounds()).
-			Inputs = []Path{at.At("count"), {"min"}, {"max"}}
+		ps.Add(at.At("count"), "Invalid number of members", "the schedule asks for %d; %s are allowed", s.Count, p.bounds())
+		ps.DecidedBy([]Path{at.At("count"), {"min"}, {"max"}})
 	}
 }
 
@@ -108,8 +108,8 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
 		"set min to 1 or more, add a metric of the whole (queue, ratio, external, target with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
-		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal, MissingMax).
-		Inputs = []Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}}
+		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal, MissingMax)
+	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
 
 // wakes tells whether the metric can ask for members where there are none: its algorithm does not make its count of the present one, or of what
@@ -137,12 +137,12 @@ func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	}
 	switch asValue := m.MissingRule() == MissingAsValue; {
 	case asValue && m.MissingValue == nil:
-		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs the value to go on with: set missing_value to 0 or more", MissingAsValue).
-			Inputs = []Path{at.At("missing_value"), at.At("on_missing")}
+		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs the value to go on with: set missing_value to 0 or more", MissingAsValue)
+		ps.DecidedBy([]Path{at.At("missing_value"), at.At("on_missing")})
 	case !asValue && m.MissingValue != nil:
 		ps.Add(at.At("missing_value"), "Value without use", "missing_value is %s, and on_missing = %q does not use it; leave it out, or set on_missing = %q",
-			number(*m.MissingValue), m.MissingRule(), MissingAsValue).
-			Inputs = []Path{at.At("missing_value"), at.At("on_missing")}
+			number(*m.MissingValue), m.MissingRule(), MissingAsValue)
+		ps.DecidedBy([]Path{at.At("missing_value"), at.At("on_missing")})
 	case asValue:
 		checkNumber(ps, at.At("missing_value"), "Invalid value", *m.MissingValue, math.Inf(1))
 	}
@@ -258,8 +258,8 @@ func (a ThresholdAlgorithm) validate(ps *Problems, at Path) {
 		checkNumber(ps, at.At(step.name+"_percent"), "Invalid step", step.percent, step.most)
 		if step.threshold == nil && (step.count != 0 || step.percent != 0) {
 			ps.Add(at.At(step.name), "Step without use", "%s is given (%d, or %s %%), and is never made without %s; set that, or leave the step out",
-				step.name, step.count, number(step.percent), step.needs).
-				Inputs = []Path{at.At(step.name), at.At(step.name + "_percent"), at.At(step.needs)}
+				step.name, step.count, number(step.percent), step.needs)
+			ps.DecidedBy([]Path{at.At(step.name), at.At(step.name + "_percent"), at.At(step.needs)})
 		}
 	}
 }
@@ -332,8 +332,8 @@ func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
 		checkNumber(ps, at.At("upper"), "Invalid threshold", *upper, math.Inf(1))
 	}
 	if lower != nil && upper != nil && *lower >= *upper {
-		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower is %s and upper %s; lower below upper is allowed", number(*lower), number(*upper)).
-			Inputs = []Path{at.At("lower"), at.At("upper")}
+		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower is %s and upper %s; lower below upper is allowed", number(*lower), number(*upper))
+		ps.DecidedBy([]Path{at.At("lower"), at.At("upper")})
 	}
 }
 

@@ -240,8 +240,8 @@ func (p GPUPool) Validate() Problems {
 	CheckName(&ps, Path{"name"}, "GPU pool", p.Name)
 	switch {
 	case p.Devices == nil && p.Select == nil:
-		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists those that there are").
-			Inputs = []Path{{"devices"}, {"select"}}
+		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists those that there are")
+		ps.DecidedBy([]Path{{"devices"}, {"select"}})
 	case p.Devices != nil && p.Select != nil:
 		ps.Add(Path{"select"}, "Devices given twice", "devices are named by devices, or chosen by select, but not both")
 	}
@@ -297,12 +297,12 @@ func (p GPUPool) validateSharing(ps *Problems) {
 	switch p.SharingRule() {
 	case Exclusive:
 		if p.MemoryMiBPerSlot != 0 {
-			ps.Add(Path{"memory_mib_per_slot"}, "No slots", "the pool's devices are exclusive, and have no slots; set sharing = %q to share them", Slots).
-				Inputs = []Path{{"memory_mib_per_slot"}, {"sharing"}}
+			ps.Add(Path{"memory_mib_per_slot"}, "No slots", "the pool's devices are exclusive, and have no slots; set sharing = %q to share them", Slots)
+			ps.DecidedBy([]Path{{"memory_mib_per_slot"}, {"sharing"}})
 		}
 		if p.ReservePercent != nil {
-			ps.Add(Path{"reserve_percent"}, "No slots", "the pool's devices are exclusive, and nothing is reserved on them; set sharing = %q to share them", Slots).
-				Inputs = []Path{{"reserve_percent"}, {"sharing"}}
+			ps.Add(Path{"reserve_percent"}, "No slots", "the pool's devices are exclusive, and nothing is reserved on them; set sharing = %q to share them", Slots)
+			ps.DecidedBy([]Path{{"reserve_percent"}, {"sharing"}})
 		}
 	case Slots:
 		if p.MemoryMiBPerSlot <= 0 {

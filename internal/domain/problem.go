@@ -64,11 +64,13 @@ func (p Problem) Error() string {
 // Problems is a list of faults in the order in which they were found.
 type Problems []Problem
 
-// Add appends an error, and returns it for its Inputs.
-func (ps *Problems) Add(path Path, summary, detail string, args ...any) *Problem {
+// Add appends an error.
+func (ps *Problems) Add(path Path, summary, detail string, args ...any) {
 	*ps = append(*ps, Problem{Path: path, Summary: summary, Detail: fmt.Sprintf(detail, args...)})
-	return &(*ps)[len(*ps)-1]
 }
+
+// DecidedBy sets the Inputs of the problem that was added last.
+func (ps Problems) DecidedBy(inputs []Path) { ps[len(ps)-1].Inputs = inputs }
 
 // Warn appends a warning.
 func (ps *Problems) Warn(path Path, summary, detail string, args ...any) {
@@ -83,15 +85,15 @@ func (ps Problems) Certain(unknown []Path) Problems {
 		if len(inputs) == 0 {
 			inputs = []Path{p.Path}
 		}
-		if !slices.ContainsFunc(inputs, func(input Path) bool { return slices.ContainsFunc(unknown, input.touches) }) {
+		if !slices.ContainsFunc(inputs, func(input Path) bool { return slices.ContainsFunc(unknown, input.Touches) }) {
 			certain = append(certain, p)
 		}
 	}
 	return certain
 }
 
-// touches reports whether one of two paths leads to a part of the other. An element of a map is known by its key, whatever is in it.
-func (p Path) touches(other Path) bool {
+// Touches reports whether one of two paths leads to a part of the other. An element of a map is known by its key, whatever is in it.
+func (p Path) Touches(other Path) bool {
 	shared := min(len(p), len(other))
 	if !slices.Equal(p[:shared], other[:shared]) {
 		return false

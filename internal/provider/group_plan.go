@@ -49,6 +49,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		if knownAttribute(req.Plan.Raw, "cluster") && knownAttribute(req.Plan.Raw, "name") {
 			planned := addressOf(ctx, req.Plan, &resp.Diagnostics)
 			r.session.plans.putSpec(planned, plannedSpec{anew: before != planned})
+			r.planUnknown(ctx, req.Plan, before != planned, &resp.Diagnostics)
 		}
 		return
 	}
@@ -70,7 +71,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if !created {
 		found = refreshedGroup(ctx, plan, req, &resp.Diagnostics)
 	}
-	decision, known, ok := r.decide(ctx, plan.Cluster.key(), spec, created, found, &resp.Diagnostics)
+	decision, known, ok := r.decide(ctx, plan.Cluster.key(), proposal{spec: spec, created: created}, found, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -165,8 +166,16 @@ func addressOf(ctx context.Context, item attributes, diags *diag.Diagnostics) it
 	return itemAddress{idOf(cluster.key()), name.ValueString()}
 }
 
+// proposal is a group that is to be decided about. Unknown are the attributes that are not known yet, in the place of which something stands.
+type proposal struct {
+	spec    domain.Group
+	created bool
+	unknown []domain.Path
+}
+
 // decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false where the cluster is not known yet, or where there are errors.
-func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.Group, created bool, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
+func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, proposed proposal, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
+	spec, created := proposed.spec, proposed.created
 	summary := fmt.Sprintf("Unable to plan group %q", spec.Name)
 	reconciler, err := r.session.plan(key)
 	if err != nil {
@@ -211,9 +220,13 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, spec 
 	if err != nil {
 		addError(diags, summary, err)
 	}
-	addProblems(diags, problems)
-	if diags.HasError() {
+	addProblems(diags, problems.Certain(proposed.unknown))
+	if diags.HasError() || problems.Err() != nil {
 		return decision, known, false
+	}
+	if len(proposed.unknown) > 0 {
+		plans.putGroup(idOf(key), spec.Name, decision.Document)
+		return decision, known, true // what its members need of their hosts is not known
 	}
 	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.Kept(before), found.present))
 	if err != nil {

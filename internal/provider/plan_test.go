@@ -315,6 +315,57 @@ func TestPlanDefersUnknownConfiguration(t *testing.T) {
 	}
 }
 
+// An image that is still to be built keeps nobody from seeing that there is no room for its members, or that they leave none for others.
+func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
+	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
+	for name, test := range map[string]struct {
+		first, second role
+		says          string
+	}{
+		"there is room":            {first: role{replicas: 1, port: 9000, cpus: 1}, second: role{replicas: 1, port: 9100, cpus: 1}},
+		"more than a host has":     {first: role{replicas: 1, port: 9000, cpus: 5}, says: "requests 5 CPUs"},
+		"a port that is taken":     {first: role{replicas: 2, port: 7999}, says: "8000"},
+		"nothing left for another": {first: role{replicas: 1, port: 9000, cpus: 3}, second: role{replicas: 1, port: 9100, cpus: 2}, says: "1 of 4 CPUs free"},
+		"the port of another":      {first: role{replicas: 1, port: 9000}, second: role{replicas: 1, port: 9000}, says: `group "first"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tf := newTerraform(t, &stubEngine{cluster: labOf("local"), busy: map[string][]int{"127.0.0.1": {8000}}})
+			var said []string
+			for i, r := range []role{test.first, test.second} {
+				if r.replicas == 0 {
+					continue
+				}
+				config := tf.group([]string{"first", "second"}[i], r)
+				config["image"] = unknown
+				planned, diagnostics := tf.plan("trainyard_group", config, nil)
+				said = append(said, details(diagnostics)...)
+				if planned["members"].IsKnown() {
+					t.Errorf("got members %s", planned["members"])
+				}
+			}
+			if got := strings.Join(said, "\n"); (test.says == "") != (got == "") || !strings.Contains(got, test.says) {
+				t.Errorf("got %q, want %q", got, test.says)
+			}
+		})
+	}
+}
+
+// Where members go is left open as long as something is unknown that decides about it.
+func TestPlanDefersUnknownPlaces(t *testing.T) {
+	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	config := tf.group("g", role{replicas: 2, port: 9000, cpus: 5})
+	for _, at := range []string{"", `.AttributeName("replicas")`, `.AttributeName("port")`, `.AttributeName("resources")`, `.AttributeName("resources").AttributeName("cpus")`} {
+		open := maps.Clone(config)
+		at = `ElementKeyString("worker")` + at
+		open["roles"] = without(t, config["roles"], at)
+		planned, diagnostics := tf.plan("trainyard_group", open, nil)
+		fatalOn(t, nil, diagnostics)
+		if planned["members"].IsKnown() {
+			t.Errorf("without %s: members %s", at, planned["members"])
+		}
+	}
+}
+
 func TestValidateGroup(t *testing.T) {
 	tf := newTerraform(t, &stubEngine{})
 	unknown := func(v tftypes.Value) tftypes.Value { return tftypes.NewValue(v.Type(), tftypes.UnknownValue) }

@@ -34,10 +34,11 @@ func validateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.
 func suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (supposed tfsdk.Config, unknown []domain.Path, err error) {
 	s := supposer{ctx, config}
 	raw, err := tftypes.Transform(config.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if s.isFraction(at, v) {
+		switch missing := !v.IsKnown() || v.IsNull() && isElement(at); {
+		case s.isFraction(at, v):
 			where := pathOf(domainPath(at))
-			diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; floor, ceil and round make one of a fraction", where))
-		} else if v.IsKnown() && !(v.IsNull() && isElement(at)) {
+			diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; floor and ceil make one of a fraction", where))
+		case !missing:
 			return v, nil
 		}
 		unknown = append(unknown, domainPath(at))

@@ -22,7 +22,10 @@ func ValidatePools(g domain.Group) domain.Problems {
 		tried[m.Role] = true
 		prog, _ := l.programs[m.Role]() // that it can be read was seen before
 		_, problems := prog.render(g, m)
-		ps = append(ps, problems...)
+		for _, p := range problems {
+			p.Inputs = orOwn(m.Role, p.Path)
+			ps = append(ps, p)
+		}
 		warnPool(&ps, g.Roles[m.Role], domain.Path{"roles", domain.Key(m.Role)})
 	}
 	return ps

@@ -67,13 +67,13 @@ func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 	for _, name := range g.RoleNames() {
 		total += counts[name]
 		if len(f.roles) > 0 && !slices.Contains(f.roleNames(), name) {
-			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, quoted(f.roleNames())).
-				Inputs = []domain.Path{{"framework"}}
+			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, quoted(f.roleNames()))
+			ps.DecidedBy([]domain.Path{{"framework"}})
 		}
 	}
 	if total == 0 {
-		ps.Add(domain.Path{"roles"}, "No members", "a group needs at least one role with at least one replica").
-			Inputs = countInputs(g)
+		ps.Add(domain.Path{"roles"}, "No members", "a group needs at least one role with at least one replica")
+		ps.DecidedBy(countInputs(g))
 		return false
 	}
 	validateNeeds(ps, g, f, counts)
@@ -111,8 +111,8 @@ func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map
 func validateNeeds(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) {
 	for _, set := range f.needs {
 		if !slices.ContainsFunc(set, func(name string) bool { return counts[name] > 0 }) {
-			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name, alternatives(set)).
-				Inputs = countInputs(g)
+			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name, alternatives(set))
+			ps.DecidedBy(countInputs(g))
 		}
 	}
 }
@@ -195,11 +195,11 @@ func validateCommand(ps *domain.Problems, g domain.Group, name string) {
 	}
 	switch {
 	case len(template.Command) == 0 && template.Image == "":
-		ps.Add(at, "Missing command", "role %q has neither a command nor an image, and neither has the group", name).
-			Inputs = inputs
+		ps.Add(at, "Missing command", "role %q has neither a command nor an image, and neither has the group", name)
+		ps.DecidedBy(inputs)
 	case len(template.Command) > 0 && template.Command[0] == "":
-		ps.Add(at.At(0), "Missing command", "the first string of a command is the program, and it is empty").
-			Inputs = inputs
+		ps.Add(at.At(0), "Missing command", "the first string of a command is the program, and it is empty")
+		ps.DecidedBy(inputs)
 	}
 }
 
@@ -237,14 +237,14 @@ func validateCompletion(ps *domain.Problems, g domain.Group, f framework, member
 	inputs := append(countInputs(g), domain.Path{"wait_for"}, at.At("when"), at.At("roles"))
 	switch {
 	case rule.When == domain.WhenChief && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f))).
-			Inputs = inputs
+		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f)))
+		ps.DecidedBy(inputs)
 	case (rule.When == domain.WhenAll || rule.When == domain.WhenAny) && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No members to complete", "the rule %q looks at no member: roles that serve others don't count unless completion.roles names them", rule.When).
-			Inputs = inputs
+		ps.Add(at.At("when"), "No members to complete", "the rule %q looks at no member: roles that serve others don't count unless completion.roles names them", rule.When)
+		ps.DecidedBy(inputs)
 	case rule.When == domain.WhenNever && g.WaitFor == domain.WaitCompleted:
-		ps.Add(domain.Path{"wait_for"}, "Waiting forever", "the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning).
-			Inputs = inputs
+		ps.Add(domain.Path{"wait_for"}, "Waiting forever", "the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning)
+		ps.DecidedBy(inputs)
 	}
 }
 

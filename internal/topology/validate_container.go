@@ -56,8 +56,8 @@ func validateUlimits(ps *domain.Problems, at domain.Path, ulimits map[string]dom
 		case limit.Hard < unlimited:
 			ps.Add(path.At("hard"), "Invalid limit", "%d is no limit; 0 and more are, and -1 is unlimited", limit.Hard)
 		case limit.Hard != unlimited && (limit.Soft == unlimited || limit.Soft > limit.Hard):
-			ps.Add(path.At("soft"), "Invalid limit", "the soft limit %d is above the hard one, %d; it can be as much at most, and -1 is unlimited", limit.Soft, limit.Hard).
-				Inputs = []domain.Path{path.At("soft"), path.At("hard")}
+			ps.Add(path.At("soft"), "Invalid limit", "the soft limit %d is above the hard one, %d; it can be as much at most, and -1 is unlimited", limit.Soft, limit.Hard)
+			ps.DecidedBy([]domain.Path{path.At("soft"), path.At("hard")})
 		}
 	}
 }
@@ -103,8 +103,8 @@ func validatePorts(ps *domain.Problems, at domain.Path, ports map[string]domain.
 			}
 		}
 		if other, found := taken[p.String()]; found {
-			both := ps.Add(path.At("published"), "Port published twice", "port %q is published as %s already", other, p)
-			both.Inputs = []domain.Path{path.At("published"), path.At("protocol"), at.At(domain.Key(other), "published"), at.At(domain.Key(other), "protocol")}
+			ps.Add(path.At("published"), "Port published twice", "port %q is published as %s already", other, p)
+			ps.DecidedBy([]domain.Path{path.At("published"), path.At("protocol"), at.At(domain.Key(other), "published"), at.At(domain.Key(other), "protocol")})
 		}
 		taken[p.String()] = name
 	}

@@ -22,8 +22,8 @@ func validateMounts(ps *domain.Problems, at domain.Path, mounts []domain.Mount) 
 		switch source := path.At("source"); m.Type {
 		case "", domain.MountBind:
 			if !strings.HasPrefix(m.Source, "/") {
-				ps.Add(source, "Invalid mount", "%q is not an absolute path, which a bind mount needs; abspath(...) makes one", m.Source).
-					Inputs = []domain.Path{source, path.At("type")}
+				ps.Add(source, "Invalid mount", "%q is not an absolute path, which a bind mount needs; abspath(...) makes one", m.Source)
+				ps.DecidedBy([]domain.Path{source, path.At("type")})
 			}
 		case domain.MountVolume:
 			if !volumeName.MatchString(m.Source) {
@@ -38,8 +38,8 @@ func validateMounts(ps *domain.Problems, at domain.Path, mounts []domain.Mount) 
 		case m.SizeMiB < 0:
 			ps.Add(size, "Invalid size", "%d MiB are not possible; 1 or more are, and 0 sets no bound", m.SizeMiB)
 		case m.SizeMiB > 0 && m.Type != domain.MountTmpfs:
-			ps.Add(size, "Invalid size", "only a mount of type %q has a size", domain.MountTmpfs).
-				Inputs = []domain.Path{size, path.At("type")}
+			ps.Add(size, "Invalid size", "only a mount of type %q has a size", domain.MountTmpfs)
+			ps.DecidedBy([]domain.Path{size, path.At("type")})
 		}
 	}
 }
@@ -76,8 +76,8 @@ func validateTargets(ps *domain.Problems, g domain.Group) {
 			}
 			if at := t.at.String(); !reported[at] {
 				reported[at] = true
-				ps.Add(t.at, "Target taken", "%q is the target of %s already", t.path, before).
-					Inputs = slices.Concat(orOwn(name, t.at), orOwn(name, before))
+				ps.Add(t.at, "Target taken", "%q is the target of %s already", t.path, before)
+				ps.DecidedBy(slices.Concat(orOwn(name, t.at), orOwn(name, before)))
 			}
 		}
 	}
