@@ -1,33 +1,37 @@
 #!/usr/bin/env bash
-# Runs each fuzz test for a time, one after the other, as go test takes one a call: fuzz.sh 30s [PACKAGE]…
+# Runs each fuzz test for a time, one after the other, as go test takes one a call: fuzz.sh 30s [FOLDER]…
 # What fails is written to testdata/fuzz beside the test, which go test then runs as one more seed.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-time=$1 packages=("${@:2}")
-if ((!${#packages[@]})); then
-  mapfile -t packages < <(grep -rl --include='*_test.go' '^func Fuzz' . | xargs dirname | sort -u)
+time=$1 folders=("${@:2}")
+if ((!${#folders[@]})); then
+  mapfile -t folders < <(grep -rl --include='*_test.go' '^func Fuzz' . | xargs dirname | sort -u)
 fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cache=$(go env GOCACHE)/fuzz
 
-# targets: lines "PACKAGE TARGET". go test lists the targets of a package, and then the package.
-targets=$(go test -list '^Fuzz' "${packages[@]}" |
-  awk '/^Fuzz/ { found[n++] = $1 } /^ok/ { for (i = 0; i < n; i++) print $2, found[i]; n = 0 }')
-
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
-
-# fuzz PACKAGE TARGET. At the end of the time go test may fail without a failing input (go.dev/issue/75804, mended in Go 1.27): that is no finding.
+# fuzz CORPUS TARGET, with the program of the package's tests. At the end of the time it may fail without a failing input
+# (go.dev/issue/75804, mended in Go 1.27): that is no finding.
 fuzz() {
-  go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 1s -timeout 0 "$1" </dev/null 2>&1 | tee "$output" ||
-    { grep -q '^ *context deadline exceeded$' "$output" && ! grep -q 'Failing input written' "$output"; }
+  "$work/test" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$time" -test.fuzzminimizetime 1s -test.fuzzcachedir "$1" </dev/null 2>&1 | tee "$work/output" ||
+    { grep -q '^ *context deadline exceeded$' "$work/output" && ! grep -q 'Failing input written' "$work/output"; }
 }
 
 count=0 failed=()
-while read -r package target; do
-  echo "$target of $package"
-  fuzz "$package" "$target" || failed+=("$target of $package")
-  count=$((count + 1))
-done <<<"$targets"
+for folder in "${folders[@]}"; do
+  go test -c -fuzz . -o "$work/test" "$folder"
+  package=$(go list "$folder")
+  pushd "$folder" >/dev/null
+  targets=$("$work/test" -test.list '^Fuzz' | grep '^Fuzz')
+  for target in $targets; do
+    echo "$target of $folder"
+    fuzz "$cache/$package" "$target" || failed+=("$target of $folder")
+    count=$((count + 1))
+  done
+  popd >/dev/null
+done
 
 echo "Ran $count fuzz tests in $SECONDS s."
 if ((${#failed[@]})); then

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Reports the known vulnerabilities of what is linked in, also of what is never called, and fails for those that are called, unless they are accepted
+# below. Asks vuln.go.dev, or the database in GOVULNDB; fails where it can't.
+set -euo pipefail
+
+# Of Docker's daemon, which is in one module with the client that is used; there is no fixed version of that module.
+readonly accepted=(GO-2026-4883 GO-2026-4887)
+
+cd "$(dirname "$0")/../.."
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+
+status=0
+go tool -modfile=internal/tools/go.mod govulncheck ${GOVULNDB:+-db "$GOVULNDB"} -show verbose ./... >"$report" || status=$?
+cat "$report"
+((status == 3)) || exit "$status" # which says that something vulnerable is called
+
+called=$(sed -n '/^=== Symbol Results/,/^=== Package Results/s/^Vulnerability #[0-9]*: //p' "$report")
+new=$(grep -vxF -f <(printf '%s\n' "${accepted[@]}") <<<"$called" || true)
+if [[ -z $called || -n $new ]]; then
+  echo "Vulnerable and called: ${new:-see above}" >&2
+  exit 1
+fi
+echo "Called, and accepted: ${accepted[*]}"
