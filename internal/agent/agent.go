@@ -19,6 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 // NodeVariable and HostVariable name the node that an agent runs on, as its engine knows it, and as people do.
@@ -129,7 +130,7 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return fmt.Errorf("the agent can't be reached (%s): %w", d.what, err)
 		}
-		all.Go(func() error { return telemetry.Serve(ctx, listener, d.answer) })
+		all.Go(func() error { return bounded.Serve(ctx, listener, d.answer) })
 	}
 	all.Go(func() error {
 		resident.Run(ctx)

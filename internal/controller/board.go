@@ -2,18 +2,16 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -64,22 +62,16 @@ func (b *board) statuses() []metrics.PolicyStatus {
 	return statuses
 }
 
-// headerTimeout is how long whoever asks for metrics may take to say so.
-const headerTimeout = 5 * time.Second
-
 // serve answers GET /metrics at an address until ctx is done. An address that can't be had is tried again.
 func (b *board) serve(ctx context.Context, address string, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.PolicyHandler(b.statuses))
 	for ctx.Err() == nil {
-		server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
-		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 		listener, err := telemetry.ListenWithin(address)
 		if err == nil {
-			err = server.Serve(listener)
+			err = bounded.Serve(ctx, listener, mux)
 		}
-		stop()
-		if !errors.Is(err, http.ErrServerClosed) {
+		if err != nil {
 			log.Error("what autoscaling policies do can't be told to Prometheus; trying again", "address", address, "error", err)
 		}
 		pause(ctx, afterFault)

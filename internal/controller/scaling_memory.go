@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"maps"
 	"strconv"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 )
@@ -200,16 +200,13 @@ func pack(value any) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// maxUnpacked bounds what is read of compressed JSON.
-const maxUnpacked = 64 << 20
-
 // unpack reads what pack has written.
 func unpack(data []byte, value any) error {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
-	return json.NewDecoder(io.LimitReader(r, maxUnpacked)).Decode(value)
+	return json.NewDecoder(bounded.Reader(r, bounded.Unpacked)).Decode(value)
 }
 
 // hashOf spreads policies evenly.

@@ -6,9 +6,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -165,6 +167,13 @@ type LogOptions struct {
 	Tail int
 	// Since leaves out what was written before, to the accuracy of about a second; the zero time keeps all.
 	Since time.Time
+	// Most is the number of bytes that the lines may have; 0 for [bounded.Log]. More are a [bounded.Error].
+	Most int64
+}
+
+// Lines returns what collects the lines.
+func (o LogOptions) Lines() *bounded.Lines {
+	return &bounded.Lines{Tail: o.Tail, Most: cmp.Or(o.Most, bounded.Log)}
 }
 
 // Holder tells who holds a lock.

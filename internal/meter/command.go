@@ -9,13 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 const (
 	// commandsAtOnce bounds how many commands run at once.
 	commandsAtOnce = 8
-	// maxComplaint is how many bytes of the end of a command's standard error are kept.
-	maxComplaint = 4 << 10
 	// lingering is how long what a command has started may keep its output open after it has ended.
 	lingering = time.Second
 )
@@ -31,7 +31,7 @@ func (r *reading) askCommand(command []string) *errand[[]byte] {
 // run runs a command with its standard input, and returns its standard output. When ctx is done, it is killed, with all that it has started.
 func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	output, complaint := &head{most: maxAnswer}, &tail{most: maxComplaint}
+	output, complaint := &bounded.Buffer{Most: bounded.Answer}, &bounded.Tail{Most: bounded.Complaint}
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(input), output, complaint
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
@@ -41,51 +41,15 @@ func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case output.full:
-		return nil, fmt.Errorf("it prints more than %d bytes", maxAnswer)
+	case output.Err() != nil:
+		return nil, fmt.Errorf("it prints %w", output.Err())
 	case failed:
-		if last := complaint.lastLine(); last != "" {
+		if last := complaint.LastLine(); last != "" {
 			return nil, fmt.Errorf("it fails with %s: %s", ended.ProcessState, last)
 		}
 		return nil, fmt.Errorf("it fails with %s", ended.ProcessState)
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return output.kept, nil // it has ended well, whatever it has left running
+		return output.Bytes(), nil // it has ended well, whatever it has left running
 	}
 	return nil, fmt.Errorf("it can't be run: %w", err)
-}
-
-// head keeps the beginning of what is written, and refuses what is too much.
-type head struct {
-	most int
-	kept []byte
-	full bool
-}
-
-func (h *head) Write(text []byte) (int, error) {
-	if len(h.kept)+len(text) > h.most {
-		h.full = true
-		return 0, errors.New("too much")
-	}
-	h.kept = append(h.kept, text...)
-	return len(text), nil
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	most int
-	kept []byte
-}
-
-func (t *tail) Write(text []byte) (int, error) {
-	t.kept = append(t.kept, text...)
-	if over := len(t.kept) - t.most; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
-	}
-	return len(text), nil
-}
-
-// lastLine is the last line that is not empty, as far as it is kept.
-func (t *tail) lastLine() string {
-	lines := strings.Split(strings.TrimSpace(string(t.kept)), "\n")
-	return strings.TrimSpace(strings.ToValidUTF8(lines[len(lines)-1], "\uFFFD"))
 }

@@ -16,6 +16,18 @@ func (r *reading) lane(name string, width int) lane {
 	return r.lanes[name]
 }
 
+// enter waits for its turn until ctx is done. Who has entered has to leave.
+func (l lane) enter(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l lane) leave() { <-l }
+
 // errand is something that is read once, whoever asks for it.
 type errand[T any] struct {
 	patience context.Context //nolint:containedctx // of the reading that it belongs to
@@ -37,13 +49,10 @@ func share[T any](r *reading, key any, in lane, read func(context.Context) (T, e
 	r.errands = append(r.errands, func(ctx context.Context) {
 		defer close(e.done)
 		if in != nil {
-			select {
-			case in <- struct{}{}:
-				defer func() { <-in }()
-			case <-ctx.Done():
-				e.err = context.Cause(ctx)
+			if e.err = in.enter(ctx); e.err != nil {
 				return
 			}
+			defer in.leave()
 		}
 		e.value, e.err = read(ctx)
 	})

@@ -4,23 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-const (
-	// requestsAtOnce bounds how many requests a server has to answer at once.
-	requestsAtOnce = 4
-	// maxAnswer is how many bytes an answer may have, whoever gives it.
-	maxAnswer = 1 << 20
-)
+// requestsAtOnce bounds how many requests a server has to answer at once.
+const requestsAtOnce = 4
 
 // newClient returns a client that asks each server so much at once; 0 sets no bound.
 func newClient(atOnce int) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute},
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+			MaxResponseHeaderBytes: bounded.Headers,
+		},
 		// A redirected POST would arrive as another request.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -48,17 +48,17 @@ func answerTo(client *http.Client, request *http.Request) ([]byte, error) {
 		return nil, unreached(request.Context(), err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	switch {
+	body, err := bounded.ReadAll(response.Body, bounded.Answer)
+	switch _, tooMuch := errors.AsType[*bounded.Error](err); {
 	case response.StatusCode < 200 || response.StatusCode > 299:
 		if to := response.Header.Get("Location"); to != "" {
 			return nil, fmt.Errorf("it answers %s, to %s, which is not followed: ask that address", response.Status, plainAddress(to))
 		}
 		return nil, fmt.Errorf("it answers %s", response.Status)
+	case tooMuch:
+		return nil, fmt.Errorf("its answer has %w", err)
 	case err != nil:
 		return nil, unreached(request.Context(), err)
-	case len(body) > maxAnswer:
-		return nil, fmt.Errorf("its answer has more than %d bytes", maxAnswer)
 	}
 	return body, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -26,7 +27,7 @@ func TestHTTPQueue(t *testing.T) {
 			http.Redirect(w, r, "http://other/login?as=ops", http.StatusFound)
 		}, 0, "it answers 302 Found, to http://other/login, which is not followed"},
 		"too much": {func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, strings.Repeat(" ", maxAnswer)+"3")
+			_, _ = io.WriteString(w, strings.Repeat(" ", bounded.Answer)+"3")
 		}, 0, "its answer has more than 1048576 bytes"},
 		"half of it": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")

@@ -111,7 +111,8 @@ type reading struct {
 	lanes   map[string]lane
 	servers map[string]*redisServer
 	// logs is the engine for reading logs, each of whose lists is read once.
-	logs engine.Engine
+	logs       engine.Engine
+	memberLogs map[logKey]*memberLog
 
 	mu    sync.Mutex
 	parts map[partKey]*part

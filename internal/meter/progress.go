@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -16,14 +18,27 @@ import (
 const (
 	// maxLines is how many lines of a member are read of a window: the last ones.
 	maxLines = 20_000
-	// logsAtOnce bounds how many logs of a host are read at once.
-	logsAtOnce = 4
+	// logsAtOnce bounds how many logs of a host are read at once, and allLogsAtOnce how many of all hosts.
+	logsAtOnce    = 4
+	allLogsAtOnce = 64
 )
 
 // logKey is the part of a log that is read.
 type logKey struct {
 	member string
 	since  int64
+}
+
+// memberLog is a log that is read, and the patterns that it is looked through for, so that no line is kept.
+type memberLog struct {
+	patterns map[string]*regexp.Regexp
+	rates    *errand[map[string]rate]
+}
+
+// rate is how many steps a second were taken, or why that is not known.
+type rate struct {
+	value float64
+	why   string
 }
 
 // askProgress notes that the logs of the members have to be read.
@@ -39,15 +54,13 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 		role = s.Role
 	}
 	p := r.part(q.Group, role)
-	logs := make([]*errand[[]string], len(p.running))
-	elapsed := make([]time.Duration, len(p.running))
+	logs := make([]*errand[map[string]rate], len(p.running))
 	for i, o := range p.running {
 		since := r.now.Add(-over)
 		if o.StartedAt != nil && o.StartedAt.After(since) {
 			since = *o.StartedAt
 		}
-		elapsed[i] = max(r.now.Sub(since), engine.ShortestWindow) // no log tells times more exactly
-		logs[i] = r.askLog(o, since)
+		logs[i] = r.askLog(o, since, pattern)
 	}
 	return func() autoscale.Measurement {
 		switch {
@@ -60,19 +73,19 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 		var most float64
 		var absent absentees
 		for i, o := range p.running {
-			lines, err := logs[i].wait()
+			rates, err := logs[i].wait()
 			if err != nil {
 				absent.add(o.Name, err.Error())
 				continue
 			}
-			rate, why := rateOf(lines, pattern, elapsed[i])
-			if why != "" {
-				absent.add(o.Name, why)
+			rate := rates[pattern.String()]
+			if rate.why != "" {
+				absent.add(o.Name, rate.why)
 				continue
 			}
-			all.Members[o.Name] = rate
-			all.Value += rate
-			most = max(most, rate)
+			all.Members[o.Name] = rate.value
+			all.Value += rate.value
+			most = max(most, rate.value)
 		}
 		if s.Combine == domain.CombineMax && len(all.Members) > 0 {
 			return autoscale.Measurement{Value: most, At: r.now}
@@ -84,14 +97,45 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 	}
 }
 
-// askLog notes that a member's log has to be read.
-func (r *reading) askLog(o *domain.Observed, since time.Time) *errand[[]string] {
+// askLog notes that a member's log has to be read since a moment, and looked through for a pattern.
+func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Regexp) *errand[map[string]rate] {
 	if r.logs == nil {
-		r.logs = r.meter.engine.Snapshot()
+		r.logs, r.memberLogs = r.meter.engine.Snapshot(), map[logKey]*memberLog{}
 	}
-	return share(r, logKey{o.Name, since.UnixNano()}, r.lane("logs of "+o.Host, logsAtOnce), func(ctx context.Context) ([]string, error) {
-		return r.logs.Logs(ctx, o.Name, engine.LogOptions{Tail: maxLines, Since: since})
-	})
+	key := logKey{o.Name, since.UnixNano()}
+	log := r.memberLogs[key]
+	if log == nil {
+		log = &memberLog{patterns: map[string]*regexp.Regexp{}}
+		r.memberLogs[key] = log
+		elapsed := max(r.now.Sub(since), engine.ShortestWindow) // no log tells times more exactly
+		all := r.lane("logs", allLogsAtOnce)
+		log.rates = share(r, key, r.lane("logs of "+o.Host, logsAtOnce), func(ctx context.Context) (map[string]rate, error) {
+			if err := all.enter(ctx); err != nil {
+				return nil, err
+			}
+			defer all.leave()
+			return log.read(ctx, r.logs, o.Name, since, elapsed)
+		})
+	}
+	log.patterns[pattern.String()] = pattern
+	return log.rates
+}
+
+// read reads the log, and returns the rates by the patterns.
+func (l *memberLog) read(ctx context.Context, logs engine.Engine, member string, since time.Time, elapsed time.Duration) (map[string]rate, error) {
+	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		return nil, fmt.Errorf("%w in %s, which are too many to follow: set a shorter window", err, elapsed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rates := make(map[string]rate, len(l.patterns))
+	for text, pattern := range l.patterns {
+		value, why := rateOf(lines, pattern, elapsed)
+		rates[text] = rate{value, why}
+	}
+	return rates, nil
 }
 
 // rateOf returns how many steps a second were taken by the lines of a time, or why that is not known.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 func TestLengthAt(t *testing.T) {
@@ -41,7 +43,7 @@ func TestLengthAt(t *testing.T) {
 	if got, err := lengthAt([]byte(" 7\n"), ""); err != nil || got != 7 {
 		t.Errorf("a number alone is %v, %v", got, err)
 	}
-	for _, body := range []string{"", "<html>", `{"a": 1`, "1 2", strings.Repeat("[", maxAnswer)} {
+	for _, body := range []string{"", "<html>", `{"a": 1`, "1 2", strings.Repeat("[", bounded.Answer)} {
 		if got, err := lengthAt([]byte(body), "a"); err == nil || !strings.Contains(err.Error(), "it is no JSON") || len(err.Error()) > 2*shownBytes {
 			t.Errorf("%.20q has the length %v, %v", body, got, err)
 		}

@@ -50,13 +50,7 @@ func (r *reading) askRedis(q domain.RedisQueue) func() (int64, error) {
 }
 
 // lengths asks for all lists at once, on one connection. A list that is not there is empty: Redis keeps no empty ones.
-func (s *redisServer) lengths(ctx context.Context) (lengths map[domain.RedisQueue]redisList, err error) {
-	defer func() {
-		// What is no Redis may answer with a length that there is no memory for, and the client takes its word for it.
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("it gives no answer of a Redis: %v", fault)
-		}
-	}()
+func (s *redisServer) lengths(ctx context.Context) (map[domain.RedisQueue]redisList, error) {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", s.address)
 	if err != nil {
@@ -64,7 +58,7 @@ func (s *redisServer) lengths(ctx context.Context) (lengths map[domain.RedisQueu
 	}
 	defer connection.Close()
 	defer context.AfterFunc(ctx, func() { _ = connection.Close() })() // the client knows of no context
-	lengths, err = s.ask(redis.NewConn(connection, 0, 0))
+	lengths, err := s.ask(redis.NewConn(repliesOf(connection), 0, 0))
 	if err != nil {
 		return nil, unreached(ctx, err)
 	}

@@ -88,14 +88,14 @@ func TestRedisQueue(t *testing.T) {
 // What is no Redis has no lists, whatever it answers.
 func TestNoRedis(t *testing.T) {
 	for name, test := range map[string]struct{ answer, why string }{
-		"HTTP":             {"HTTP/1.1 400 Bad Request\r\n\r\n", "it can't be asked: redigo"},
+		"HTTP":             {"HTTP/1.1 400 Bad Request\r\n\r\n", `it can't be asked: what begins with 'H' is no answer of a Redis`},
 		"nothing":          {"", "it can't be asked: EOF"},
 		"half an answer":   {"+OK\r\n:", "it can't be asked"},
-		"text":             {"+OK\r\n$1\r\na\r\n", `list "jobs"`},
-		"a vast text":      {"+OK\r\n$999999999999999999\r\n", "it gives no answer of a Redis"},
-		"a vast list":      {"+OK\r\n*999999999999999999\r\n", "it gives no answer of a Redis"},
+		"text":             {"+OK\r\n$1\r\na\r\n", "what begins with '$' is no answer of a Redis"},
+		"a vast text":      {"+OK\r\n$999999999999999999\r\n", "is no answer of a Redis"},
+		"a vast list":      {"+OK\r\n*999999999999999999\r\n", "is no answer of a Redis"},
 		"a negative one":   {"+OK\r\n:-5\r\n", `list "jobs": a length of -5`},
-		"null":             {"+OK\r\n$-1\r\n", `list "jobs"`},
+		"null":             {"+OK\r\n$-1\r\n", "what begins with '$' is no answer of a Redis"},
 		"an error of both": {"-LOADING a\r\n-LOADING b\r\n", `list "jobs": LOADING a`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -85,7 +86,23 @@ type client struct {
 	timeout time.Duration
 }
 
-func newClient(s Settings) (client, error) {
+// narrow is a transport whose answers have a bound, also once they are unpacked.
+type narrow struct {
+	next http.RoundTripper
+	most int64
+}
+
+// RoundTrip returns the answer as far as it is read.
+func (n narrow) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := n.next.RoundTrip(request)
+	if err == nil {
+		response.Body = bounded.Body(response.Body, n.most)
+	}
+	return response, err
+}
+
+// newClient returns a client that reads answers of so many bytes.
+func newClient(s Settings, most int64) (client, error) {
 	u, err := s.address()
 	if err != nil {
 		return client{}, err
@@ -95,7 +112,7 @@ func newClient(s Settings) (client, error) {
 		transport = api.DefaultRoundTripper
 	}
 	c, err := api.NewClient(api.Config{Address: s.URL, Client: &http.Client{
-		Transport: authorised{s.Credentials, transport},
+		Transport: narrow{authorised{s.Credentials, transport}, most},
 		// Wherever a redirect leads, the credentials are not for it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
@@ -148,7 +165,9 @@ const maxDetail = 200
 func (c client) explain(quantity, query string, err error) error {
 	var answered *v1.Error
 	rejected := false
-	switch {
+	switch _, tooMuch := errors.AsType[*bounded.Error](err); {
+	case tooMuch:
+		err = fmt.Errorf("the Prometheus at %s answers %w to the query %s", c.address, err, query)
 	case errors.As(err, &answered) && (answered.Type == v1.ErrBadData || answered.Type == v1.ErrExec):
 		rejected = true
 	case errors.Is(err, context.DeadlineExceeded):

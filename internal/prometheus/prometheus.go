@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -79,7 +80,7 @@ func Usage(ctx context.Context, settings Settings, of Cluster, window time.Durat
 
 // ask asks for all quantities, as they are now.
 func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.Duration, now time.Time) (answers, error) {
-	c, err := newClient(s)
+	c, err := newClient(s, bounded.Series)
 	if err != nil {
 		return answers{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 // pointsAtOnce is how many values are asked for at once: Prometheus answers with 11,000 of a series at most.
@@ -27,7 +29,7 @@ func (r Range) Points() int { return int(r.End.Sub(r.Start)/r.Step) + 1 }
 
 // Range returns the values of a query over a range, NaN at moments that have none. Whatever range it is, the query has to return one series.
 func (s Settings) Range(ctx context.Context, r Range) ([]float64, error) {
-	c, err := newClient(s)
+	c, err := newClient(s, bounded.Series)
 	if err != nil {
 		return nil, err
 	}

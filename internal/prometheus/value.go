@@ -9,6 +9,8 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 // Value returns the value of a query at this moment, as the Prometheus has it, and that moment: a value says nothing of the age of the samples that it was
@@ -16,7 +18,7 @@ import (
 // all do where it is 0. What is made of a range of samples is as old as that. The query has to return one series, or a scalar. None, or what is no number, is
 // an error.
 func (s Settings) Value(ctx context.Context, query string, oldest time.Duration) (value float64, at time.Time, err error) {
-	c, err := newClient(s)
+	c, err := newClient(s, bounded.Answer)
 	if err != nil {
 		return 0, time.Time{}, err
 	}

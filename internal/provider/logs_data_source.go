@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -50,7 +52,7 @@ func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 				Required:            true,
 			},
 			"tail": schema.Int64Attribute{
-				MarkdownDescription: "Number of lines from the end, 1 or more; 0 for all that are kept. Defaults to 100.",
+				MarkdownDescription: "Number of lines from the end, 1 or more; 0 for all that are kept, up to 32 MiB. Lines are cut off after 256 KiB. Defaults to 100.",
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.AtLeast(0)},
 			},
@@ -96,6 +98,10 @@ func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 		return
 	}
 	lines, err := reconciler.Engine.Logs(ctx, member, options)
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long", err.Error()+"; read fewer of its last lines (tail), or later ones (since)")
+		return
+	}
 	if err != nil {
 		addReadError(&resp.Diagnostics, path.Root("member"), fmt.Sprintf("log of member %q in cluster %q", member, key.Name), err)
 		return

@@ -2,7 +2,6 @@ package statedir
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -76,32 +75,38 @@ func copyFile(target, source string) error {
 // ReadLog returns the lines of a member's log that the options select.
 func (d Dir) ReadLog(member string, options engine.LogOptions) ([]string, error) {
 	log := d.Log(member)
-	var lines []string
+	lines := options.Lines()
 	for _, path := range []string{log + olderSuffix, log} {
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err := readLog(lines, path, options.Since); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		if !options.Since.IsZero() {
-			start, err := sizeAt(path, options.Since)
-			if err != nil {
-				return nil, err
-			}
-			data = data[min(start, int64(len(data))):]
+		lines.End()
+	}
+	return lines.All(), nil
+}
+
+// readLog reads the lines of a file that were written since a moment.
+func readLog(lines io.Writer, path string, since time.Time) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if !since.IsZero() {
+		start, err := sizeAt(path, since)
+		if err != nil {
+			return err
 		}
-		scanner := bufio.NewScanner(bytes.NewReader(data))
-		scanner.Buffer(nil, len(data)+1)
-		for scanner.Scan() {
-			lines = append(lines, scanner.Text())
+		if _, err := file.Seek(start, io.SeekStart); err != nil {
+			return err
 		}
 	}
-	if options.Tail > 0 && len(lines) > options.Tail {
-		lines = lines[len(lines)-options.Tail:]
+	info, err := file.Stat()
+	if err != nil {
+		return err
 	}
-	return lines, nil
+	_, err = io.Copy(lines, io.LimitReader(file, info.Size())) // the member may write on faster than this reads
+	return err
 }
 
 // sizeAt returns the last known size of a log before a moment; 0 where there is none.
@@ -113,16 +118,17 @@ func sizeAt(log string, moment time.Time) (size int64, err error) {
 	if info.ModTime().Before(moment) {
 		return info.Size(), nil // also of a member that ended before its last lines were noted
 	}
-	data, err := os.ReadFile(log + timesSuffix)
+	index, err := os.Open(log + timesSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	for line := range bytes.Lines(data) {
+	defer index.Close()
+	for lines := bufio.NewScanner(index); lines.Scan(); {
 		var at, noted int64
-		if _, err := fmt.Sscan(string(line), &at, &noted); err != nil {
+		if _, err := fmt.Sscan(lines.Text(), &at, &noted); err != nil {
 			continue // the last line of an index whose writer died
 		}
 		if at > moment.UnixNano() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 const (
@@ -69,16 +70,25 @@ func AskPeers(ctx context.Context, name, identityFile string, q Query) (Reports,
 }
 
 func askAll(ctx context.Context, addresses []string, port int, settings *tls.Config, q Query) Reports {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true}, Timeout: peerPatience}
+	transport := &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true, MaxResponseHeaderBytes: bounded.Headers}
+	client := &http.Client{Transport: transport, Timeout: peerPatience}
 	found := Reports{Reports: map[string]Report{}, Failures: map[string]string{}}
 	var mu sync.Mutex
+	room := bounded.Reports
 	var all errgroup.Group
 	all.SetLimit(peersAtOnce)
 	for _, address := range addresses {
 		all.Go(func() error {
-			report, err := ask(ctx, client, "https://"+net.JoinHostPort(address, fmt.Sprint(port)), q)
+			text, err := ask(ctx, client, "https://"+net.JoinHostPort(address, fmt.Sprint(port)), q)
 			mu.Lock()
 			defer mu.Unlock()
+			if room -= len(text); err == nil && room < 0 {
+				err = fmt.Errorf("the answers of all agents have %w", &bounded.Error{Most: bounded.Reports})
+			}
+			var report Report
+			if err == nil {
+				report, err = ReadReport(text)
+			}
 			if err != nil {
 				found.Failures[address] = err.Error()
 				return nil
@@ -98,14 +108,4 @@ func ReadReports(text []byte) (Reports, error) {
 		return Reports{}, fmt.Errorf("the agent's reports %.100q can't be read: %w", text, err)
 	}
 	return reports, nil
-}
-
-// Serve answers requests at a listener until ctx is done.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: peerPatience}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 func mkdir(t *testing.T, folder string) {
@@ -43,7 +45,7 @@ func TestPeers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, newResident(t).Handler()) }()
+	go func() { done <- bounded.Serve(ctx, listener, newResident(t).Handler()) }()
 	defer func() {
 		cancel()
 		if err := <-done; err != nil {

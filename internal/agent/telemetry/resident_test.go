@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -178,7 +179,7 @@ func serveAt(t *testing.T, socket string, handler http.Handler) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, handler) }()
+	go func() { done <- bounded.Serve(ctx, listener, handler) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

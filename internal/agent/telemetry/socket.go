@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,10 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// largest bounds the answer of a resident, in bytes: one of a host with 16 GPUs and 1,000 instances has less than one.
-const largest = 16 << 20
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+)
 
 // Listen listens at a Unix socket, in place of one that an agent left behind which has died. Only the user that runs this process reaches it.
 func Listen(socket string) (net.Listener, error) {
@@ -68,29 +66,36 @@ func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 		var dialer net.Dialer
 		return dialer.DialContext(ctx, "unix", short)
 	}
-	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
-	return ask(ctx, &http.Client{Transport: transport}, "http://agent", q)
-}
-
-// ask asks for the report of the resident at a URL.
-func ask(ctx context.Context, client *http.Client, at string, q Query) (Report, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+q.path(), nil)
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: bounded.Headers}
+	text, err := ask(ctx, &http.Client{Transport: transport}, "http://agent", q)
 	if err != nil {
 		return Report{}, err
 	}
+	return ReadReport(text)
+}
+
+// ask asks for the report of the resident at a URL, as JSON.
+func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+q.path(), nil)
+	if err != nil {
+		return nil, err
+	}
 	response, err := client.Do(request)
 	if err != nil {
-		return Report{}, fmt.Errorf("the agent does not answer: %w", err)
+		return nil, fmt.Errorf("the agent does not answer: %w", err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, largest))
+	text, err := bounded.ReadAll(response.Body, bounded.Report)
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		return nil, fmt.Errorf("the agent's answer has %w", err)
+	}
 	if err != nil {
-		return Report{}, fmt.Errorf("the agent's answer broke off: %w", err)
+		return nil, fmt.Errorf("the agent's answer broke off: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return Report{}, fmt.Errorf("the agent answered %s: %.200s", response.Status, text)
+		return nil, fmt.Errorf("the agent answered %.200s: %.200s", response.Status, text)
 	}
-	return ReadReport(text)
+	return text, nil
 }
 
 // shortened returns another name of a file, valid until done is called: that of a Unix socket may have 107 bytes, and that of a state

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 const (
@@ -86,14 +86,17 @@ func (e *Engine) agentArrives() bool {
 func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
-	var out, complaint bytes.Buffer
+	out, complaint := &bounded.Buffer{Most: bounded.Report}, &bounded.Tail{Most: bounded.Complaint}
 	command := exec.CommandContext(ctx, telemetry.AgentProgram(e.programFile()), "agent", "sample", "--disk", e.dir.Path()) //nolint:gosec // our own
-	command.Stdout, command.Stderr = &out, &complaint
+	command.Stdout, command.Stderr = out, complaint
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("it took more than " + agentPatience.String())
 		}
-		return telemetry.Report{}, fmt.Errorf("the agent did not tell: %w %s", err, bytes.TrimSpace(complaint.Bytes()))
+		if out.Err() != nil {
+			err = fmt.Errorf("its report has %w", out.Err())
+		}
+		return telemetry.Report{}, fmt.Errorf("the agent did not tell: %w %s", err, complaint)
 	}
 	return telemetry.ReadReport(out.Bytes())
 }

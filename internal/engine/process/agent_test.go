@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -55,7 +56,7 @@ func TestAskAgentThatStarts(t *testing.T) {
 			done := make(chan error, 1)
 			var asked atomic.Int32
 			go func() {
-				done <- telemetry.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				done <- bounded.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					_, _ = w.Write([]byte(test.resident[min(int(asked.Add(1)), len(test.resident))-1]))
 				}))
 			}()

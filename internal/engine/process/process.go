@@ -20,6 +20,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -267,5 +268,9 @@ func (e *Engine) Logs(_ context.Context, member string, options engine.LogOption
 	if err != nil {
 		return nil, err
 	}
-	return e.dir.ReadLog(member, options)
+	lines, err := e.dir.ReadLog(member, options)
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		return nil, fmt.Errorf("the log of member %q has %w", member, err)
+	}
+	return lines, err
 }

@@ -1,7 +1,6 @@
 package swarm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +15,9 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
-	"github.com/docker/docker/pkg/stdcopy"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -231,12 +230,17 @@ func askThrough(ctx context.Context, reached client.APIClient, agent, peers stri
 	}
 	defer attached.Close()
 	defer context.AfterFunc(ctx, attached.Close)() // it knows of no context
-	var out, complaint bytes.Buffer
-	if _, err := stdcopy.StdCopy(&out, &complaint, attached.Reader); err != nil {
+	// Reports are written anew, and with them why others are missing.
+	out, complaint := &bounded.Buffer{Most: 2 * bounded.Reports}, &bounded.Tail{Most: bounded.Complaint}
+	err = demultiplex(out, complaint, bounded.Reader(attached.Reader, 4*bounded.Reports))
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		return telemetry.Reports{}, fmt.Errorf("the agent answered %w", err)
+	}
+	if err != nil {
 		return telemetry.Reports{}, err
 	}
-	if out.Len() == 0 {
-		return telemetry.Reports{}, fmt.Errorf("the agent answered: %s", bytes.TrimSpace(complaint.Bytes()))
+	if len(out.Bytes()) == 0 {
+		return telemetry.Reports{}, fmt.Errorf("the agent answered: %s", complaint)
 	}
 	return telemetry.ReadReports(out.Bytes())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/registry"
 	"github.com/docker/docker/pkg/jsonmessage"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -123,26 +124,39 @@ const buildTail = 20
 
 // built reads what an Engine reports of a build to the end, and returns the image's ID. An error has the last lines.
 func built(body io.Reader) (id string, err error) {
-	var said strings.Builder
-	messages := json.NewDecoder(body)
-	for {
-		var message jsonmessage.JSONMessage
-		switch err := messages.Decode(&message); {
-		case errors.Is(err, io.EOF) && id == "":
-			return "", errors.New("the Engine ended the build without an image" + tail(said.String()))
-		case errors.Is(err, io.EOF):
-			return id, nil
-		case err != nil:
-			return "", err
-		case message.Error != nil:
-			return "", fmt.Errorf("%w%s", message.Error, tail(said.String()))
-		case message.Aux != nil:
-			var result build.Result
-			if err := json.Unmarshal(*message.Aux, &result); err == nil && result.ID != "" {
-				id = result.ID
-			}
+	said := &bounded.Tail{Most: bounded.Said}
+	err = messages(body, func(message jsonmessage.JSONMessage) {
+		var result build.Result
+		if message.Aux != nil && json.Unmarshal(*message.Aux, &result) == nil && result.ID != "" {
+			id = result.ID
 		}
-		said.WriteString(message.Stream)
+		_, _ = io.WriteString(said, message.Stream) // which never fails
+	})
+	if err == nil && id == "" {
+		err = errors.New("the Engine ended the build without an image")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, tail(said.String()))
+	}
+	return id, nil
+}
+
+// messages reads what an Engine reports of its work on an image to the end, and returns the error among it.
+func messages(body io.Reader, each func(jsonmessage.JSONMessage)) error {
+	for decoder := bounded.NewDecoder(body, bounded.Message); ; {
+		var message jsonmessage.JSONMessage
+		err := decoder.Decode(&message)
+		switch _, tooMuch := errors.AsType[*bounded.Error](err); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case tooMuch:
+			return fmt.Errorf("a message of the Engine has %w", err)
+		case err != nil:
+			return err
+		case message.Error != nil:
+			return message.Error
+		}
+		each(message)
 	}
 }
 

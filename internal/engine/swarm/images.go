@@ -168,5 +168,5 @@ func load(ctx context.Context, reached client.APIClient, archive io.Reader, imag
 
 // done reads what an Engine reports of its work to the end, and returns the error among it.
 func done(body io.Reader) error {
-	return jsonmessage.DisplayJSONMessagesStream(body, io.Discard, 0, false, nil)
+	return messages(body, func(jsonmessage.JSONMessage) {})
 }

@@ -1,18 +1,17 @@
 package swarm
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/swarm"
-	"github.com/docker/docker/pkg/stdcopy"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -35,17 +34,26 @@ func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOpti
 		return nil, fmt.Errorf("member %q of cluster %q: %w", member, e.cluster.Name, engine.ErrNotFound)
 	}
 	var lines []string
+	most := options.Lines().Most
+	left := most
 	for _, task := range slices.Backward(instances) {
 		wanted := options
 		if options.Tail > 0 {
 			wanted.Tail = options.Tail - len(lines)
 		}
+		wanted.Most = max(left, 1)
 		own, err := e.taskLog(ctx, task, wanted)
+		if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+			return nil, fmt.Errorf("the log of member %q has %w", member, &bounded.Error{Most: most})
+		}
 		if err != nil && len(lines) > 0 && ctx.Err() == nil {
 			return lines, nil // what ran before may have been on a host that is down
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the log of member %q: %w", member, err)
+		}
+		for _, line := range own {
+			left -= int64(len(line))
 		}
 		lines = append(own, lines...)
 		if options.Tail > 0 && len(lines) >= options.Tail {
@@ -93,12 +101,7 @@ func (e *Engine) taskLog(ctx context.Context, task swarm.Task, options engine.Lo
 		return nil, err
 	}
 	defer stream.Close()
-	var text bytes.Buffer
-	if _, err := stdcopy.StdCopy(&text, &text, stream); err != nil {
-		return nil, err
-	}
-	if text.Len() == 0 {
-		return nil, nil
-	}
-	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n"), nil
+	lines := options.Lines()
+	err = demultiplex(lines, lines, stream)
+	return lines.All(), err
 }

@@ -36,6 +36,13 @@ const (
 	identityPath = "/run/secrets/" + identityFile
 )
 
+const (
+	// controllerMemory and agentMemory bound the memory of a resident, with room to spare: a controller of 1,000 policies takes 100 MB, an agent
+	// 40 MB. One that takes more is started anew before its host has none left for members.
+	controllerMemory = 1024 * mebibyte
+	agentMemory      = 512 * mebibyte
+)
+
 // StartController runs this program as two services on the cluster's network: the controller on one of the managers, and an agent on every
 // host that has its image. Those that are there already are left alone.
 func (e *Engine) StartController(ctx context.Context) error {
@@ -154,9 +161,9 @@ func metricsAt(on network.Summary, port int) string {
 // controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it. On the network it reaches
 // what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
 func controllerService(cluster string, from residentImage, on network.Summary, socket string, elsewhere []string) swarm.ServiceSpec {
-	controller := resident(cluster, from, on, kindController, "controller", "--engine", Name, "--cluster", cluster,
+	controller := resident(cluster, from, on, kindController, controllerMemory, "controller", "--engine", Name, "--cluster", cluster,
 		"--metrics", metricsAt(on, telemetry.ControllerMetricsPort))
-	controller.TaskTemplate.ContainerSpec.Env = []string{taskVariable + "={{.Task.ID}}"}
+	controller.TaskTemplate.ContainerSpec.Env = []string{taskVariable + "={{.Task.ID}}", collecting(controllerMemory * 7 / 8)}
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socket, Target: socketPath}}
 	controller.TaskTemplate.Placement = keptOff(controller.TaskTemplate.Placement, elsewhere)
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
@@ -194,7 +201,7 @@ func (e *Engine) withAgents(ctx context.Context, now scene, services []residentS
 
 // agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They know each other by a secret.
 func agentService(cluster string, from residentImage, on network.Summary, identity *swarm.SecretReference) swarm.ServiceSpec {
-	measuring := resident(cluster, from, on, kindAgent, "agent", "--socket", agentSocket, "--identity", identityPath,
+	measuring := resident(cluster, from, on, kindAgent, agentMemory, "agent", "--socket", agentSocket, "--identity", identityPath,
 		"--metrics", metricsAt(on, telemetry.MetricsPort))
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
 	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{identity}
@@ -202,13 +209,17 @@ func agentService(cluster string, from residentImage, on network.Summary, identi
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
 		agent.HostVariable + "=" + nodeTemplate,
+		collecting(agentMemory * 3 / 8), // as one that asks its peers runs beside it
 	}
 	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
 	return measuring
 }
 
+// collecting is the variable that has Go's garbage collector keep a process below so many bytes as far as it can.
+func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memory) }
+
 // resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all of its tasks.
-func resident(cluster string, from residentImage, on network.Summary, kind string, args ...string) swarm.ServiceSpec {
+func resident(cluster string, from residentImage, on network.Summary, kind string, memory int64, args ...string) swarm.ServiceSpec {
 	labels := map[string]string{labelCluster: cluster, labelKind: kind}
 	return swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: residentName(cluster, kind), Labels: labels},
@@ -216,6 +227,7 @@ func resident(cluster string, from residentImage, on network.Summary, kind strin
 			ContainerSpec: &swarm.ContainerSpec{Image: from.reference, Args: args, Labels: labels},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny},
 			Placement:     keptOff(nil, from.without),
+			Resources:     &swarm.ResourceRequirements{Limits: &swarm.Limit{MemoryBytes: memory}},
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: on.ID}},
 		},
 		// All hosts get a new version at once: one where it fails doesn't hold up the others.

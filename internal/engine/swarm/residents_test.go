@@ -1,6 +1,8 @@
 package swarm
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,5 +44,39 @@ func TestKeptOff(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestResidentMemory: what a resident takes of its host has a bound, which its garbage collector knows of, and which neither reserves anything nor
+// restarts a resident that has it already.
+func TestResidentMemory(t *testing.T) {
+	controller := controllerService("lab", residentImage{}, network.Summary{}, "/var/run/docker.sock", nil)
+	agents := agentService("lab", residentImage{}, network.Summary{}, &swarm.SecretReference{})
+	for name, test := range map[string]struct {
+		spec      swarm.ServiceSpec
+		limit     int64
+		processes int64
+	}{"controller": {controller, controllerMemory, 1}, "agent": {agents, agentMemory, 2}} {
+		resources := test.spec.TaskTemplate.Resources
+		if resources == nil || resources.Limits == nil || resources.Limits.MemoryBytes != test.limit || resources.Reservations != nil {
+			t.Errorf("%s has %+v", name, resources)
+		}
+		env := test.spec.TaskTemplate.ContainerSpec.Env
+		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") })
+		if i < 0 {
+			t.Errorf("%s has the variables %q", name, env)
+			continue
+		}
+		if each, err := strconv.ParseInt(strings.TrimPrefix(env[i], "GOMEMLIMIT="), 10, 64); err != nil || each < test.limit/4 || test.processes*each >= test.limit {
+			t.Errorf("%s collects garbage at %d of %d bytes in each process: %v", name, each, test.limit, err)
+		}
+		if again := overlay(test.spec, test.spec); !sameService(again, test.spec) {
+			t.Errorf("%s would start again", name)
+		}
+		without := test.spec
+		without.TaskTemplate.Resources = nil
+		if sameService(overlay(without, test.spec), without) {
+			t.Errorf("%s of an earlier version gets no limit", name)
+		}
 	}
 }

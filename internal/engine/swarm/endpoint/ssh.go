@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
 // sshDialer returns the way to an engine over SSH.
@@ -120,11 +122,12 @@ func contextSocket(ctx context.Context, client *ssh.Client) string {
 	}
 	defer session.Close()
 	defer context.AfterFunc(ctx, func() { _ = session.Close() })() // a shell may hang
-	said, err := session.Output(contextCommand)
-	if err != nil {
+	said := &bounded.Buffer{Most: bounded.Answer}
+	session.Stdout = said
+	if err := session.Run(contextCommand); err != nil {
 		return ""
 	}
-	e, err := Parse(strings.TrimSpace(string(said)))
+	e, err := Parse(strings.TrimSpace(string(said.Bytes())))
 	if err != nil || e.Scheme != SchemeUnix {
 		return ""
 	}

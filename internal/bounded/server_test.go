@@ -1,0 +1,200 @@
+package bounded
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clingers is how many connections of each kind do not get on.
+const clingers = 2000
+
+// What connections send at once, by how they do not get on, and whether they go on sending, a byte at a time.
+const (
+	silent = ""
+	idle   = "GET /short HTTP/1.1\r\nHost: x\r\n\r\n"
+	slow   = "GET /short HTTP/1.1\r\nHost: x\r\nSlow: "
+	deaf   = "GET / HTTP/1.1\r\nHost: x\r\n\r\n" // to an answer that no buffers hold
+)
+
+func answer(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/short" {
+		_, _ = io.WriteString(w, "all is well")
+		return
+	}
+	for part := strings.Repeat("x", 1<<16); ; {
+		if _, err := io.WriteString(w, part); err != nil {
+			return
+		}
+	}
+}
+
+// watched is a listener that counts its connections.
+type watched struct {
+	net.Listener
+
+	accepted, open atomic.Int64
+}
+
+func (w *watched) Accept() (net.Conn, error) {
+	c, err := w.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	w.accepted.Add(1)
+	w.open.Add(1)
+	return &watchedConn{Conn: c, of: w}, nil
+}
+
+type watchedConn struct {
+	net.Conn
+
+	of     *watched
+	closed atomic.Bool
+}
+
+func (c *watchedConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.of.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
+
+// start has a server answer.
+func (l limits) start(t *testing.T) *watched {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{Listener: listener}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- l.serve(ctx, w, http.HandlerFunc(answer)) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		w.await(t, "all, at the end of the server", func() bool { return w.open.Load() == 0 })
+	})
+	return w
+}
+
+// cling opens so many connections that do not get on, each in one of the ways, until the test ends.
+func (w *watched) cling(t *testing.T, number int, ways ...string) {
+	t.Helper()
+	before := w.accepted.Load()
+	var slowly []net.Conn
+	for i := range number {
+		connection, err := net.Dial("tcp", w.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+		way := ways[i%len(ways)]
+		_, _ = io.WriteString(connection, way) // it may be closed already
+		if way == slow {
+			slowly = append(slowly, connection)
+		}
+	}
+	go func() {
+		for tick := time.Tick(50 * time.Millisecond); t.Context().Err() == nil; <-tick {
+			for _, connection := range slowly {
+				_, _ = io.WriteString(connection, "x") // it may be closed already
+			}
+		}
+	}()
+	w.await(t, "none", func() bool { return w.accepted.Load() == before+int64(number) })
+}
+
+// await waits until connections are as they should be.
+func (w *watched) await(t *testing.T, what string, seen func() bool) {
+	t.Helper()
+	tick, hangs := time.Tick(10*time.Millisecond), time.After(3*time.Minute)
+	for !seen() {
+		select {
+		case <-tick:
+		case <-hangs:
+			t.Fatalf("of %d connections, %d are open; expected to be closed: %s", w.accepted.Load(), w.open.Load(), what)
+		}
+	}
+}
+
+// scrape fails unless whoever asks is answered.
+func (w *watched) scrape(t *testing.T) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	response, err := client.Get("http://" + w.Addr().String() + "/short")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); string(text) != "all is well" || err != nil {
+		t.Errorf("the answer is %q (%v)", text, err)
+	}
+}
+
+// enough skips a test where a process may not have so many files open.
+func enough(t *testing.T, files uint64) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < files {
+		t.Skipf("it takes %d open files, and the limit is %d (%v)", files, limit.Cur, err)
+	}
+}
+
+// TestServeClosesByTime: whoever asks for nothing, or takes too long to, is closed in time, and others are answered meanwhile.
+func TestServeClosesByTime(t *testing.T) {
+	const most = 4*clingers + 500
+	enough(t, most)
+	w := limits{header: time.Second, read: time.Second, write: time.Second, idle: time.Second, connections: most}.start(t)
+	w.cling(t, clingers, silent, idle)
+	w.cling(t, clingers, slow)
+	w.cling(t, 20, deaf)
+	w.scrape(t)
+	w.await(t, "all", func() bool { return w.open.Load() == 0 })
+	w.scrape(t)
+}
+
+// TestServeClosesByNumber: however long a server bears with each, no more are open than it has room for, and others are answered.
+func TestServeClosesByNumber(t *testing.T) {
+	enough(t, 2*clingers+500)
+	patient := limits{header: time.Hour, read: time.Hour, write: time.Hour, idle: time.Hour, connections: usual.connections}
+	for name, test := range map[string]struct {
+		number int
+		ways   []string
+	}{"idle": {clingers, []string{silent, idle}}, "slow": {clingers, []string{slow}}, "deaf": {200, []string{deaf}}, "all": {400, []string{silent, idle, slow, deaf}}} {
+		t.Run(name, func(t *testing.T) {
+			w := patient.start(t)
+			w.cling(t, test.number, test.ways...)
+			w.await(t, "all but as many as there is room for", func() bool { return w.open.Load() <= int64(usual.connections) })
+			for range 3 {
+				w.scrape(t)
+			}
+		})
+	}
+}
+
+// TestServeEnds: a server ends with its context, whoever is connected, or with its listener.
+func TestServeEnds(t *testing.T) {
+	w := usual.start(t)
+	w.cling(t, 8, silent, idle, slow, deaf)
+	w.scrape(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	if err := Serve(t.Context(), closed, nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("without a listener that listens: %v", err)
+	}
+}
