@@ -3,6 +3,8 @@ package swarm
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +84,10 @@ func execsIn(t *testing.T, node *testbed.Node, id string, since time.Time) (comm
 		select {
 		case message := <-messages:
 			commands = append(commands, string(message.Action))
-		case <-errs: // the end of what there is
+		case err := <-errs:
+			if !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
 			commands = slices.DeleteFunc(commands, func(action string) bool { return !strings.HasPrefix(action, "exec_start") })
 			return slices.Compact(commands)
 		}
