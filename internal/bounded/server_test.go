@@ -156,7 +156,7 @@ func enough(t *testing.T, files uint64) {
 func TestServeClosesByTime(t *testing.T) {
 	const most = 4*clingers + 500
 	enough(t, most)
-	w := limits{header: time.Second, read: time.Second, write: time.Second, idle: time.Second, connections: most}.start(t)
+	w := limits{header: 5 * time.Second, read: 5 * time.Second, write: 5 * time.Second, idle: 5 * time.Second, connections: most}.start(t)
 	w.cling(t, clingers, silent, idle)
 	w.cling(t, clingers, slow)
 	w.cling(t, 20, deaf)
