@@ -110,7 +110,11 @@ func TestResidentsFromARegistry(t *testing.T) {
 			}
 		}
 	})
-	// One of the agents asks all: the addresses of the other hosts are not known here. They are waited for, as they were started just now.
+	want := map[string][]string{kindController: {"node1"}, kindAgent: {"node1", "node2", "node3"}}
+	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
+		return cmp.Equal(s.residentHosts(first), want)
+	})
+	// One of the agents asks all: the addresses of the other hosts are not known here.
 	usage, err := s.open(s.bed.Nodes[0].Host()).Usage(t.Context(), time.Minute)
 	must(t, err)
 	for _, host := range []string{"node1", "node2", "node3"} {
@@ -118,10 +122,6 @@ func TestResidentsFromARegistry(t *testing.T) {
 			t.Errorf("host %s right after the start of its agent: %q", host, u.Reason)
 		}
 	}
-	want := map[string][]string{kindController: {"node1"}, kindAgent: {"node1", "node2", "node3"}}
-	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
-		return cmp.Equal(s.residentHosts(first), want)
-	})
 	running := s.residents()
 	for kind, service := range running {
 		if strings.Contains(strings.Join(service.Spec.TaskTemplate.Placement.Constraints, " "), "node.id") {
