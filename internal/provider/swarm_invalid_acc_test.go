@@ -44,7 +44,7 @@ func TestAccSwarmInvalid(t *testing.T) {
 		cluster(`endpoint = "unix:///nowhere/docker.sock"`, `unix:///nowhere/docker.sock`, `Check that the Docker Engine runs`),
 		cluster(fmt.Sprintf("endpoint = %q", bed.Nodes[1].Host()), bed.Nodes[1].Host(), `it does not manage a Swarm; give the endpoint of a manager`),
 		cluster(fmt.Sprintf("endpoint = %q\n  hosts = { nowhere = {} }", endpoint), `hosts["nowhere"]: no node of the Swarm is called "nowhere"; there are node1, node2, node3`),
-		cluster(fmt.Sprintf("endpoint = %q\n  hosts = { node1 = { role = \"leader\" } }", endpoint), `role`, `"manager" "worker"`, `"leader"`),
+		cluster(fmt.Sprintf("endpoint = %q\n  hosts = { node1 = { role = \"leader\" } }", endpoint), `hosts["node1"].role: host "node1" can't be a "leader"; there are ["manager" "worker"]`),
 		cluster(fmt.Sprintf("endpoint = %q\n  hosts = { node1 = { capacity = { cpus = 1000 } } }", endpoint), `hosts["node1"].capacity.cpus: host "node1" has`, `CPUs, and 1000 are declared`),
 		subnet("10.300.0.0/20", `network.subnet: "10.300.0.0/20" is no range of addresses in CIDR notation, such as "10.20.0.0/20"`),
 		subnet("10.20.0.1/20", `network.subnet: "10.20.0.1/20" is an address within a range; the range is "10.20.0.0/20"`),
