@@ -11,8 +11,8 @@ import (
 // aloneVariable names the test that runs in a process of its own.
 const aloneVariable = "TRAINYARD_TEST_ALONE"
 
-// Alone runs a test once more in a process of its own, where nothing else takes memory, and what is fatal ends nothing else. It reports whether
-// this is that process; in the other one there is nothing left to do.
+// Alone runs a test again in a process of its own, where nothing else takes memory and a fatal error ends nothing else.
+// It reports whether this is that process; the other one has nothing left to do.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneVariable) == t.Name() {
@@ -28,7 +28,8 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// Allocated returns how many bytes are allocated while do runs, also those that are free again by then: memory never grows by more.
+// Allocated returns how many bytes are allocated while do runs, also those that are free again by then: memory never
+// grows by more.
 func Allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -45,7 +45,8 @@ type Season struct {
 	Before float64 `json:"before"`
 }
 
-// UnmarshalJSON reads a trend that was stored. What no trend comes to is forgotten: it would keep the policy from deciding, or from storing anything.
+// UnmarshalJSON reads a trend that was stored. What no trend comes to is forgotten: it would keep the policy from
+// deciding, or from storing anything.
 func (t *Trend) UnmarshalJSON(text []byte) error {
 	type plain Trend
 	var stored plain

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// FuzzRemembered shows that whatever is stored of what a policy remembers, and whatever is measured then, it decides within its bounds, and what it
-// remembers then can be stored again.
+// FuzzRemembered shows that whatever is stored of what a policy remembers, and whatever is measured then, it decides
+// within its bounds, and what it remembers then can be stored again.
 func FuzzRemembered(f *testing.F) {
 	policy := policyOf(all())
 	season := targetOf(50)

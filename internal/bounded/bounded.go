@@ -1,5 +1,5 @@
-// Package bounded keeps what comes from outside within bounds: how many bytes are read or kept of it, and how many connections a server
-// bears with, for how long. All bounds are here.
+// Package bounded limits input from outside: how many bytes are read or kept, and how many connections a server holds
+// open, for how long. All limits are here.
 package bounded
 
 import (

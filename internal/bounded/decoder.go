@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Decoder reads a stream of JSON values that may go on for ever, each of which has a bound.
+// Decoder reads an endless stream of JSON values of bounded size.
 type Decoder struct {
 	from *portion
 	json *json.Decoder

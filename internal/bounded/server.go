@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// limits are how long a server bears with those who connect, and with how many at once.
+// limits are a server's timeouts, and its maximum number of connections.
 type limits struct {
-	// header and read bound what it takes until the headers, and all of a request are there. write bounds what it takes from there until the
-	// answer is out, and idle how long a connection may wait for another request.
+	// header and read bound what it takes until the headers, and all of a request are there. write bounds what it takes
+	// from there until the answer is out, and idle how long a connection may wait for another request.
 	header, read, write, idle time.Duration
 	// connections is how many may be open. One more closes the one that has kept the server waiting the longest.
 	connections int
 }
 
-// usual are those of all servers. Those who ask are agents, once in a while, and a Prometheus or two.
+// usual are the limits of all servers. Their clients are agents, now and then, and a Prometheus or two.
 var usual = limits{header: 5 * time.Second, read: 10 * time.Second, write: 30 * time.Second, idle: 2 * time.Minute, connections: 64}
 
-// Serve answers requests at a listener until ctx is done. Whoever is slow, idle, or one of too many is closed on.
+// Serve answers requests at a listener until ctx is done. It closes slow and idle connections, and those over its
+// limit.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return usual.serve(ctx, listener, handler)
 }
@@ -39,7 +40,7 @@ func (l limits) serve(ctx context.Context, listener net.Listener, handler http.H
 	return nil
 }
 
-// crowd are the open connections of a server. To let no more in until some have gone would keep out those who have a question.
+// crowd are a server's open connections. Refusing new ones at the limit would lock out a scrape behind a flood.
 type crowd struct {
 	most int
 
@@ -49,7 +50,8 @@ type crowd struct {
 	closing map[net.Conn]bool
 }
 
-// stay is what a connection has been doing since a moment: having a request answered, or keeping the server waiting for one.
+// stay is what a connection has been doing since a moment: having a request answered, or keeping the server waiting for
+// one.
 type stay struct {
 	answered bool
 	since    time.Time
@@ -80,8 +82,9 @@ func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	_ = excess.Close()
 }
 
-// longest returns the connection, other than the one that has just done something, that has been at it the longest: of those that wait where
-// these are more than half, and else of those that are answered, so that neither crowds out the other.
+// longest returns the connection, other than the one that has just done something, that has been at it the longest: of
+// those that wait where these are more than half, and else of those that are answered, so that neither crowds out the
+// other.
 func (c *crowd) longest(but net.Conn) (longest net.Conn) {
 	answered := 0
 	for _, s := range c.open {

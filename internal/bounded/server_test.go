@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clingers is how many connections of each kind do not get on.
+// clingers is the number of stuck connections of each kind.
 const clingers = 2000
 
 // What connections send at once, by how they do not get on, and whether they go on sending, a byte at a time.
@@ -89,7 +89,7 @@ func (l limits) start(t *testing.T) *watched {
 	return w
 }
 
-// cling opens so many connections that do not get on, each in one of the ways, until the test ends.
+// cling opens stuck connections, in turn of each kind, until the test ends.
 func (w *watched) cling(t *testing.T, number int, ways ...string) {
 	t.Helper()
 	before := w.accepted.Load()
@@ -129,7 +129,7 @@ func (w *watched) await(t *testing.T, what string, seen func() bool) {
 	}
 }
 
-// scrape fails unless whoever asks is answered.
+// scrape fails unless the server answers a request.
 func (w *watched) scrape(t *testing.T) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -152,7 +152,7 @@ func enough(t *testing.T, files uint64) {
 	}
 }
 
-// TestServeClosesByTime: whoever asks for nothing, or takes too long to, is closed in time, and others are answered meanwhile.
+// TestServeClosesByTime: silent and slow connections are closed in time, and others are answered meanwhile.
 func TestServeClosesByTime(t *testing.T) {
 	const most = 4*clingers + 500
 	enough(t, most)
@@ -165,7 +165,8 @@ func TestServeClosesByTime(t *testing.T) {
 	w.scrape(t)
 }
 
-// TestServeClosesByNumber: however long a server bears with each, no more are open than it has room for, and others are answered.
+// TestServeClosesByNumber: with timeouts of an hour, no more connections stay open than allowed, and others are
+// answered.
 func TestServeClosesByNumber(t *testing.T) {
 	enough(t, 2*clingers+500)
 	patient := limits{header: time.Hour, read: time.Hour, write: time.Hour, idle: time.Hour, connections: usual.connections}
@@ -184,7 +185,7 @@ func TestServeClosesByNumber(t *testing.T) {
 	}
 }
 
-// TestServeEnds: a server ends with its context, whoever is connected, or with its listener.
+// TestServeEnds: a server ends with its context, open connections or not, and with its listener.
 func TestServeEnds(t *testing.T) {
 	w := usual.start(t)
 	w.cling(t, 8, silent, idle, slow, deaf)

@@ -23,7 +23,7 @@ const (
 
 // Options are what is particular to where a controller runs.
 type Options struct {
-	// Metrics is the address at which Prometheus finds what the controller does, see [telemetry.ListenWithin]; where it is empty, it is not told.
+	// Metrics is the address that serves /metrics, see [telemetry.ListenWithin]; "" for none.
 	Metrics string
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// FuzzMemory shows that whatever is stored among what policies remember is read, or told of by its name; and that what was read is stored again, and is
-// the same then.
+// FuzzMemory shows that whatever is stored among what policies remember is read, or told of by its name; and that what
+// was read is stored again, and is the same then.
 func FuzzMemory(f *testing.F) {
 	zip := func(text string) []byte {
 		var zipped bytes.Buffer

@@ -44,8 +44,8 @@ type Host struct {
 	Availability HostAvailability `json:"availability,omitempty"`
 	// AdvertiseAddress is where the other hosts of a swarm reach this one; empty leaves the choice to the engine.
 	AdvertiseAddress string `json:"advertise_address,omitempty"`
-	// Socket is the path of the engine's socket on the host, for a controller that runs there in a container. If it is "",
-	// the engine finds it.
+	// Socket is the path of the engine's socket on the host, for a controller that runs there in a container. If it is
+	// "", the engine finds it.
 	Socket string `json:"socket,omitempty"`
 	// ID is how the engine knows the host, and Joined tells that Trainyard made it part of the cluster, and so takes it
 	// out again. Both are the engine's to set.

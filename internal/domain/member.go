@@ -145,8 +145,8 @@ type Observed struct {
 	FinishedAt *time.Time
 	// LastError says in words why the last instance failed or could not be started.
 	LastError string
-	// Unstarted reports that the last instance could not be started, for example because its image lacks the command. It may
-	// be tried again.
+	// Unstarted reports that the last instance could not be started, for example because its image lacks the command.
+	// It may be tried again.
 	Unstarted bool
 	// HostTrouble says in words why its host is not as it should be, such as "host gpu1 is down"; empty where it is.
 	// It is said of failed members, too, which may be about to be restarted with their group.

@@ -43,7 +43,7 @@ func (p Path) String() string {
 type Problem struct {
 	// Path leads to the attribute at fault; it is empty where no single attribute is.
 	Path Path
-	// Inputs are the attributes that decide whether there is a problem, where that is not the one at fault alone.
+	// Inputs are the attributes that decide whether there is a problem, if not the one at fault alone.
 	Inputs []Path
 	// Summary names the fault in a few words.
 	Summary string
@@ -92,7 +92,8 @@ func (ps Problems) Certain(unknown []Path) Problems {
 	return certain
 }
 
-// Touches reports whether one of two paths leads to a part of the other. An element of a map is known by its key, whatever is in it.
+// Touches reports whether one of two paths leads to a part of the other. An element of a map is known by its key,
+// whatever is in it.
 func (p Path) Touches(other Path) bool {
 	shared := min(len(p), len(other))
 	if !slices.Equal(p[:shared], other[:shared]) {

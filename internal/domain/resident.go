@@ -36,8 +36,8 @@ type Resident struct {
 }
 
 const (
-	// HopelessAttempts is how often a resident may fail before nobody waits for it any more. One or two failures are normal:
-	// a host may learn of the resident's network later than of the resident.
+	// HopelessAttempts is how often a resident may fail before nobody waits for it any more. One or two failures are
+	// normal: a host may learn of the resident's network later than of the resident.
 	HopelessAttempts = 4
 	// ResidentSettled is how long a resident that failed before has to run until it counts as running.
 	ResidentSettled = 5 * time.Second

@@ -113,8 +113,8 @@ type Members interface {
 
 // Controller is the resident process that acts for the cluster between two applies.
 type Controller interface {
-	// StartController orders the controller and the agents of this build, without waiting for them. Those that run are left
-	// alone.
+	// StartController orders the controller and the agents of this build, without waiting for them. Those that run are
+	// left alone.
 	StartController(ctx context.Context) error
 	// Residents returns the states of the controller and the agents, in a number of requests that doesn't depend on the
 	// number of hosts. For a cluster that isn't stored the error is [ErrNotFound].

@@ -62,7 +62,7 @@ type ImageBuild struct {
 	// Target is the stage that is built, empty for the last, and Args are the values of ARG instructions.
 	Target string
 	Args   map[string]string
-	// Bases are the images that it starts or copies from, as the Dockerfile names them. The host that builds gets the credentials of their registries.
+	// Bases are the images of FROM and COPY --from. The building host gets the credentials of their registries.
 	Bases []string
 	// Source is the digest of all that. What was built from the same is not built again.
 	Source string

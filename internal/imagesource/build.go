@@ -117,7 +117,8 @@ func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
 	return errors.Join(err, archive.Close())
 }
 
-// leftOut is what is left out of a context. The Engine needs the Dockerfile and the list of what is left out in any case, and leaves them out itself.
+// leftOut is what is left out of a context. The Engine needs the Dockerfile and the list of what is left out in any
+// case, and leaves them out itself.
 type leftOut struct {
 	list, dockerfile string
 	patterns         *patternmatcher.PatternMatcher

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Bases returns the images that the Dockerfile starts or copies from, as it names them. One whose name takes more than the Dockerfile and its
-// arguments to tell is left out.
+// Bases returns the images of the Dockerfile's FROM and COPY --from. One whose name doesn't follow from the Dockerfile
+// and its arguments is left out.
 func (b Build) Bases() ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(b.Context, b.Dockerfile))
 	if err != nil {
@@ -19,7 +19,7 @@ func (b Build) Bases() ([]string, error) {
 	return bases(string(content), b.Args), nil
 }
 
-// bases returns the images that a Dockerfile starts or copies from, each once. Its own stages are none.
+// bases returns the images of a Dockerfile's FROM and COPY --from, each once, without its own stages.
 func bases(dockerfile string, given map[string]string) []string {
 	args, stages, images := map[string]string{}, map[string]bool{"scratch": true}, map[string]bool{}
 	started := false

@@ -44,7 +44,8 @@ func writeAll(w io.Writer, f file) error {
 	return err
 }
 
-// expectArchive fails unless a file is refused with an error that names it, or is an image that is loaded as it was read.
+// expectArchive fails unless a file is refused with an error that names it, or is an image that is loaded as it was
+// read.
 func expectArchive(t *testing.T, file, ref string) {
 	t.Helper()
 	archive, err := OpenArchive(file, ref)
@@ -112,7 +113,8 @@ func FuzzArchiveManifest(f *testing.F) {
 	})
 }
 
-// FuzzIgnored shows that a context has its Dockerfile and .dockerignore, whatever is left out, or that the error names the file at fault.
+// FuzzIgnored shows that a context has its Dockerfile and .dockerignore, whatever is left out, or that the error names
+// the file at fault.
 func FuzzIgnored(f *testing.F) {
 	for _, ignore := range []string{"", "*", "**", "!", "data\n!data/keep.txt\n", "[a-\n", "[z-a]\n", "*\n!src\n", "\xef\xbb\xbf# all\n/*\n", "Dockerfile*\n.dockerignore\n", strings.Repeat("a", 1<<17)} {
 		f.Add(ignore, "Dockerfile")

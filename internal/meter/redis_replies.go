@@ -9,8 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// replies is a connection to a Redis that lets through what it may reply to SELECT and LLEN: lines that are a status, an error, or a number.
-// The client would take memory for a text or a list of whatever length is claimed, and follow lists in lists until its stack is full.
+// replies is a connection to a Redis that lets through what it may reply to SELECT and LLEN: lines that are a status,
+// an error, or a number. The client would take memory for a text or a list of whatever length is claimed, and follow
+// lists in lists until its stack is full.
 type replies struct {
 	net.Conn
 

@@ -43,7 +43,8 @@ func listAt(address string) Question {
 	return Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: "jobs"}}}}
 }
 
-// TestHostileRedis: whatever length a Redis claims, and however long it goes on, it takes next to no memory, its metric is missing, and others are read.
+// TestHostileRedis: whatever length a Redis claims, and however long it goes on, it takes next to no memory, its metric
+// is missing, and others are read.
 func TestHostileRedis(t *testing.T) {
 	if !acctest.Alone(t) {
 		return

@@ -95,7 +95,8 @@ func TestWindowsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzRestore shows that whatever was stored of a window, a meter goes on with it: it measures what is of use, and remembers no more than the window.
+// FuzzRestore shows that whatever was stored of a window, a meter goes on with it: it measures what is of use, and
+// remembers no more than the window.
 func FuzzRestore(f *testing.F) {
 	for _, stored := range []string{
 		"{}", `{"length":"-1m","values":[{"at":"2026-11-22T12:00:00Z","value":-1}]}`, `{"length":"1m","values":[{"at":"9999-12-31T23:59:59Z","value":1e308},{"at":"0001-01-01T00:00:00Z"}]}`,

@@ -1,5 +1,5 @@
-// Package printable makes what others wrote fit for a terminal: members, agents, hosts, registries. A terminal takes some characters for commands,
-// by which a text could overwrite what was shown before, or look like another.
+// Package printable makes text from members, agents, hosts and registries safe for a terminal, which takes some
+// characters for commands: a text could overwrite what was shown before, or look like another.
 package printable
 
 import (
@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text without what a terminal takes for a command: control characters but for line feeds and tabs, those that change the direction
-// of writing, and what is not UTF-8. U+FFFD stands for each, so that it is seen, and the text keeps its width.
+// Text replaces by U+FFFD what a terminal may take for a command: control characters except line feeds and tabs, those
+// that change the direction of writing, and bytes that aren't UTF-8.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control) {

@@ -65,7 +65,8 @@ func (s Settings) Check() error {
 	return err
 }
 
-// address returns the address, to which the credentials may be sent: encrypted, not beyond this machine, or as asked for.
+// address returns the address, to which the credentials may be sent: encrypted, not beyond this machine, or as asked
+// for.
 func (s Settings) address() (*url.URL, error) {
 	u, err := ParseURL(s.URL)
 	if err != nil {

@@ -29,7 +29,7 @@ func keepZero[T comparable](current T, prior *T) *T {
 	return &current
 }
 
-// keepNumber returns a number as prior has it, where that is equal: the result of an expression such as 1 / 3 has more digits than
+// keepNumber returns prior if it equals a number: the result of an expression such as 1 / 3 has more digits than
 // what is stored of it.
 func keepNumber(current *float64, prior types.Float64) types.Float64 {
 	if before := prior.ValueFloat64Pointer(); current != nil && before != nil && !prior.IsUnknown() && *before == *current {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What can't be planned or read keeps nobody from destroying what there is: Terraform refuses at first, and the error says how it goes on.
+// If a configuration can't be planned or read, Terraform refuses to destroy, and the error says how to do it
+// regardless.
 func TestAccDestroyRegardless(t *testing.T) {
 	job := func(cpus string) string {
 		return group("job", waiting(`replicas = 2, resources = { cpus = `+cpus+` }`))

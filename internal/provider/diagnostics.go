@@ -100,10 +100,10 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 	diags.AddError(summary, detail)
 }
 
-// destroyRegardless is what errors add that keep a configuration from being planned. Terraform plans it before it plans to destroy what there is.
+// destroyRegardless is added to errors of plans: terraform destroy plans the whole configuration first.
 const destroyRegardless = "To destroy what there is all the same, run terraform destroy -refresh=false: it does not look at what can't be planned or read."
 
-// addDestroyRegardless completes the last error of a plan, or of the read of a data source.
+// addDestroyRegardless adds it to the last error of a plan or of a data source's read.
 func addDestroyRegardless(diags *diag.Diagnostics) {
 	for i, d := range slices.Backward(*diags) {
 		if d.Severity() != diag.SeverityError {

@@ -73,7 +73,8 @@ func TestAddError(t *testing.T) {
 	}
 }
 
-// FuzzAddError shows that whatever text an error has from outside, it is told of once, under a headline of ours, and with what is known of it.
+// FuzzAddError shows that whatever text an error has from outside, it is told of once, under a headline of ours, and
+// with what is known of it.
 func FuzzAddError(f *testing.F) {
 	for _, text := range []string{"", "last words", "\x1b[2J", "a\nb", "caf\xe9", "%s %d", strings.Repeat("x", 1<<16)} {
 		f.Add(text, text)
@@ -103,7 +104,8 @@ func FuzzAddError(f *testing.F) {
 	})
 }
 
-// Whatever keeps a plan from being made says how to destroy what there is: of all resources and data sources, and once of each.
+// Whatever keeps a plan from being made says how to destroy what there is: of all resources and data sources, and once
+// of each.
 func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 	tf := newTerraform(t, &stubEngine{})
 	check := func(name string, diagnostics []*tfprotov6.Diagnostic, err error) {

@@ -166,7 +166,8 @@ func addressOf(ctx context.Context, item attributes, diags *diag.Diagnostics) it
 	return itemAddress{idOf(cluster.key()), name.ValueString()}
 }
 
-// proposal is a group that is to be decided about. Unknown are the attributes that are not known yet, in the place of which something stands.
+// proposal is a group that is to be decided about. Unknown are the attributes that are not known yet, in the place of
+// which something stands.
 type proposal struct {
 	spec    domain.Group
 	created bool

@@ -13,8 +13,8 @@ import (
 // placing are the attributes of a role by which its members are placed.
 var placing = []string{"replicas", "port", "resources", "gpus", "placement"}
 
-// planUnknown looks whether there is room for a group of which not all is known, where that does not decide about places: an image, say, that
-// is still to be built. Groups that are planned after it find its places taken.
+// planUnknown checks whether there is room for a group with unknown values that don't decide about placement, such as
+// an image that is still to be built. Groups that are planned later count its places as taken.
 func (r *groupResource) planUnknown(ctx context.Context, plan tfsdk.Plan, created bool, diags *diag.Diagnostics) {
 	supposed, unknown, err := suppose(ctx, tfsdk.Config(plan), diags)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *groupResource) planUnknown(ctx context.Context, plan tfsdk.Plan, create
 	r.decide(ctx, group.Cluster.key(), proposal{spec, created, unknown}, refreshed{}, diags)
 }
 
-// decidesPlaces reports whether an attribute decides about the places of members.
+// decidesPlaces reports whether an attribute decides where members are placed.
 func decidesPlaces(at domain.Path) bool {
 	switch at[0] {
 	case "framework":
@@ -53,7 +53,7 @@ func decidesPlaces(at domain.Path) bool {
 	return false
 }
 
-// runningSomething returns what members run, with something in the place of an image and a command that are not known.
+// runningSomething returns a template with placeholders for an unknown image and command.
 func (m templateModel) runningSomething(at domain.Path, unknown []domain.Path) templateModel {
 	const something = "unknown"
 	if slices.ContainsFunc(unknown, at.At("image").Touches) {

@@ -34,7 +34,7 @@ func inexact(v float64) types.Float64 {
 	built, err := types.Float64Type.ValueFromTerraform(context.Background(), tftypes.NewValue(tftypes.Number, precise))
 	number, ok := built.(types.Float64)
 	if err != nil || !ok {
-		panic(fmt.Sprintf("%T is no number: %v", built, err))
+		panic(fmt.Sprintf("%T is not a number: %v", built, err))
 	}
 	return number
 }

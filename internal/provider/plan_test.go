@@ -315,7 +315,8 @@ func TestPlanDefersUnknownConfiguration(t *testing.T) {
 	}
 }
 
-// An image that is still to be built keeps nobody from seeing that there is no room for its members, or that they leave none for others.
+// TestPlanChecksRoomOfUnknownImages: a plan checks room for members whose image is still to be built, and counts it as
+// taken.
 func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
 	for name, test := range map[string]struct {

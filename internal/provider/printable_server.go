@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// printableServer answers as another server does, with diagnostics that can be printed: there are texts of members, agents and hosts in them.
-// The other one is not embedded, so that no call of a later version of the protocol gets past this one.
+// printableServer makes another server's diagnostics safe to print: they quote members, agents and hosts. The other one
+// isn't embedded, so that the compiler finds calls that a later version of the protocol adds.
 type printableServer struct{ next tfprotov6.ProviderServer }
 
 // printed returns an answer whose diagnostics, or whose function's error, can be printed.

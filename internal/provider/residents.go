@@ -14,7 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// residents returns the states of a cluster's controller and agents during a plan; none if the cluster doesn't exist yet.
+// residents returns the states of a cluster's controller and agents during a plan; none if the cluster doesn't exist
+// yet.
 func (s *session) residents(ctx context.Context, cluster domain.ClusterRef) (domain.Residents, error) {
 	reconciler, err := s.plan(cluster)
 	if err != nil {
@@ -33,7 +34,8 @@ type residentWarning struct {
 	concerning func(domain.Residents) []string
 	// at is the attribute that needs them; it may be empty.
 	at path.Path
-	// summary is unique: of warnings with the same one, Terraform shows only the first. consequence says what doesn't work.
+	// summary is unique: of warnings with the same one, Terraform shows only the first. consequence says what doesn't
+	// work.
 	summary, consequence string
 }
 

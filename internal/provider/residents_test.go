@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestPlanWithoutResidents: a plan warns if a resident that it needs doesn't run: why, what to do, and what doesn't work.
+// TestPlanWithoutResidents: a plan warns if a resident that it needs doesn't run: why, what to do, and what doesn't
+// work.
 func TestPlanWithoutResidents(t *testing.T) {
 	failing := domain.Resident{State: domain.ResidentFailing, Host: "a", Error: "no socket", Advice: "Set socket."}
 	running := domain.Resident{State: domain.ResidentRunning}

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// validateKnown checks a configuration as far as it is known, by rules for those of which all is.
+// validateKnown applies rules for fully known configurations to one with unknown values.
 func validateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics, rules func(M, *diag.Diagnostics) domain.Problems) {
 	supposed, unknown, err := suppose(ctx, config, diags)
 	if err != nil {
@@ -29,8 +29,8 @@ func validateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.
 	addProblems(diags, rules(model, &malformed).Certain(unknown))
 }
 
-// suppose returns a configuration in which all is known: what is not is left out, or empty where it is required. Unknown is where.
-// A fraction where only whole numbers are allowed is an error, and counts as unknown.
+// suppose returns a configuration with null in place of unknown values, or something empty if they are required, and
+// the paths of these. A fraction where only whole numbers are allowed is an error, and counts as unknown.
 func suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (supposed tfsdk.Config, unknown []domain.Path, err error) {
 	s := supposer{ctx, config}
 	raw, err := tftypes.Transform(config.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
@@ -47,13 +47,13 @@ func suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) 
 	return tfsdk.Config{Schema: config.Schema, Raw: raw}, unknown, err
 }
 
-// supposer knows of the attributes of a configuration what may be in the place of their values.
+// supposer finds substitutes for a configuration's unknown values.
 type supposer struct {
 	ctx    context.Context
 	config tfsdk.Config
 }
 
-// leastOf returns what says the least of a type at a path: null, or what is empty where null is not allowed.
+// leastOf returns the substitute for a value at a path: null, or something empty if null is not allowed.
 func (s supposer) leastOf(of tftypes.Type, at *tftypes.AttributePath) tftypes.Value {
 	if attribute, err := s.config.Schema.AttributeAtTerraformPath(s.ctx, at); err == nil && !attribute.IsRequired() {
 		return tftypes.NewValue(of, nil)

@@ -210,7 +210,8 @@ func without(t require, config tftypes.Value, unknown ...string) tftypes.Value {
 	return open
 }
 
-// What is not known is no fault: nothing is found in a valid configuration, whatever of it is open, one by one and several at once.
+// What is not known is no fault: nothing is found in a valid configuration, whatever of it is open, one by one and
+// several at once.
 func TestUnknownValuesAreNoProblem(t *testing.T) {
 	tf := newTerraform(t, &stubEngine{})
 	for resource, configurations := range validConfigurations(t) {

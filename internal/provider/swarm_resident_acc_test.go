@@ -76,7 +76,8 @@ output "agents" {
 	w.Must("destroy", "-auto-approve")
 }
 
-// Hosts with different Docker Engines and image stores form one cluster: residents run on all, and members from one image.
+// Hosts with different Docker Engines and image stores form one cluster: residents run on all, and members from one
+// image.
 func TestAccSwarmMixed(t *testing.T) {
 	acceptance(t)
 	bed := ownBed(t, testbed.Options{Nodes: 3, Mixed: true})

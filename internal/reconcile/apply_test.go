@@ -337,8 +337,8 @@ func TestRetriedFailuresAreNoErrors(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
 }
 
-// TestMemberThatCannotStart: an apply fails at once if a member can't be started, though its rule allows another attempt.
-// The next apply makes it.
+// TestMemberThatCannotStart: an apply fails at once if a member can't be started, though its rule allows another
+// attempt. The next apply makes it.
 func TestMemberThatCannotStart(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{cannotStart(128), waits, waits, waits}, {runs}}

@@ -18,8 +18,8 @@ const (
 	failingPatience = time.Minute
 )
 
-// AwaitResidents waits until the controller and all agents that were ordered run. One that keeps failing ends the wait with
-// its own error; the engine goes on retrying it.
+// AwaitResidents waits until the controller and all agents that were ordered run. One that keeps failing ends the wait
+// with its own error; the engine goes on retrying it.
 func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Residents, err error) {
 	var silent, failing time.Time // since when the engine hasn't answered, and residents have failed
 	look := func() (done bool, err error) {

@@ -65,7 +65,8 @@ func shown(f frame) string {
 	return b.String()
 }
 
-// Whatever text is in what was read, of members, agents, hosts and drivers, a frame of it can be printed, and is no wider for it.
+// Whatever text is in what was read, of members, agents, hosts and drivers, a frame of it can be printed, and is no
+// wider for it.
 func TestFrameIsPrintable(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := lab()
@@ -97,7 +98,8 @@ func TestFrameIsPrintable(t *testing.T) {
 	})
 }
 
-// within returns a copy of a value with a text at the end of each string in it, but for those that are words of the domain's, such as states.
+// within returns a copy of a value with a text at the end of each string in it, but for those that are words of the
+// domain's, such as states.
 func within[T any](value T, text string) T {
 	var copied func(v reflect.Value) reflect.Value
 	copied = func(v reflect.Value) reflect.Value {

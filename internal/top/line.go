@@ -41,7 +41,8 @@ func (l line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// printable returns the line without what a terminal would take for a command, at the same width: there are texts of others in it.
+// printable returns the line without what a terminal would take for a command, at the same width: there are texts of
+// others in it.
 func (l line) printable() line {
 	shown := make(line, len(l))
 	for i, s := range l {

@@ -248,7 +248,8 @@ func validateCompletion(ps *domain.Problems, g domain.Group, f framework, member
 	}
 }
 
-// orOwn are an attribute that decides about a role and, where it is the group's, those of the role that would take its place.
+// orOwn are an attribute that decides about a role and, where it is the group's, those of the role that would take its
+// place.
 func orOwn(role string, at domain.Path) []domain.Path {
 	if at[0] == "roles" {
 		return []domain.Path{at}

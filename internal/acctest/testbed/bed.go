@@ -34,8 +34,8 @@ type Options struct {
 	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it
 	// is 1 s, so that tests need not wait for long; Docker's default is 5 s.
 	Heartbeat time.Duration
-	// Mixed gives the nodes different Engines, in turn: this machine's with Docker's own image store, 26.1 with containerd's,
-	// and 26.1 with Docker's. Otherwise all nodes run the Engine that EngineVariable names.
+	// Mixed gives the nodes different Engines, in turn: this machine's with Docker's own image store, 26.1 with
+	// containerd's, and 26.1 with Docker's. Otherwise all nodes run the Engine that EngineVariable names.
 	Mixed bool
 	// Rootless makes the engines listen only at Node.Socket, as rootless Docker would, and not at /run/docker.sock.
 	Rootless bool

@@ -33,7 +33,8 @@ func FuzzReadCount(f *testing.F) {
 	})
 }
 
-// FuzzHierarchies shows that whatever a process's group is called, and whatever of the tree is mounted, groups are made below the mount point only.
+// FuzzHierarchies shows that whatever a process's group is called, and whatever of the tree is mounted, groups are made
+// below the mount point only.
 func FuzzHierarchies(f *testing.F) {
 	for _, group := range []string{"/", "/user.slice", "/../../system.slice", "..", "../x", "", "/a/../../b", "//a//b/", "/a\x00b", "/docker/4f1c"} {
 		f.Add("/", group, true)

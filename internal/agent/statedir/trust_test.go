@@ -17,8 +17,8 @@ type place struct {
 	base string
 }
 
-// mallory is another user, and these are groups: that of root alone, one that mallory is in, one that is nowhere, one of
-// nobody, and that of another user, which root is in.
+// mallory is another user, and these are groups: that of root alone, one that mallory is in, one that is nowhere, one
+// of nobody, and that of another user, which root is in.
 const (
 	mallory = 65534
 	private = 4000

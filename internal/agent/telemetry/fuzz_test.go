@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzListening shows that a table of sockets tells of ports that there are, or that the error quotes the line at fault.
+// FuzzListening shows that a table of sockets tells of ports that there are, or that the error quotes the line at
+// fault.
 func FuzzListening(f *testing.F) {
 	const heading = "  sl  local_address rem_address   st tx_queue rx_queue\n"
 	for _, lines := range []string{

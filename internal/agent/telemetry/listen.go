@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// ErrNoAddress is returned where this host has no address in a range, or several.
+// ErrNoAddress is returned if this host has no address in a range, or several.
 var ErrNoAddress = errors.New("it is not clear at which address to listen")
 
-// ListenWithin listens at an address such as "127.0.0.1:9465". In the place of the host there may be a range, as in "10.0.0.0/24:9465", for the
-// address that this host has in there: so a container is reached through one of its networks, and no other.
+// ListenWithin listens at an address such as "127.0.0.1:9465". A range instead of a host, as in "10.0.0.0/24:9465",
+// stands for this host's address in it: a container then listens on that one of its networks.
 func ListenWithin(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -32,7 +32,7 @@ func ListenWithin(address string) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(host, port))
 }
 
-// addressWithin returns the only one of the addresses of this host that is in a range.
+// addressWithin returns this host's only address in a range.
 func addressWithin(within netip.Prefix, all []net.Addr) (netip.Addr, error) {
 	var found []netip.Addr
 	for _, a := range all {

@@ -11,8 +11,9 @@ import (
 // AgentName is what the program is called that is built to speak to NVIDIA's driver, which this one may not be.
 const AgentName = "trainyard-agent"
 
-// AgentProgram returns the file from which agents are run on hosts like this one, for a program of this file: its neighbour of that name,
-// or, without one that can be run here, the program itself, which knows no GPUs then. One from PATH may be of any version, or anybody's.
+// AgentProgram returns the file from which agents are run on hosts like this one, for a program of this file: its
+// neighbour of that name, or, without one that can be run here, the program itself, which knows no GPUs then. One from
+// PATH may be of any version, or anybody's.
 func AgentProgram(program string) string {
 	if resolved, err := filepath.EvalSymlinks(program); err == nil {
 		if neighbour, err := exec.LookPath(filepath.Dir(resolved) + "/" + AgentName); err == nil && hasLoader(neighbour) {

@@ -109,7 +109,8 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	return answers, running, ctx.Err()
 }
 
-// answers returns what the agents answer to a query through the Engine of one of the nodes that are asked, by the names of the cluster's hosts.
+// answers returns what the agents answer to a query through the Engine of one of the nodes that are asked, by the names
+// of the cluster's hosts.
 func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []string, q telemetry.Query) (map[string]telemetry.Answer, error) {
 	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
 	if !cluster.Agent.Disabled {
@@ -134,8 +135,9 @@ func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines ma
 	return answers, nil
 }
 
-// worthAsking returns the nodes with an Engine whose agent is worth asking, the best first: the manager that just answered,
-// then nodes that are ready. An Engine that is down may take all the time that there is before it turns out not to answer.
+// worthAsking returns the nodes with an Engine whose agent is worth asking, the best first: the manager that just
+// answered, then nodes that are ready. An Engine that is down may take all the time that there is before it turns out
+// not to answer.
 func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView) []string {
 	var first, ready, others []string
 	for _, id := range slices.Sorted(maps.Keys(engines)) {
@@ -177,7 +179,8 @@ func (r reads) agentsIn(ctx context.Context, cluster string) (map[string]string,
 	return agentContainers(cluster, services, tasks), err
 }
 
-// askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is not among the reports.
+// askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is not among the
+// reports.
 func (e *Engine) askAgents(ctx context.Context, from reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
 	agents, err := from.agentsIn(ctx, e.cluster.Name)
 	if err != nil {

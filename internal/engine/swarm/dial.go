@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/endpoint"
 )
 
-// openEndpoint returns the client of an endpoint, without connecting to it; "" is the one that docker would use. If an SSH
-// host's socket isn't at the default path, found is called with its path.
+// openEndpoint returns the client of an endpoint, without connecting to it; "" is the one that docker would use. If an
+// SSH host's socket isn't at the default path, found is called with its path.
 func openEndpoint(address string, settings engine.Settings, found func(socket string)) (*client.Client, error) {
 	at, err := endpointAt(address)
 	if err != nil {

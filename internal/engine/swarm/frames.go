@@ -11,11 +11,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// frameHeader is the length of what precedes a frame: the stream that it is of, three zeros, and the length of its text.
+// frameHeader is the length of what precedes a frame: the stream that it is of, three zeros, and the length of its
+// text.
 const frameHeader = 8
 
-// demultiplex copies what a container wrote to its standard output and standard error from the frames that an Engine sends. Unlike
-// [stdcopy.StdCopy], it takes no memory for a frame, whatever length it claims to have.
+// demultiplex copies what a container wrote to its standard output and standard error from the frames that an Engine
+// sends. Unlike [stdcopy.StdCopy], it takes no memory for a frame, whatever length it claims to have.
 func demultiplex(out, complaint io.Writer, frames io.Reader) error {
 	var header [frameHeader]byte
 	for {

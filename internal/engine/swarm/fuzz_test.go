@@ -44,7 +44,8 @@ func FuzzSlot(f *testing.F) {
 	})
 }
 
-// FuzzDecode shows that whatever an object holds is a document, which is the same once it was written again, or an error that names the object.
+// FuzzDecode shows that whatever an object holds is a document, which is the same once it was written again, or an
+// error that names the object.
 func FuzzDecode(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "[]", `{"version":1,"revision":1}`, `{"version":1,"revision":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,
@@ -91,7 +92,8 @@ func expectDocument[T any](t *testing.T, kind, label string, data []byte) {
 	}
 }
 
-// FuzzLabels shows that whatever somebody makes of a member's label, it is the member that the containers' labels say, and that the change is noticed.
+// FuzzLabels shows that whatever somebody makes of a member's label, it is the member that the containers' labels say,
+// and that the change is noticed.
 func FuzzLabels(f *testing.F) {
 	own := []string{labelStop, labelRestarts, labelStarted, labelRestarted, labelStaged, labelSpec}
 	keys := append(slices.Clone(identityLabels), own...)
@@ -140,7 +142,7 @@ func FuzzLabels(f *testing.F) {
 	})
 }
 
-// FuzzIdentity shows that an identity is read from its labels as it was written, and that what is no number counts as none.
+// FuzzIdentity: labels give back the identity that was written to them. A label that isn't a number is ignored.
 func FuzzIdentity(f *testing.F) {
 	for _, number := range []string{"0", "7", "-1", "+1", "007", "", "x", "99999999999999999999"} {
 		f.Add("lab", "job", "worker", "c0ffee", number, number)
@@ -200,7 +202,8 @@ func listsNothing(container *swarm.ContainerSpec) bool {
 	return container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) || slices.Contains(container.Ulimits, nil))
 }
 
-// FuzzJoined shows that what the Swarm's label says of hosts that joined is read as it was written, or told of by the label's name.
+// FuzzJoined shows that what the Swarm's label says of hosts that joined is read as it was written, or told of by the
+// label's name.
 func FuzzJoined(f *testing.F) {
 	for _, text := range []string{"", "null", "{}", "[]", `{"gpu1":"ssh://gpu1"}`, `{"gpu1":null,"":""}`, `{"gpu1":1}`, `{"a":"b"} `, `{"a":"b"}c`} {
 		f.Add("lab", text)

@@ -42,7 +42,8 @@ func identityIn(labels map[string]string) identity {
 	}
 }
 
-// numberIn returns the number that a label holds. What is none from 0 on counts as 0: it reads as a label that somebody changed.
+// numberIn returns the number that a label holds. What is none from 0 on counts as 0: it reads as a label that somebody
+// changed.
 func numberIn(labels map[string]string, label string) int {
 	number, err := strconv.ParseUint(labels[label], 10, 31)
 	if err != nil {

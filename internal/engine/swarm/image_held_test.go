@@ -34,7 +34,8 @@ func (e *busyEngine) ImageInspect(_ context.Context, name string, _ ...client.Im
 	return image.InspectResponse{ID: busyID, Os: "linux"}, nil
 }
 
-// TestInspectImageOfBusyEngine: an image is found while others are removed. If the list keeps failing, it isn't "not found".
+// TestInspectImageOfBusyEngine: an image is found while others are removed. If the list keeps failing, it isn't "not
+// found".
 func TestInspectImageOfBusyEngine(t *testing.T) {
 	there, err := InspectImage(t.Context(), &busyEngine{}, busyID)
 	must(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// localRegistry is the registry of local tags. A pull from the broadcast address fails at once, so that an Engine runs the
-// image it has, and nobody can serve a forged one.
+// localRegistry is the registry of local tags. A pull from the broadcast address fails at once, so that an Engine runs
+// the image it has, and nobody can serve a forged one.
 const localRegistry = "255.255.255.255/"
 
 // The repositories of local tags.
@@ -23,7 +23,8 @@ const (
 	programRepository = localRegistry + "trainyard"
 	// sharedRepository has images by content digest, for hosts with different IDs of them.
 	sharedRepository = localRegistry + "shared"
-	// replacedRepository has images whose tag moved to another: Engine 26 deletes an untagged one that members run from.
+	// replacedRepository has images whose tag moved to another: Engine 26 deletes an untagged one that members run
+	// from.
 	replacedRepository = localRegistry + "replaced"
 )
 
@@ -52,8 +53,8 @@ func imagesOf(services iter.Seq[swarm.Service]) map[string]bool {
 	return used
 }
 
-// dropReplaced removes the local tags of a host's replaced images, unless a service uses the image by its ID or such a tag.
-// An image that a container uses stays until the next time.
+// dropReplaced removes the local tags of a host's replaced images, unless a service uses the image by its ID or such a
+// tag. An image that a container uses stays until the next time.
 func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]bool) error {
 	listed := filters.NewArgs(filters.Arg("reference", replacedRepository), filters.Arg("reference", sharedRepository))
 	images, err := listImages(ctx, docker, image.ListOptions{Filters: listed})

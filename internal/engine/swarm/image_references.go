@@ -92,8 +92,8 @@ func broughtAs(ctx context.Context, image string, engines map[string]client.APIC
 	return "", nil
 }
 
-// refer returns what hosts are told to run, given what they have. Hosts that could not be asked (unreached) know an image
-// by its local name if it was brought to all hosts; otherwise they pull it by name, or share the others' ID.
+// refer returns what hosts are told to run, given what they have. Hosts that could not be asked (unreached) know an
+// image by its local name if it was brought to all hosts; otherwise they pull it by name, or share the others' ID.
 func refer(name string, all map[string]found, nodes map[string]string, unreached bool, local string) references {
 	ids, contents := map[string]bool{}, map[string]bool{}
 	r := references{shared: name, own: map[string]string{}}

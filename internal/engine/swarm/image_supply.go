@@ -172,7 +172,8 @@ func tail(said string) string {
 // dockerHub is what Engines call the registry docker.io among credentials.
 const dockerHub = "https://index.docker.io/v1/"
 
-// registryAuths returns what is shown to the registries of these images, from which others are built. A name that is none has no registry.
+// registryAuths returns what is shown to the registries of these images, from which others are built. A name that is
+// none has no registry.
 func (c *connection) registryAuths(images []string) map[string]registry.AuthConfig {
 	auths := map[string]registry.AuthConfig{}
 	for _, image := range images {

@@ -11,17 +11,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// registryPatience is how long a registry may take to tell what a tag stands for.
+// registryPatience is how long a registry may take to resolve a tag.
 const registryPatience = 15 * time.Second
 
-// tags are what registries told of tags. Each is asked for once in a run of Terraform, whether it answers or not: an apply starts residents for
-// each of its groups.
+// tags caches the digests of tags for a run of Terraform, failures included: an apply starts residents for each group.
 type tags struct {
 	mu  sync.Mutex
 	ask map[string]func(ctx context.Context) (tagged, error)
 }
 
-// tagged is an image by its tag and the digest that it has in its registry, or why that is not known.
+// tagged is an image pinned to its registry's digest, or why the digest is unknown.
 type tagged struct {
 	pinned string
 	err    error
@@ -29,7 +28,7 @@ type tagged struct {
 
 func newTags() *tags { return &tags{ask: map[string]func(ctx context.Context) (tagged, error){}} }
 
-// pin returns the image by the digest that its registry has for it, as a manager finds it there.
+// pin returns the image pinned to the digest that a manager finds in its registry.
 func (t *tags) pin(ctx context.Context, m manager, name, auth string) (string, error) {
 	t.mu.Lock()
 	ask, found := t.ask[name]
@@ -53,7 +52,7 @@ func (t *tags) pin(ctx context.Context, m manager, name, auth string) (string, e
 	return told.pinned, told.err
 }
 
-// pinnedPrefix is what an image begins with that was pinned by its tag: all but the digest. It is "" for what is no reference.
+// pinnedPrefix returns a pinned image's reference without the digest, "" for an invalid reference.
 func pinnedPrefix(name string) string {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
@@ -62,13 +61,14 @@ func pinnedPrefix(name string) string {
 	return reference.FamiliarString(reference.TagNameOnly(named)) + "@"
 }
 
-// isPinned reports whether an image is another by its tag and a digest.
+// isPinned reports whether an image is name, pinned to a digest.
 func isPinned(image, name string) bool {
 	prefix := pinnedPrefix(name)
 	return prefix != "" && strings.HasPrefix(image, prefix) && digested(image)
 }
 
-// published reports whether one of these registry digests is of the repository of an image: then it was pulled from there, or pushed.
+// published reports whether one of these registry digests is from an image's own repository: it was pulled or pushed
+// there.
 func published(name string, digests []string) bool {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {

@@ -53,9 +53,9 @@ func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changi
 	return peers
 }
 
-// resolve returns what the hosts are told to run for an image: their own IDs of it, so that no task asks a registry, else
-// its name, which each host pulls. Reachable hosts without it pull it here, unless the policy forbids it. For the others,
-// and for all hosts if the controller asks, what runs there counts: only an apply follows a tag.
+// resolve returns what the hosts are told to run for an image: their own IDs of it, so that no task asks a registry,
+// else its name, which each host pulls. Reachable hosts without it pull it here, unless the policy forbids it. For the
+// others, and for all hosts if the controller asks, what runs there counts: only an apply follows a tag.
 func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (references, error) {
 	if w.policy == domain.PullAlways {
 		return references{shared: w.name}, nil
@@ -150,8 +150,8 @@ func (e *Engine) pull(ctx context.Context, reached client.APIClient, name string
 	return done(body)
 }
 
-// load loads an archive onto a host. image is the name or content digest of what is in it: with containerd's store one of
-// two concurrent loads fails, though the image is there.
+// load loads an archive onto a host. image is the name or content digest of what is in it: with containerd's store one
+// of two concurrent loads fails, though the image is there.
 func load(ctx context.Context, reached client.APIClient, archive io.Reader, image string) error {
 	response, err := reached.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 	if err == nil {

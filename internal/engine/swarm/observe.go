@@ -346,7 +346,8 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		o.ExitCode = &c.ExitCode
 	}
 	if stopped && (status.State == swarm.TaskStateRejected || status.State == swarm.TaskStateFailed && value(o.ExitCode) == 0) {
-		// Only members that haven't ended are told to stop, so the Swarm ended this one: its constraints no longer hold.
+		// Only members that haven't ended are told to stop, so the Swarm ended this one: its constraints no longer
+		// hold.
 		o.State = domain.StateStopped
 		return
 	}

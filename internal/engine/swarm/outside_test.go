@@ -133,7 +133,8 @@ func (queried) Cluster(context.Context) (domain.ClusterDocument, error) {
 func (queried) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) { return nil, nil }
 func (queried) Observe(context.Context, string) ([]domain.Observed, error)          { return nil, nil }
 
-// TestOutside: whatever a source outside of this program offers, it takes memory up to a bound, and says of more that it is more.
+// TestOutside: whatever a source outside of this program offers, it takes memory up to a bound, and says of more that
+// it is more.
 func TestOutside(t *testing.T) {
 	if !acctest.Alone(t) {
 		return
@@ -335,7 +336,8 @@ func TestDemultiplex(t *testing.T) {
 	}
 }
 
-// FuzzDemultiplex: what is read of frames is what Docker's own reader makes of them, but for what it overlooks: streams that break off.
+// FuzzDemultiplex: what is read of frames is what Docker's own reader makes of them, but for what it overlooks: streams
+// that break off.
 func FuzzDemultiplex(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x02a\n\x02\x00\x00\x00\x00\x00\x00\x01b"))
 	f.Add([]byte("\x01\x00\x00\x00\xff\xff\xff\xffa\n"))
@@ -382,7 +384,8 @@ func FuzzAskThrough(f *testing.F) {
 	})
 }
 
-// FuzzBuilt: whatever an Engine reports of a build, there is an image, or a reason why not, of which no more is kept than its end.
+// FuzzBuilt: whatever an Engine reports of a build, there is an image, or a reason why not, of which no more is kept
+// than its end.
 func FuzzBuilt(f *testing.F) {
 	f.Add(`{"stream":"Step 1/2 : FROM scratch\n"}` + "\r\n" + `{"aux":{"ID":"sha256:0123"}}` + "\r\n" + `{"stream":"Successfully built 0123\n"}`)
 	f.Add(`{"stream":"a\n"}{"errorDetail":{"code":1,"message":"it broke"},"error":"it broke"}`)

@@ -21,8 +21,8 @@ type record struct {
 	Host    string             `json:"host,omitempty"`
 	Address string             `json:"address"`
 	Restart domain.RestartRule `json:"restart"`
-	// Image is the user's. Reference is what the hosts were told to run, if that differs, and Content its content digest, if
-	// known.
+	// Image is the user's. Reference is what the hosts were told to run, if that differs, and Content its content
+	// digest, if known.
 	Image      string            `json:"image"`
 	Reference  string            `json:"reference,omitempty"`
 	Content    string            `json:"content,omitempty"`

@@ -28,8 +28,8 @@ type residentImage struct {
 	without []string
 }
 
-// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded onto the hosts
-// that can be reached, without any registry.
+// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded
+// onto the hosts that can be reached, without any registry.
 func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, error) {
 	if given := e.connection.settings.Docker.ControllerImage; given != "" {
 		return e.pulledImage(ctx, now, kindController, given, "controller_image")
@@ -47,9 +47,9 @@ func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, e
 	return residentImage{reference: name, without: without}, err
 }
 
-// pulledImage returns an image that all hosts pull, by the attribute that names it, for a kind of resident. A tag is pinned: all hosts run the same
-// image, and run it until another apply. It is an error where the image is neither on the manager nor to be had from its registry: no host
-// would tell of that but by never starting it.
+// pulledImage returns an image that all hosts pull, by the attribute that names it, for a kind of resident. A tag is
+// pinned: all hosts run the same image, and run it until another apply. It is an error where the image is neither on
+// the manager nor to be had from its registry: no host would tell of that but by never starting it.
 func (e *Engine) pulledImage(ctx context.Context, now scene, kind, name, attribute string) (residentImage, error) {
 	auth, err := e.connection.registryAuth(name)
 	if err != nil {
@@ -120,7 +120,7 @@ func loadProgram(ctx context.Context, now scene, img v1.Image, name string) (wit
 // architectures are what nodes call the architectures that Go has another name for.
 var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
-// runsProgram tells whether a node is of the architecture that a program is for.
+// runsProgram reports whether a node has the architecture that a program is built for.
 func runsProgram(node swarm.Node, architecture string) bool {
 	its := node.Description.Platform.Architecture
 	return cmp.Or(architectures[its], its) == architecture
@@ -139,8 +139,8 @@ func loadOnce(ctx context.Context, reached client.APIClient, name string, archiv
 	return load(ctx, reached, bytes.NewReader(content), name)
 }
 
-// dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the present one or a
-// service uses it. Any other image may have been loaded just now, for a cluster whose services are yet to come.
+// dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the present one or
+// a service uses it. Any other image may have been loaded just now, for a cluster whose services are yet to come.
 func (e *Engine) dropFormer(ctx context.Context, now scene, present string) {
 	used := imagesOf(maps.Values(now.services))
 	former := map[string]bool{}
@@ -187,5 +187,6 @@ func (p Program) image() (v1.Image, error) {
 	return image.Build(v1.Config{Entrypoint: []string{programPath}, Env: []string{libraryPath}}, append(libraries, program)...)
 }
 
-// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an image for.
+// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an
+// image for.
 const libraryPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"

@@ -19,7 +19,8 @@ import (
 // knowing is a manager that knows of an image what it has and what the registry tells it.
 type knowing struct {
 	client.APIClient
-	// held are the digests under which it has the image; nil where it has it not. published is the registry's; "" where that does not answer.
+	// held are the digests under which it has the image; nil where it has it not. published is the registry's; "" where
+	// that does not answer.
 	held      []string
 	published digest.Digest
 	asked     int

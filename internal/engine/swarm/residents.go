@@ -37,8 +37,9 @@ const (
 )
 
 const (
-	// controllerMemory and agentMemory bound the memory of a resident, with room to spare: a controller of 1,000 policies takes 100 MB, an agent
-	// 40 MB. One that takes more is started anew before its host has none left for members.
+	// controllerMemory and agentMemory bound the memory of a resident, with room to spare: a controller of 1,000
+	// policies takes 100 MB, an agent 40 MB. One that takes more is started anew before its host has none left for
+	// members.
 	controllerMemory = 1024 * mebibyte
 	agentMemory      = 512 * mebibyte
 )
@@ -153,7 +154,7 @@ func (e *Engine) residentNetwork(ctx context.Context) (network.Summary, error) {
 	return own, nil
 }
 
-// metricsAt is where a resident tells Prometheus: at its address on the cluster's network, and not on the bridge that its host has to it.
+// metricsAt returns where a resident serves /metrics: on the cluster's network, and not on the host's bridge.
 func metricsAt(on network.Summary, port int) string {
 	return net.JoinHostPort(readNetwork(on).Subnet, strconv.Itoa(port))
 }
@@ -215,7 +216,7 @@ func agentService(cluster string, from residentImage, on network.Summary, identi
 	return measuring
 }
 
-// collecting is the variable that has Go's garbage collector keep a process below so many bytes as far as it can.
+// collecting returns the variable that makes Go's garbage collector aim at a process below a number of bytes.
 func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memory) }
 
 // resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all of its tasks.
@@ -287,8 +288,9 @@ func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
 	return &next
 }
 
-// rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its image.
-// Engines word that differently, but all name the image. They also reject a task if they haven't learned of its network yet.
+// rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its
+// image. Engines word that differently, but all name the image. They also reject a task if they haven't learned of its
+// network yet.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	spec := service.Spec.TaskTemplate.ContainerSpec
 	if spec == nil || !isLocal(spec.Image) {

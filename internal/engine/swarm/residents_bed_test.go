@@ -140,7 +140,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 		t.Errorf("a start without an answer changed the services:\n%s", diff)
 	}
 	must(t, start(name, "hunter2"))
-	acctest.Eventually(t, "the residents to run from what the tag stands for now", func() bool {
+	acctest.Eventually(t, "the residents to run the image that the tag moved to", func() bool {
 		return cmp.Equal(s.residentHosts(next), want)
 	})
 
@@ -222,7 +222,8 @@ func (s *standing) controllerOn(network string) bool {
 		tasks[0].NetworksAttachments[0].Network.ID == network && len(tasks[0].NetworksAttachments[0].Addresses) == 1
 }
 
-// metricsOn returns the ports at which residents tell Prometheus in their containers, of those that are told a subnet, by the addresses of the sockets.
+// metricsOn returns the ports at which residents tell Prometheus in their containers, of those that are told a subnet,
+// by the addresses of the sockets.
 func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 	t.Helper()
 	processes, err := procfs.AllProcs()

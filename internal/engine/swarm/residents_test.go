@@ -47,8 +47,8 @@ func TestKeptOff(t *testing.T) {
 	}
 }
 
-// TestResidentMemory: what a resident takes of its host has a bound, which its garbage collector knows of, and which neither reserves anything nor
-// restarts a resident that has it already.
+// TestResidentMemory: what a resident takes of its host has a bound, which its garbage collector knows of, and which
+// neither reserves anything nor restarts a resident that has it already.
 func TestResidentMemory(t *testing.T) {
 	controller := controllerService("lab", residentImage{}, network.Summary{}, "/var/run/docker.sock", nil)
 	agents := agentService("lab", residentImage{}, network.Summary{}, &swarm.SecretReference{})

@@ -27,8 +27,8 @@ func declaredSocket(host domain.Host) string {
 	return ""
 }
 
-// foundSocket returns the socket of the Engine at an address, "" if the Engine does not answer. The path of a local address
-// counts only if the Engine is on this machine: it may be a tunnel.
+// foundSocket returns the socket of the Engine at an address, "" if the Engine does not answer. The path of a local
+// address counts only if the Engine is on this machine: it may be a tunnel.
 func (e *Engine) foundSocket(ctx context.Context, address string, reached client.APIClient) string {
 	info, err := reached.Info(ctx)
 	if err != nil {

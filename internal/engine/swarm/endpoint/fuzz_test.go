@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
 )
 
-// FuzzDefault shows that whatever Docker's configuration and its contexts say leads to an endpoint that prints as itself, and is reached by
-// verified TLS, or to an error that says where it comes from.
+// FuzzDefault shows that whatever Docker's configuration and its contexts say leads to an endpoint that prints as
+// itself, and is reached by verified TLS, or to an error that says where it comes from.
 func FuzzDefault(f *testing.F) {
 	f.Add("", `{"currentContext":"lab"}`, `{"Endpoints":{"docker":{"Host":"ssh://ops@gpu1","SkipTLSVerify":false}}}`)
 	f.Add("gpu2:2376", "", "")
@@ -48,7 +48,8 @@ func FuzzDefault(f *testing.F) {
 	})
 }
 
-// FuzzPassword shows that a password that is part of an address is in no error, whatever else is wrong with the address.
+// FuzzPassword shows that a password that is part of an address is in no error, whatever else is wrong with the
+// address.
 func FuzzPassword(f *testing.F) {
 	for _, rest := range []string{"gpu1", "", "gpu1:port", "[fd00::1", "gpu1/run/docker.sock", "gpu1 ", "gpu1#", "gpu1?a", "\x7f", "%zz"} {
 		f.Add("ssh://", "ops", "@"+rest)
@@ -68,8 +69,8 @@ func FuzzPassword(f *testing.F) {
 	})
 }
 
-// FuzzKnownHosts shows that whatever a known_hosts text says, a key that is not in it is not trusted, one that is added to it is, and a text that can't
-// be read is told of by its line.
+// FuzzKnownHosts shows that whatever a known_hosts text says, a key that is not in it is not trusted, one that is added
+// to it is, and a text that can't be read is told of by its line.
 func FuzzKnownHosts(f *testing.F) {
 	key := func(private crypto.Signer) ssh.PublicKey { return sshd.Signer(f, private).PublicKey() }
 	known, stranger := key(sshd.Ed25519()), key(sshd.NewEd25519())

@@ -84,7 +84,8 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// open connects to the socket. If there is none at the default path, it takes the one that the host's docker command uses.
+// open connects to the socket. If there is none at the default path, it takes the one that the host's docker command
+// uses.
 func (t *tunnel) open(ctx context.Context, client *ssh.Client) (net.Conn, error) {
 	t.mu.Lock()
 	socket := t.socket
