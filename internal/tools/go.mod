@@ -1,8 +1,6 @@
 module github.com/trainyard/terraform-provider-trainyard/internal/tools
 
-go 1.26.0
-
-toolchain go1.26.11
+go 1.26.8
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
