@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -214,10 +215,20 @@ func (d Dir) Forget(member string) error {
 // MayBeOf tells whether a member of this name may be of a group; where it may, its document tells.
 func MayBeOf(member, group string) bool { return strings.HasPrefix(member, group+"-") }
 
-// Stamp identifies one version of a file.
+// Stamp identifies one version of a document. Each is a file of its own that replaces the former one, and has another inode:
+// times are of the kernel's last tick, up to 10 ms ago, in which there may have been several.
 type Stamp struct {
 	Modified time.Time `json:"modified"`
 	Size     int64     `json:"size"`
+	Inode    uint64    `json:"inode"`
+}
+
+func stampOf(info os.FileInfo) Stamp {
+	stamp := Stamp{Modified: info.ModTime().UTC(), Size: info.Size()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		stamp.Inode = stat.Ino
+	}
+	return stamp
 }
 
 // Names returns the names of the documents of a folder, without the suffix.
@@ -257,7 +268,7 @@ func (d Dir) List(folder string) (map[string]Stamp, error) {
 		if err != nil {
 			return nil, err
 		}
-		stamps[name] = Stamp{info.ModTime().UTC(), info.Size()}
+		stamps[name] = stampOf(info)
 	}
 	return stamps, nil
 }

@@ -81,7 +81,13 @@ func TestList(t *testing.T) {
 	must(t, os.Chtimes(d.Document(Groups, "a.b"), modified, modified.Add(time.Second)))
 	got, err := d.List(Groups)
 	must(t, err)
-	want := map[string]Stamp{"mnist": {modified, int64(len(`{"run":1}`))}, "a.b": {modified.Add(time.Second), int64(len(`{"run":22}`))}}
+	want := map[string]Stamp{
+		"mnist": {modified, int64(len(`{"run":1}`)), got["mnist"].Inode},
+		"a.b":   {modified.Add(time.Second), int64(len(`{"run":22}`)), got["a.b"].Inode},
+	}
+	if got["mnist"].Inode == got["a.b"].Inode {
+		t.Errorf("two files have the same inode: %+v", got)
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
