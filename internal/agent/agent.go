@@ -32,15 +32,18 @@ const (
 type options struct {
 	// socket is where the resident of this host answers, and disk a folder on the file system that it measures.
 	socket, disk string
-	// identity is the file with what agents know each other by, and peers the name that stands for all of them.
-	identity, peers string
+	// keys is the folder with the keys of the cluster's agents, and peers are the agents to ask.
+	keys  string
+	peers []telemetry.Peer
+	// history is the file in which an agent leaves what it measured to its successor.
+	history string
 	// metrics is the address where Prometheus is answered.
 	metrics string
 	query   telemetry.Query
 }
 
-// Run is "agent", which stays and measures, and "agent sample", which writes a report as JSON: of the resident behind a socket, of all peers,
-// or, without either, of a moment of its own.
+// Run is "agent", which stays and measures, and "agent sample", which writes a report as JSON: of the resident behind a
+// socket, of peers, or, without either, of a moment of its own.
 func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) error {
 	sample := len(args) > 0 && args[0] == "sample"
 	if sample {
@@ -49,10 +52,15 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	var o options
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.StringVar(&o.socket, "socket", "", "Unix socket of the agent that stays on this host")
-	flags.StringVar(&o.identity, "identity", "", "file with the key and certificate of the cluster's agents")
+	flags.StringVar(&o.keys, "keys", "", "folder with the keys of the cluster's agents (*.pem)")
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
 	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as 127.0.0.1:9465, or that of this host in a range, as 10.0.0.0/24:9465")
-	flags.StringVar(&o.peers, "peers", "", "with sample: ask all agents that this name stands for")
+	flags.StringVar(&o.history, "history", "", "file in which the agent leaves what it measured to its successor")
+	flags.Func("peer", "with sample: an agent to ask, as node=address; may be repeated", func(text string) error {
+		peer, err := telemetry.ParsePeer(text)
+		o.peers = append(o.peers, peer)
+		return err
+	})
 	flags.DurationVar(&o.query.Window, "window", 0, "with sample: the window of time to tell of")
 	flags.BoolVar(&o.query.New, "new", false, "with sample: look for what has just been started, too")
 	if err := flags.Parse(args); err != nil {
@@ -72,8 +80,8 @@ func (o options) sample(ctx context.Context, out io.Writer) error {
 	var told any
 	var err error
 	switch {
-	case o.peers != "":
-		told, err = telemetry.AskPeers(ctx, o.peers, o.identity, o.query)
+	case len(o.peers) > 0:
+		told, err = telemetry.AskPeers(ctx, o.peers, o.keys, o.query)
 	case o.socket != "":
 		told, err = telemetry.Ask(ctx, o.socket, o.query)
 	default:
@@ -86,7 +94,7 @@ func (o options) sample(ctx context.Context, out io.Writer) error {
 }
 
 func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {
-	return telemetry.Settings{Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), GPUs: gpus}
+	return telemetry.Settings{Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), History: o.history, GPUs: gpus}
 }
 
 func nvmlSettings() nvml.Settings { return nvml.Settings{Proc: telemetry.HostProc()} }
@@ -97,7 +105,8 @@ func host() string {
 	return cmp.Or(os.Getenv(HostVariable), name)
 }
 
-// stay measures until ctx is done, and answers at the socket, where there is an identity its peers, and where there is an address Prometheus.
+// stay measures until ctx is done, and answers at the socket, where there are keys its peers, and where there is an
+// address Prometheus.
 func (o options) stay(ctx context.Context, log *slog.Logger) error {
 	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(NodeVariable), log)
 	if err != nil {
@@ -112,9 +121,9 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 	if o.socket != "" {
 		doors = append(doors, door{"socket", func() (net.Listener, error) { return telemetry.Listen(o.socket) }, resident.Handler()})
 	}
-	if o.identity != "" {
+	if o.keys != "" {
 		doors = append(doors, door{"peers", func() (net.Listener, error) {
-			return telemetry.ListenToPeers(fmt.Sprintf(":%d", telemetry.PeerPort), o.identity)
+			return telemetry.ListenToPeers(fmt.Sprintf(":%d", telemetry.PeerPort), o.keys)
 		}, resident.Handler()})
 	}
 	if o.metrics != "" {

@@ -22,6 +22,8 @@ const (
 	Report = 1 << 20
 	// Reports bounds what all agents of a cluster tell.
 	Reports = 16 << 20
+	// History bounds what an agent reads of its predecessor's: with 1,000 instances it has some 10 MB.
+	History = 64 << 20
 	// LogLine bounds a line of a log.
 	LogLine = 256 << 10
 	// Log bounds what is kept of a member's log at once.

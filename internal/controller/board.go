@@ -1,17 +1,12 @@
 package controller
 
 import (
-	"context"
-	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
-	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -60,20 +55,4 @@ func (b *board) statuses() []metrics.PolicyStatus {
 		statuses = append(statuses, b.policies[key])
 	}
 	return statuses
-}
-
-// serve answers GET /metrics at an address until ctx is done. An address that can't be had is tried again.
-func (b *board) serve(ctx context.Context, address string, log *slog.Logger) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.PolicyHandler(b.statuses))
-	for ctx.Err() == nil {
-		listener, err := telemetry.ListenWithin(address)
-		if err == nil {
-			err = bounded.Serve(ctx, listener, mux)
-		}
-		if err != nil {
-			log.Error("what autoscaling policies do can't be told to Prometheus; trying again", "address", address, "error", err)
-		}
-		pause(ctx, afterFault)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -23,6 +24,8 @@ const (
 
 // Options are what is particular to where a controller runs.
 type Options struct {
+	// Cluster is the name of the cluster.
+	Cluster string
 	// Metrics is the address that serves /metrics, see [telemetry.ListenWithin]; "" for none.
 	Metrics string
 }
@@ -31,7 +34,8 @@ type Options struct {
 func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger) error {
 	shown := newBoard()
 	if options.Metrics != "" {
-		go shown.serve(ctx, options.Metrics, log)
+		running := newRoster(ctx, e, options.Cluster, log).running
+		go serve(ctx, options.Metrics, metrics.ControllerHandler(shown.statuses, running), log)
 	}
 	go func() {
 		for ctx.Err() == nil {

@@ -134,6 +134,9 @@ type Observed struct {
 	Run  int
 
 	State State
+	// Instance is what the agent of its host knows the member by while it runs: the ID of its container, or the mark of
+	// its processes. It is empty where nothing of it runs.
+	Instance string
 	// Restarts counts the starts after the first, in this run.
 	Restarts int
 	// ExitCode is that of the last instance that ended; nil where none has.

@@ -12,6 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/controller"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -57,6 +58,7 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
+		options.Cluster = *cluster
 		if err := trustRoots(); err != nil {
 			return err
 		}
@@ -66,6 +68,12 @@ func Run(ctx context.Context, version string, args []string) error {
 		}
 		return controller.Run(ctx, e, options, log)
 	case "agent":
+		// Elsewhere NVIDIA's library may have to load the driver, which it does by a setuid program.
+		if telemetry.InContainer() {
+			if err := renouncePrivileges(); err != nil {
+				return err
+			}
+		}
 		return agent.Run(ctx, args, os.Stdout, log)
 	}
 	return fmt.Errorf("unknown command %q: supervise, controller and agent are run on hosts, and the provider as top and autoscale, too", command)

@@ -3,7 +3,7 @@ locals {
   agents      = "trainyard-${var.cluster.name}-agent"
   agents_port = 9465
 
-  # The same of its controller, which tells of autoscaling policies.
+  # The same of its controller, which tells of members' names and of autoscaling policies.
   controller      = "trainyard-${var.cluster.name}-controller"
   controller_port = 9466
 

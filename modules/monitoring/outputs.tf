@@ -29,6 +29,6 @@ output "agents" {
 }
 
 output "controller" {
-  description = "`name:port` of the cluster's controller on its network, which tells of autoscaling policies, for a Prometheus of your own."
+  description = "`name:port` of the cluster's controller on its network, which tells of members' names and of autoscaling policies, for a Prometheus of your own."
   value       = "${local.controller}:${local.controller_port}"
 }

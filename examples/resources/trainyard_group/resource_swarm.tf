@@ -1,4 +1,8 @@
 # On a Swarm, members are containers.
+terraform {
+  required_version = ">= 1.11" # for the write-only value of a secret
+}
+
 resource "trainyard_cluster" "gpus" {
   name   = "gpus"
   engine = "swarm"

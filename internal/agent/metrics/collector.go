@@ -28,11 +28,12 @@ func counter(name, help string, labels ...string) quantity {
 	return quantity{prometheus.NewDesc("trainyard_"+name, help, labels, nil), prometheus.CounterValue}
 }
 
-// The labels of a host, of a GPU and of a member. Prometheus itself has a label "instance".
+// The labels of a host, of a GPU and of an instance; the controller tells whose that is. Prometheus itself has a label
+// "instance".
 var (
-	ofHost   = []string{"node"}
-	ofGPU    = []string{"node", "uuid", "model"}
-	ofMember = []string{"node", "cluster", "group", "role", "member", "id"}
+	ofHost     = []string{"node"}
+	ofGPU      = []string{"node", "uuid", "model"}
+	ofInstance = []string{"node", "id"}
 )
 
 var (
@@ -61,9 +62,9 @@ var (
 	gpuECCErrors   = counter("gpu_ecc_errors_total", "Errors of the GPU's memory since the driver was loaded that could not be corrected.", ofGPU...)
 	gpuXID         = gauge("gpu_xid", "Number of the last error that the driver reported of the GPU. Absent where there was none.", ofGPU...)
 
-	memberBusy      = gauge("member_cpus_busy", "Processors that the member kept busy in the last second.", ofMember...)
-	memberMemory    = gauge("member_memory_bytes", "Resident memory of the member's processes; what several of them share counts for each.", ofMember...)
-	memberGPUMemory = gauge("member_gpu_memory_bytes", "Memory of the member's processes on GPUs.", ofMember...)
+	memberBusy      = gauge("member_cpus_busy", "Processors that the member kept busy in the last second.", ofInstance...)
+	memberMemory    = gauge("member_memory_bytes", "Resident memory of the member's processes; what several of them share counts for each.", ofInstance...)
+	memberGPUMemory = gauge("member_gpu_memory_bytes", "Memory of the member's processes on GPUs.", ofInstance...)
 )
 
 // collector tells what is in a report on a node. What is not known is left out, as 0 would be a lie.
@@ -86,8 +87,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		newTeller(to, c.node, gpu.UUID, gpu.Model).gpu(gpu)
 	}
 	for id, instance := range report.Instances {
-		of := instance.Of
-		newTeller(to, c.node, of.Cluster, of.Group, of.Role, of.Member, id).member(instance)
+		newTeller(to, c.node, id).member(instance)
 	}
 }
 
@@ -97,7 +97,7 @@ type teller struct {
 	labels []string
 }
 
-// newTeller returns a teller. Whoever runs a container chooses its environment, and may put there what can't be a label.
+// newTeller returns a teller. What a driver calls a GPU, or a policy a metric, may be no text, which a label has to be.
 func newTeller(to chan<- prometheus.Metric, labels ...string) teller {
 	for i, label := range labels {
 		labels[i] = strings.ToValidUTF8(label, "\uFFFD")

@@ -1,4 +1,5 @@
-// Package metrics tells Prometheus what an agent has measured, and what autoscaling policies do.
+// Package metrics tells Prometheus what an agent has measured, and what a controller knows: whose that is, and what
+// autoscaling policies do.
 package metrics
 
 import (
@@ -18,9 +19,14 @@ func Handler(resident *telemetry.Resident, host string) http.Handler {
 	return handler(collector{host, func() telemetry.Report { return resident.Report(0) }})
 }
 
-func handler(c prometheus.Collector) http.Handler {
+// ControllerHandler answers GET /metrics with what policies have done so far, and with the members that run.
+func ControllerHandler(statuses func() []PolicyStatus, running func() []MemberInfo) http.Handler {
+	return handler(policies(statuses), members(running))
+}
+
+func handler(all ...prometheus.Collector) http.Handler {
 	own := prometheus.NewRegistry()
-	own.MustRegister(c)
+	own.MustRegister(all...)
 	mux := http.NewServeMux()
 	mux.Handle("GET "+path, promhttp.HandlerFor(own, promhttp.HandlerOpts{}))
 	return mux

@@ -39,7 +39,6 @@ func full() telemetry.Report {
 			PowerW: new(200.0), PowerLimitW: new(300.0), ECCErrors: new(int64(0)), XID: new(79), Trouble: "fallen off the bus (XID 79)",
 		}}},
 		Instances: map[string]telemetry.InstanceReport{"c0ffee": {
-			Of:   telemetry.Membership{Cluster: "lab", Group: "mnist", Role: "worker", Member: "mnist-worker-0"},
 			CPUs: last(0.25), MemoryMiB: last(3), GPUMemoryMiB: last(0),
 		}},
 	}
@@ -67,9 +66,9 @@ trainyard_host_memory_bytes{node="node1"} 4.294967296e+09
 trainyard_host_memory_used_bytes{node="node1"} 2.147483648e+09
 trainyard_host_network_received_bytes_total{node="node1"} 7
 trainyard_host_network_sent_bytes_total{node="node1"} 0
-trainyard_member_cpus_busy{cluster="lab",group="mnist",id="c0ffee",member="mnist-worker-0",node="node1",role="worker"} 0.25
-trainyard_member_gpu_memory_bytes{cluster="lab",group="mnist",id="c0ffee",member="mnist-worker-0",node="node1",role="worker"} 0
-trainyard_member_memory_bytes{cluster="lab",group="mnist",id="c0ffee",member="mnist-worker-0",node="node1",role="worker"} 3.145728e+06
+trainyard_member_cpus_busy{id="c0ffee",node="node1"} 0.25
+trainyard_member_gpu_memory_bytes{id="c0ffee",node="node1"} 0
+trainyard_member_memory_bytes{id="c0ffee",node="node1"} 3.145728e+06
 trainyard_sample_timestamp_seconds{node="node1"} 1.70000000025e+09
 `
 
@@ -124,13 +123,9 @@ func TestMetrics(t *testing.T) {
 			change:  func(r *telemetry.Report) { *r = telemetry.Report{} },
 			without: []string{""},
 		},
-		"an environment that is no text": {
-			change: func(r *telemetry.Report) {
-				of := r.Instances["c0ffee"]
-				of.Of.Member = "mnist\xff\""
-				r.Instances["c0ffee"] = of
-			},
-			instead: map[string]string{`mnist-worker-0`: `mnist�\"`},
+		"a name that is no text": {
+			change:  func(r *telemetry.Report) { r.GPUs.GPUs[0].Model = "Tesla\xff\"" },
+			instead: map[string]string{`Tesla V100`: `Tesla�\"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,12 +162,10 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOfThisHost: a real resident tells of its host, and by name of a member that runs on it.
+// TestOfThisHost: a real resident tells of its host, and of an instance that runs on it, whosever that is.
 func TestOfThisHost(t *testing.T) {
 	member := exec.Command("sh", "-c", "echo ready; read end")
-	member.Env = []string{
-		proctree.InstanceVariable + "=" + t.Name() + ".1", "TRAINYARD_CLUSTER=lab", "TRAINYARD_GROUP=mnist", "TRAINYARD_ROLE=worker", "TRAINYARD_MEMBER=mnist-worker-0",
-	}
+	member.Env = []string{proctree.InstanceVariable + "=" + t.Name() + ".1"}
 	out, err := member.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +190,7 @@ func TestOfThisHost(t *testing.T) {
 	told := answer(t, Handler(resident, "node1"))
 	for _, want := range []string{
 		`trainyard_host_cpus_busy{node="node1"} `, `trainyard_host_network_sent_bytes_total{node="node1"} `,
-		`trainyard_member_cpus_busy{cluster="lab",group="mnist",id="TestOfThisHost.1",member="mnist-worker-0",node="node1",role="worker"} `,
+		`trainyard_member_cpus_busy{id="TestOfThisHost.1",node="node1"} `,
 	} {
 		if !strings.Contains(told, "\n"+want) {
 			t.Errorf("%s is not told:%s", want, told)
@@ -224,7 +217,7 @@ func TestDocumented(t *testing.T) {
 		}
 		return string(text)
 	}
-	there := named(everything + everyPolicy)
+	there := named(everything + everyPolicy + everyMember)
 	guide := read(root + "templates/guides/monitoring.md")
 	var lines []string
 	for line := range strings.Lines(guide) {

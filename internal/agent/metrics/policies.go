@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"net/http"
 	"slices"
 	"time"
 
@@ -48,9 +47,6 @@ var (
 	policyDecisions = counter("autoscaling_decisions_total", "Decisions since the controller runs.", ofDecisions...)
 	policyDecided   = gauge("autoscaling_last_decision_timestamp_seconds", "When the policy decided last.", ofPolicy...)
 )
-
-// PolicyHandler answers GET /metrics with what the policies have done so far.
-func PolicyHandler(snapshot func() []PolicyStatus) http.Handler { return handler(policies(snapshot)) }
 
 // policies tells of autoscaling policies.
 type policies func() []PolicyStatus

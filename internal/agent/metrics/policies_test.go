@@ -40,10 +40,10 @@ trainyard_autoscaling_min_replicas{cluster="lab",group="mnist",role="worker"} 2
 `
 
 func TestPolicies(t *testing.T) {
-	if got := answer(t, PolicyHandler(fullPolicies)); got != everyPolicy {
+	if got := answer(t, handler(policies(fullPolicies))); got != everyPolicy {
 		t.Errorf("told is:%swant:%s", got, everyPolicy)
 	}
-	if got := answer(t, PolicyHandler(func() []PolicyStatus { return nil })); got != "\n" {
+	if got := answer(t, handler(policies(func() []PolicyStatus { return nil }))); got != "\n" {
 		t.Errorf("without policies, told is:%s", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,57 +29,62 @@ const (
 	peerPatience = 5 * time.Second
 )
 
+// Peer is an agent to ask: its node, and the address that the engine gave it on the cluster's network.
+type Peer struct {
+	Node, Address string
+}
+
+// ParsePeer parses node=address, as [Peer.String] writes it.
+func ParsePeer(text string) (Peer, error) {
+	node, address, found := strings.Cut(text, "=")
+	if !found || node == "" || address == "" {
+		return Peer{}, fmt.Errorf("%q is not of the form node=address", text)
+	}
+	return Peer{node, address}, nil
+}
+
+// String returns node=address.
+func (p Peer) String() string { return p.Node + "=" + p.Address }
+
 // Reports are what the agents of a cluster told.
 type Reports struct {
-	// Reports are by what the agents' nodes are called.
+	// Reports are by the agents' nodes.
 	Reports map[string]Report `json:"reports"`
-	// Failures say of agents that did not tell why, by their addresses.
+	// Failures say, by node, why there is no report.
 	Failures map[string]string `json:"failures,omitempty"`
 }
 
-// ListenToPeers listens for other agents of the cluster at an address, which have to show the identity that is in a file.
-func ListenToPeers(address, identityFile string) (net.Listener, error) {
-	settings, err := readIdentity(identityFile)
+// ListenToPeers listens at an address for other agents of the cluster, which must have one of the keys in a folder.
+func ListenToPeers(address, folder string) (net.Listener, error) {
+	keys, err := readKeys(folder)
 	if err != nil {
 		return nil, err
 	}
-	return tls.Listen("tcp", address, settings)
+	return tls.Listen("tcp", address, keys.server())
 }
 
-func readIdentity(file string) (*tls.Config, error) {
-	identity, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("the identity of the cluster's agents can't be read: %w", err)
-	}
-	return mutual(identity)
-}
-
-// AskPeers asks all agents that a name stands for, on the network of the cluster. It takes as long as the slowest, and no longer than a few
-// seconds.
-func AskPeers(ctx context.Context, name, identityFile string, q Query) (Reports, error) {
-	settings, err := readIdentity(identityFile)
+// AskPeers asks other agents, using the keys in a folder. It takes as long as the slowest, at most some seconds.
+func AskPeers(ctx context.Context, peers []Peer, folder string, q Query) (Reports, error) {
+	keys, err := readKeys(folder)
 	if err != nil {
 		return Reports{}, err
 	}
-	resolver := &net.Resolver{PreferGo: true} // an image without a C library's services has no other
-	addresses, err := resolver.LookupHost(ctx, name)
-	if err != nil {
-		return Reports{}, fmt.Errorf("the cluster's agents are not found on its network: %w", err)
-	}
-	return askAll(ctx, addresses, PeerPort, settings, q), nil
+	return askAll(ctx, peers, PeerPort, keys, q), nil
 }
 
-func askAll(ctx context.Context, addresses []string, port int, settings *tls.Config, q Query) Reports {
-	transport := &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true, MaxResponseHeaderBytes: bounded.Headers}
+func askAll(ctx context.Context, peers []Peer, port int, keys keyring, q Query) Reports {
+	transport := &http.Transport{
+		DialTLSContext: keys.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: bounded.Headers,
+	}
 	client := &http.Client{Transport: transport, Timeout: peerPatience}
 	found := Reports{Reports: map[string]Report{}, Failures: map[string]string{}}
 	var mu sync.Mutex
 	room := bounded.Reports
 	var all errgroup.Group
 	all.SetLimit(peersAtOnce)
-	for _, address := range addresses {
+	for _, peer := range peers {
 		all.Go(func() error {
-			text, err := ask(ctx, client, "https://"+net.JoinHostPort(address, fmt.Sprint(port)), q)
+			text, err := ask(ctx, client, "https://"+net.JoinHostPort(peer.Address, fmt.Sprint(port)), q)
 			mu.Lock()
 			defer mu.Unlock()
 			if room -= len(text); err == nil && room < 0 {
@@ -87,18 +92,27 @@ func askAll(ctx context.Context, addresses []string, port int, settings *tls.Con
 			}
 			var report Report
 			if err == nil {
-				report, err = ReadReport(text)
+				report, err = peer.read(text)
 			}
 			if err != nil {
-				found.Failures[address] = err.Error()
+				found.Failures[peer.Node] = err.Error()
 				return nil
 			}
-			found.Reports[report.Node] = report
+			found.Reports[peer.Node] = report
 			return nil
 		})
 	}
 	_ = all.Wait() // what fails is noted
 	return found
+}
+
+// read reads the peer's report. All agents have the same key, so that only the address tells whose report it is.
+func (p Peer) read(text []byte) (Report, error) {
+	report, err := ReadReport(text)
+	if err == nil && report.Node != p.Node {
+		err = fmt.Errorf("the agent at %s, of node %s, claims to be node %.100q", p.Address, p.Node, report.Node)
+	}
+	return report, err
 }
 
 // ReadReports reads what an agent told that asked others.

@@ -60,7 +60,6 @@ type DeviceReport struct {
 
 // InstanceReport is what the processes of an instance use.
 type InstanceReport struct {
-	Of Membership `json:"of,omitzero"`
 	// CPUs are the processors that they kept busy.
 	CPUs domain.Measure `json:"cpus"`
 	// MemoryMiB is their resident memory; what several of them share counts for each.

@@ -45,14 +45,19 @@ type Resident struct {
 	history *history
 	totals  reading // the last one, for what there is of everything
 	gpus    domain.HostGPUs
-	looked  bool                  // at the GPUs
-	members map[string]Membership // by instance
+	looked  bool // at the GPUs
 }
 
 // NewResident returns a resident of a node, until ctx is done, that has measured for a moment, and has a sample therefore; of all but the GPUs,
-// which may take long.
+// which may take long. It continues the history that its predecessor left.
 func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
 	r := resident(ctx, settings, node, log)
+	if settings.History != "" {
+		var err error
+		if r.history, err = loadHistory(settings.History, time.Now()); err != nil {
+			log.Error("the history of the previous agent is lost", "error", err)
+		}
+	}
 	return r, r.refresh(ctx, time.Now())
 }
 
@@ -68,7 +73,8 @@ func resident(ctx context.Context, settings Settings, node string, log *slog.Log
 // nothing of less.
 const moment = 250 * time.Millisecond
 
-// Run measures until ctx is done. What can't be measured is tried again, and logged once.
+// Run measures until ctx is done, and then leaves its history to its successor. What can't be measured is tried again,
+// and logged once.
 func (r *Resident) Run(ctx context.Context) {
 	go func() {
 		r.look(ctx)
@@ -86,6 +92,14 @@ func (r *Resident) Run(ctx context.Context) {
 			}
 		}
 		complaint = said
+	}
+	if r.settings.History == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.history.save(r.settings.History); err != nil {
+		r.log.Error("the history is lost to the next agent", "error", err)
 	}
 }
 
@@ -156,7 +170,7 @@ func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 	if r.last, err = r.settings.read(nil); err != nil {
 		return err
 	}
-	r.found(r.last)
+	r.known = r.last.at
 	looked := r.last.at
 	if !pause(ctx, moment) {
 		return context.Cause(ctx)
@@ -175,7 +189,7 @@ func (r *Resident) sample(known map[string][]proctree.Process) error {
 		return err
 	}
 	if known == nil {
-		r.found(reading)
+		r.known = reading.at
 	}
 	taken := between(r.last, reading)
 	r.last = reading
@@ -186,18 +200,6 @@ func (r *Resident) sample(known map[string][]proctree.Process) error {
 	return nil
 }
 
-// found notes the instances that a look for them found.
-func (r *Resident) found(by reading) {
-	r.known = by.at
-	r.mu.Lock()
-	before := r.members
-	r.mu.Unlock()
-	members := memberships(r.settings.Proc, by.instances, before)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.members = members
-}
-
 // Report tells of the samples of a window that ends now.
 func (r *Resident) Report(window time.Duration) Report {
 	r.mu.Lock()
@@ -206,12 +208,6 @@ func (r *Resident) Report(window time.Duration) Report {
 	report.Node, report.GPUs, report.Starting = r.node, r.gpus, !r.looked
 	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus, int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
 	report.Host.BusySeconds, report.Host.ReceivedBytes, report.Host.SentBytes = r.totals.busy.Seconds(), known(r.totals.received), known(r.totals.sent)
-	for id, of := range r.members {
-		if instance, runs := report.Instances[id]; runs {
-			instance.Of = of
-			report.Instances[id] = instance
-		}
-	}
 	return report
 }
 

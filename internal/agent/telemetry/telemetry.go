@@ -24,12 +24,17 @@ type Settings struct {
 	Proc string
 	// Disk is a folder on the file system whose space is measured.
 	Disk string
+	// History is the file in which a resident leaves its history to its successor; "" for none.
+	History string
 	// GPUs reads the GPUs; nil where nobody can.
 	GPUs GPUSource
 }
 
 // inContainer tells whether this process has another process table than its host: then instances are containers.
 func (s Settings) inContainer() bool { return s.Proc != ownProc }
+
+// InContainer reports whether this agent runs in a container, where the host's process table is mounted.
+func InContainer() bool { return Settings{Proc: HostProc()}.inContainer() }
 
 // Capacity returns the processors that this process may run on and the memory of the host.
 func Capacity() (cpus float64, memoryMiB int64, err error) {

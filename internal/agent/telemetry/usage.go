@@ -22,10 +22,8 @@ type Answer struct {
 // Running is what runs of a cluster's members.
 type Running struct {
 	Observed []domain.Observed
-	// Instances are how agents know the members that run, by their names: the mark of an instance, or a container. A member that runs on no
-	// host has none, and Noun is what it is of which there is none then.
-	Instances map[string]string
-	Noun      string
+	// Noun is what an instance is called, such as "container".
+	Noun string
 }
 
 // Unmeasured tells whether a member runs, or there is a GPU, of which the agent of its host, though that answered, has measured nothing yet: it has just
@@ -40,10 +38,9 @@ func (r Running) Unmeasured(answers map[string]Answer) bool {
 		}
 	}
 	return slices.ContainsFunc(r.Observed, func(o domain.Observed) bool {
-		instance, runs := r.Instances[o.Name]
 		answer, asked := answers[o.Host]
-		_, measured := answer.Instances[instance]
-		return runs && asked && answer.Why == "" && !measured
+		_, measured := answer.Instances[o.Instance]
+		return o.Instance != "" && asked && answer.Why == "" && !measured
 	})
 }
 
@@ -69,10 +66,11 @@ func Usage(answers map[string]Answer, running Running) engine.Usage {
 
 // GPUs returns the GPUs that agents found, by host, with the members that use them.
 func GPUs(answers map[string]Answer, running Running) map[string]domain.HostGPUs {
-	members := make(map[string]string, len(running.Instances))
-	for member, instance := range running.Instances {
-		members[instance] = member
+	members := make(map[string]string, len(running.Observed))
+	for _, o := range running.Observed {
+		members[o.Instance] = o.Name
 	}
+	delete(members, "")
 	found := make(map[string]domain.HostGPUs, len(answers))
 	for host, answer := range answers {
 		gpus := answer.GPUs
@@ -126,17 +124,16 @@ func (a Answer) device(host string, gpu domain.GPU) engine.GPUUsage {
 }
 
 func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
-	instance := r.Instances[o.Name]
-	if instance == "" {
+	if o.Instance == "" {
 		return engine.MemberUsage{SampledAt: time.Now(), Reason: "no " + r.Noun + ": the member is " + string(o.State)}
 	}
-	used, found := of.Instances[instance]
+	used, found := of.Instances[o.Instance]
 	if !found {
 		return engine.MemberUsage{SampledAt: time.Now(), Reason: cmp.Or(of.Why, "its "+r.Noun+" was not found on host "+o.Host)}
 	}
 	u := engine.MemberUsage{CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, SampledAt: of.SampledAt, Reason: of.Brief}
 	if u.GPUMemoryMiB.Last == nil {
-		u.Reason = "gpu_memory_used_mib: " + whyUnknown(of.GPUs, instance)
+		u.Reason = "gpu_memory_used_mib: " + whyUnknown(of.GPUs, o.Instance)
 	}
 	return u
 }

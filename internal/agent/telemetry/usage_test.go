@@ -17,8 +17,10 @@ func TestUsageOfAMoment(t *testing.T) {
 	}}
 	answer.GPUs.GPUs = []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}}, {Device: domain.Device{UUID: "GPU-2"}, Trouble: trouble}}
 	running := Running{
-		Observed:  []domain.Observed{{Name: "runs", Host: "local"}, {Name: "ended", Host: "local", State: domain.StateCompleted}},
-		Instances: map[string]string{"runs": "mark"}, Noun: "process",
+		Observed: []domain.Observed{
+			{Name: "runs", Host: "local", Instance: "mark"}, {Name: "ended", Host: "local", State: domain.StateCompleted},
+		},
+		Noun: "process",
 	}
 	usage := Usage(map[string]Answer{"local": answer}, running)
 	for what, said := range map[string][2]string{
@@ -43,21 +45,21 @@ func TestUnmeasured(t *testing.T) {
 		return a
 	}
 	for name, test := range map[string]struct {
-		instances map[string]string
-		answers   map[string]Answer
-		want      bool
+		instance string
+		answers  map[string]Answer
+		want     bool
 	}{
-		"it is told of":             {map[string]string{"runs": "mark"}, map[string]Answer{"a": told}, false},
-		"it is not":                 {map[string]string{"runs": "another"}, map[string]Answer{"a": told}, true},
-		"another host's agent does": {map[string]string{"runs": "mark"}, map[string]Answer{"a": {}, "b": told}, true},
-		"it does not run":           {nil, map[string]Answer{"a": told}, false},
-		"its agent did not answer":  {map[string]string{"runs": "mark"}, map[string]Answer{"a": {Why: "no agent"}, "b": told}, false},
-		"a GPU is told of":          {map[string]string{"runs": "mark"}, map[string]Answer{"a": withGPU("GPU-1")}, false},
-		"a GPU is not":              {map[string]string{"runs": "mark"}, map[string]Answer{"a": told, "b": withGPU("GPU-2")}, true},
-		"its host has none":         {map[string]string{"runs": "mark"}, map[string]Answer{"b": told}, false},
+		"it is told of":             {"mark", map[string]Answer{"a": told}, false},
+		"it is not":                 {"another", map[string]Answer{"a": told}, true},
+		"another host's agent does": {"mark", map[string]Answer{"a": {}, "b": told}, true},
+		"it does not run":           {"", map[string]Answer{"a": told}, false},
+		"its agent did not answer":  {"mark", map[string]Answer{"a": {Why: "no agent"}, "b": told}, false},
+		"a GPU is told of":          {"mark", map[string]Answer{"a": withGPU("GPU-1")}, false},
+		"a GPU is not":              {"mark", map[string]Answer{"a": told, "b": withGPU("GPU-2")}, true},
+		"its host has none":         {"mark", map[string]Answer{"b": told}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			running := Running{Observed: []domain.Observed{{Name: "runs", Host: "a"}}, Instances: test.instances}
+			running := Running{Observed: []domain.Observed{{Name: "runs", Host: "a", Instance: test.instance}}}
 			if got := running.Unmeasured(test.answers); got != test.want {
 				t.Errorf("it is %v", got)
 			}

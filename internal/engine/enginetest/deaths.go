@@ -3,7 +3,7 @@ package enginetest
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"math"
 	"testing"
 	"time"
 
@@ -22,65 +22,46 @@ func (h Harness) job(workers int, steps ...string) domain.Group {
 	}
 }
 
-// maxCalls bounds the number of calls after which a caller may die.
-const maxCalls = 100
-
-// deathsAtOnce is how many deaths are tried at a time where clusters share their hosts.
-const deathsAtOnce = 8
-
-// atEachDeath tries something with a caller that dies after each of its calls in turn, until it survives. It is given
-// a group of its own each time. Where clusters share their hosts, which are as slow as real ones are, several are tried
-// at a time, and only after calls that change something: what was merely read makes no difference to those who come after.
-func (h Harness) atEachDeath(t *testing.T, try func(t *testing.T, h Harness, mortal *Mortal) (survived bool)) {
+// atEachDeath tries something with a caller that survives, which tells how many of its calls change something, and then
+// with one that dies after each of these in turn: what was merely read makes no difference to those who come after. Each
+// try has a group of its own, and all are made at once.
+func (h Harness) atEachDeath(t *testing.T, e engine.Engine, try func(t *testing.T, h Harness, mortal *Mortal)) {
 	t.Helper()
-	e := h.cluster(t)
-	if !h.Shared {
-		for k := range maxCalls {
-			mortal := NewMortal(e, k)
-			if try(t, h, mortal) {
-				t.Logf("died after each of %d calls: %v", k, mortal.Calls())
-				return
-			}
-		}
-		t.Fatalf("it takes more than %d calls", maxCalls)
+	attempt := func(t *testing.T, number, changes int) *Mortal {
+		t.Helper()
+		own := h
+		own.group = fmt.Sprint(h.group, "-", number)
+		mortal := NewMortal(e, changes)
+		try(t, own, mortal)
+		t.Logf("the calls were %v", mortal.Calls())
+		return mortal
 	}
-	for first := 0; first < maxCalls; first += deathsAtOnce {
-		var survived atomic.Bool
-		t.Run(fmt.Sprint("after ", first, " changes and more"), func(t *testing.T) {
-			for k := first; k < first+deathsAtOnce; k++ {
-				t.Run(fmt.Sprint(k), func(t *testing.T) {
-					t.Parallel()
-					own := h
-					own.group = fmt.Sprint(h.group, "-", k)
-					mortal := NewMortalByChanges(e, k)
-					if try(t, own, mortal) {
-						survived.Store(true)
-					}
-					t.Logf("died after %v", mortal.Calls())
-				})
-			}
+	for k := range attempt(t, 0, math.MaxInt).Changes() {
+		t.Run(fmt.Sprint("after ", k, " changes"), func(t *testing.T) {
+			t.Parallel()
+			attempt(t, k+1, k)
 		})
-		if survived.Load() || t.Failed() {
-			return
-		}
 	}
-	t.Fatalf("it takes more than %d calls", maxCalls)
 }
 
-// testApplyAfterDeath has an apply die after each of its calls in turn, and shows that the next one gets there with nothing missing, nothing
+// testApplyAfterDeath has an apply die after each of its changes in turn, and shows that the next one gets there with nothing missing, nothing
 // twice and nothing left over. The group grows, changes and shrinks on the way.
 func testApplyAfterDeath(t *testing.T, h Harness) {
+	e := h.cluster(t)
 	for _, c := range []struct {
 		name   string
 		before func(h Harness) domain.Group
 		after  func(h Harness) domain.Group
 	}{
-		{"create", nil, func(h Harness) domain.Group { return h.job(3, "wait") }},
-		{"grow and change", func(h Harness) domain.Group { return h.job(2, "wait") }, func(h Harness) domain.Group { return h.job(4, "print:changed", "wait") }},
-		{"shrink", func(h Harness) domain.Group { return h.job(4, "wait") }, func(h Harness) domain.Group { return h.job(2, "wait") }},
+		{"create", nil, func(h Harness) domain.Group { return h.job(2, "wait") }},
+		{"grow", func(h Harness) domain.Group { return h.job(1, "wait") }, func(h Harness) domain.Group { return h.job(2, "print:changed", "wait") }},
+		{"shrink", func(h Harness) domain.Group { return h.job(3, "wait") }, func(h Harness) domain.Group { return h.job(1, "wait") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+			t.Parallel()
+			own := h
+			own.group = fmt.Sprint(h.group, "-", c.name)
+			own.atEachDeath(t, e, func(t *testing.T, h Harness, mortal *Mortal) {
 				r := reconcile.Reconciler{Engine: mortal.Immortal}
 				if c.before != nil {
 					must(t, r.Update(acctest.Bounded(t), c.before(h)))
@@ -93,26 +74,24 @@ func testApplyAfterDeath(t *testing.T, h Harness) {
 				h.check(t, mortal, c.after(h))
 				must(t, r.Destroy(acctest.Bounded(t), h.group))
 				h.checkGone(t, mortal)
-				return err == nil
 			})
 		})
 	}
 }
 
-// testRevertAfterDeath has an apply of a change die after each of its calls, and then applies what was there before: nothing
+// testRevertAfterDeath has an apply of a change die after each of its own, and then applies what was there before: nothing
 // of the change is left.
 func testRevertAfterDeath(t *testing.T, h Harness) {
-	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
-		before := h.job(2, "wait")
+		before := h.job(1, "wait")
 		must(t, r.Update(acctest.Bounded(t), before))
-		err := reconcile.Reconciler{Engine: mortal}.Update(acctest.Bounded(t), h.job(3, "print:changed", "wait"))
+		err := reconcile.Reconciler{Engine: mortal}.Update(acctest.Bounded(t), h.job(2, "print:changed", "wait"))
 		if err != nil && !errors.Is(err, ErrDead) {
 			t.Fatalf("after %v: %v", mortal.Calls(), err)
 		}
 		must(t, r.Update(acctest.Bounded(t), before))
 		h.check(t, mortal, before)
-		return err == nil
 	})
 }
 
@@ -129,9 +108,9 @@ func testDeleteWithMembers(t *testing.T, h Harness) {
 	}
 }
 
-// testDestroyAfterDeath has a destroy die after each of its calls, and the next one finish it.
+// testDestroyAfterDeath has a destroy die after each of its changes, and the next one finish it.
 func testDestroyAfterDeath(t *testing.T, h Harness) {
-	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
 		must(t, r.Update(acctest.Bounded(t), h.job(2, "wait")))
 		err := reconcile.Reconciler{Engine: mortal}.Destroy(acctest.Bounded(t), h.group)
@@ -142,7 +121,6 @@ func testDestroyAfterDeath(t *testing.T, h Harness) {
 		h.checkGone(t, mortal)
 		// There is nothing left to destroy.
 		must(t, r.Destroy(acctest.Bounded(t), h.group))
-		return err == nil
 	})
 }
 
@@ -230,7 +208,7 @@ func testController(t *testing.T, h Harness) {
 	}
 	group.Completion, group.WaitFor = domain.Completion{}, domain.WaitRunning
 	must(t, r.Update(acctest.Bounded(t), group))
-	eventually(t, "the group to run again", func() bool {
+	acctest.Eventually(t, "the group to run again", func() bool {
 		read, err := r.Read(t.Context(), h.group)
 		must(t, err)
 		return read.Progress.Phase == domain.PhaseRunning && read.Document.GroupRestarts == 1

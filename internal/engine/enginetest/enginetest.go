@@ -16,9 +16,10 @@ import (
 // Harness is what the suite needs from an engine's own tests.
 type Harness struct {
 	// Open returns the engine on a fresh cluster of this name that is not stored yet. It cleans up at the end of the test.
+	// Clusters may share their hosts.
 	Open func(t *testing.T, cluster string) engine.Engine
-	// Shared says that the clusters of all tests are on the same hosts: they get names of their own, and run in parallel.
-	Shared bool
+	// SharedEvents says that a watch of a cluster wakes for others as well.
+	SharedEvents bool
 	// Cluster returns the specification of a cluster of this name.
 	Cluster func(name string) domain.Cluster
 	// Host is the name of a host of such a cluster.
@@ -29,9 +30,9 @@ type Harness struct {
 	Template func(steps ...string) domain.Template
 	// Scratch returns a path for the steps "once" where the members of the host can make a file.
 	Scratch func(t *testing.T) string
-	// Foreign puts something next to the cluster's members that is not Trainyard's, and returns a function that tells
+	// Foreign puts something next to the members of a group that is not Trainyard's, and returns a function that tells
 	// whether it is still untouched.
-	Foreign func(t *testing.T, e engine.Engine) (untouched func() error)
+	Foreign func(t *testing.T, e engine.Engine, group string) (untouched func() error)
 	// Alive returns how many processes of a group's members are alive, wherever they come from.
 	Alive func(t *testing.T, e engine.Engine, group string) int
 	// GPUs is how the suite drives those of hosts.
@@ -39,17 +40,43 @@ type Harness struct {
 
 	// lab and group are the names of the cluster and of the group under test.
 	lab, group string
+	// standing is the cluster, where the test shares it with others.
+	standing engine.Engine
 }
 
-// Run runs the suite.
+// Run runs the suite. Tests have a group each in one cluster, and clusters of their own where what they do is to the
+// whole of it.
 func Run(t *testing.T, h Harness) {
-	number := 1
-	for name, test := range map[string]func(*testing.T, Harness){
-		"documents":              testDocuments,
-		"policies":               testPolicies,
-		"records":                testRecords,
-		"locks":                  testLocks,
-		"create and observe":     testCreate,
+	h.lab = "lab"
+	standing := h.cluster(t)
+	number := 0
+	run := func(tests map[string]func(*testing.T, Harness), in func(Harness) Harness) {
+		for name, test := range tests {
+			number++
+			own := in(h)
+			own.group = fmt.Sprint("job", number)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, own)
+			})
+		}
+	}
+	run(map[string]func(*testing.T, Harness){
+		"documents":           testDocuments,
+		"policies":            testPolicies,
+		"records":             testRecords,
+		"locks":               testLocks,
+		"create and observe":  testCreate,
+		"foreign things":      testForeign,
+		"measures":            testMeasures,
+		"destroy nothing":     testDestroyNothing,
+		"delete with members": testDeleteWithMembers,
+		"residents":           testResidents,
+	}, func(h Harness) Harness {
+		h.lab = fmt.Sprint("lab", number)
+		return h
+	})
+	run(map[string]func(*testing.T, Harness){
 		"nothing before start":   testStaged,
 		"repeat a start":         testRepeat,
 		"change one member":      testChange,
@@ -61,43 +88,28 @@ func Run(t *testing.T, h Harness) {
 		"remove a whole tree":    testRemoveTree,
 		"logs":                   testLogs,
 		"events":                 testEvents,
-		"foreign things":         testForeign,
-		"measures":               testMeasures,
 		"apply after each death": testApplyAfterDeath,
 		"revert after death":     testRevertAfterDeath,
 		"destroy after death":    testDestroyAfterDeath,
-		"destroy nothing":        testDestroyNothing,
-		"delete with members":    testDeleteWithMembers,
 		"the controller":         testController,
-		"residents":              testResidents,
 
 		"interchangeable members":             testInterchangeable,
 		"interchangeable members that end":    testInterchangeableEnd,
 		"interchangeable members after death": testInterchangeableAfterDeath,
 		"update in turns":                     testUpdateInTurns,
 		"scaling":                             testScaling,
-	} {
-		own := h
-		own.lab, own.group = "lab", "job"
-		if h.Shared {
-			own.lab, own.group = fmt.Sprint("lab", number), fmt.Sprint("job", number)
-			number++
-		}
-		t.Run(name, func(t *testing.T) {
-			if h.Shared {
-				t.Parallel()
-			}
-			test(t, own)
-		})
-	}
+	}, func(h Harness) Harness {
+		h.standing = standing
+		return h
+	})
 }
 
-// patience bounds how long the suite waits for something that should happen by itself.
-const patience = 60 * time.Second
-
-// cluster forms and stores a cluster, and starts its controller.
+// cluster returns the standing cluster, or forms and stores one, and starts its controller.
 func (h Harness) cluster(t *testing.T) engine.Engine {
 	t.Helper()
+	if h.standing != nil {
+		return h.standing
+	}
 	e := h.Open(t, h.lab)
 	h.form(t, e)
 	must(t, e.StartController(acctest.Bounded(t)))
@@ -146,8 +158,8 @@ func start(t *testing.T, e engine.Engine, specs ...domain.MemberSpec) {
 // await returns the observed members of the group h.group once they are as they should be.
 func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]domain.Observed) bool) []domain.Observed {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx, stop := context.WithCancel(acctest.Bounded(t)) // also the watch
+	defer stop()
 	events, err := e.Watch(ctx)
 	must(t, err)
 	for {
@@ -179,26 +191,11 @@ func (h Harness) awaitStates(t *testing.T, e engine.Engine, states ...domain.Sta
 	})
 }
 
-// eventually waits for what no event of the engine tells of: what members do by themselves.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("waited for %s in vain", what)
-		}
-	}
-}
-
 // awaitAlive waits for the members' processes to be just so many. A member counts as running from the start
 // of what runs its command, which may take an instant to appear.
 func (h Harness) awaitAlive(t *testing.T, e engine.Engine, want int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d processes", want), func() bool { return h.Alive(t, e, h.group) == want })
+	acctest.Eventually(t, fmt.Sprintf("%d processes", want), func() bool { return h.Alive(t, e, h.group) == want })
 }
 
 func must(t *testing.T, err error) {

@@ -43,37 +43,32 @@ func each[T any](items []T, do func([]T) error) error {
 	return nil
 }
 
-// Mortal is an engine whose caller dies after a number of calls: from then on nothing reaches the engine any more,
-// and the caller's locks are gone.
+// Mortal is an engine whose caller dies after a number of calls that change something: from then on nothing reaches the
+// engine any more, and the caller's locks are gone.
 type Mortal struct {
 	engine.Engine
 	// Immortal is the engine for callers that do not die.
 	Immortal engine.Engine
 
-	mutex  sync.Mutex
-	left   int
-	counts func(call string) bool
-	calls  []string
-	locks  []func() error
+	// last is the number of the change after which the caller dies.
+	last int
+
+	mutex   sync.Mutex
+	changes int
+	calls   []string
+	locks   []func() error
 }
 
-// NewMortal returns an engine whose caller dies when it has made this number of calls.
-func NewMortal(e engine.Engine, calls int) *Mortal {
-	return newMortal(e, calls, func(string) bool { return true })
-}
-
-// NewMortalByChanges returns an engine whose caller dies when it has made this number of calls that change something.
-func NewMortalByChanges(e engine.Engine, changes int) *Mortal {
-	return newMortal(e, changes, engine.Changes)
-}
-
-func newMortal(e engine.Engine, calls int, counts func(call string) bool) *Mortal {
-	m := &Mortal{Immortal: e, left: calls, counts: counts}
+// NewMortal returns an engine whose caller dies when it has made this number of changes.
+func NewMortal(e engine.Engine, changes int) *Mortal {
+	m := &Mortal{Immortal: e, last: changes}
 	m.Engine = OneByOne(engine.Intercept(held{e, m}, func(_ context.Context, call string, do func() error) error {
-		if err := m.live(call); err != nil {
-			return err
+		if m.dead() {
+			return ErrDead
 		}
-		return do()
+		err := do()
+		m.made(call, err)
+		return err
 	}))
 	return m
 }
@@ -82,25 +77,38 @@ func newMortal(e engine.Engine, calls int, counts func(call string) bool) *Morta
 func (m *Mortal) Calls() []string {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	return append([]string(nil), m.calls...)
+	return slices.Clone(m.calls)
 }
 
-// live counts a call, and returns ErrDead where its caller is dead.
-func (m *Mortal) live(call string) error {
+// Changes returns how many changes were made.
+func (m *Mortal) Changes() int {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if m.left <= 0 {
-		for _, release := range m.locks {
-			_ = release()
-		}
-		m.locks = nil
-		return ErrDead
+	return m.changes
+}
+
+// dead reports whether the caller has died, and releases its locks if so.
+func (m *Mortal) dead() bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.changes < m.last {
+		return false
 	}
-	if m.counts(call) {
-		m.left--
+	for _, release := range m.locks {
+		_ = release()
 	}
+	m.locks = nil
+	return true
+}
+
+// made counts a call by its result: a lock that somebody else has is no change.
+func (m *Mortal) made(call string, err error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 	m.calls = append(m.calls, call)
-	return nil
+	if err == nil && engine.Changes(call) {
+		m.changes++
+	}
 }
 
 // held remembers the locks that are taken, to be released at the death of their holder.

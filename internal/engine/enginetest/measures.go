@@ -136,7 +136,7 @@ func (m *machine) tells(t *testing.T) {
 			t.Logf("GPUs (-want +got):\n%s", diff)
 		}
 	}()
-	eventually(t, "what is told of GPUs", func() bool {
+	acctest.Eventually(t, "what is told of GPUs", func() bool {
 		found := m.found(t)
 		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.GPU{}, "XIDAt", "GoneAt"),
 			cmp.Comparer(func(a, b domain.Condemnation) bool { return a.XID == b.XID }), cmpopts.IgnoreFields(domain.GPUProcess{}, "Command", "Instance"))
@@ -160,7 +160,7 @@ func (m *machine) used(t *testing.T) {
 	start(t, m.engine, m.member(0, "wait"), m.member(1, "exit:0"))
 	m.awaitStates(t, m.engine, domain.StateRunning, domain.StateCompleted)
 	var usage engine.Usage
-	eventually(t, "the agents, which have just been started", func() bool {
+	acctest.Eventually(t, "the agents, which have just been started", func() bool {
 		usage = m.usage(t)
 		told := len(usage.Hosts) > 0
 		for _, host := range usage.Hosts {
@@ -199,7 +199,7 @@ func (m *machine) listed(t *testing.T) {
 			t.Logf("of %d GPUs one is used as %+v", len(usage), usage[m.devices[1].UUID])
 		}
 	}()
-	eventually(t, "a sample of that", func() bool {
+	acctest.Eventually(t, "a sample of that", func() bool {
 		usage = m.usage(t).GPUs
 		u := usage[m.devices[1].UUID]
 		return len(usage) == allDevices && u.Host == m.Host && is(u.Utilisation.Last, 97) && is(u.Utilisation.Max, 97) && is(u.MemoryMiB.Last, 200) &&
@@ -226,7 +226,7 @@ func (m *machine) given(t *testing.T) {
 	must(t, err)
 	must(t, r.Update(acctest.Bounded(t), m.job(m.group, ownDevices)))
 	for i := range ownDevices {
-		eventually(t, "what "+m.memberName(i)+" says of its devices", func() bool {
+		acctest.Eventually(t, "what "+m.memberName(i)+" says of its devices", func() bool {
 			lines, err := m.engine.Logs(t.Context(), m.memberName(i), engine.LogOptions{})
 			must(t, err)
 			return slices.Equal(lines, []string{m.devices[i].UUID, m.devices[i].UUID})
@@ -250,7 +250,7 @@ func (m *machine) occupied(t *testing.T) {
 	if u := usage.GPUs[m.devices[takenDevice].UUID]; u.Members == nil || len(u.Members) > 0 {
 		t.Errorf("a device that a stranger uses is used as %+v", u)
 	}
-	eventually(t, "a sample of that", func() bool {
+	acctest.Eventually(t, "a sample of that", func() bool {
 		members := m.usage(t).Members
 		return is(members[m.memberName(0)].GPUMemoryMiB.Last, usedMiB) && is(members[m.memberName(1)].GPUMemoryMiB.Last, 0)
 	})
@@ -323,7 +323,7 @@ func (m *machine) failing(t *testing.T) {
 			t.Logf("the device that is lost is used as %+v", used)
 		}
 	}()
-	eventually(t, "a sample of that", func() bool {
+	acctest.Eventually(t, "a sample of that", func() bool {
 		used = m.usage(t).GPUs[m.devices[4].UUID]
 		return used.Utilisation.Last == nil && used.Reason == "fallen off the bus"
 	})
@@ -345,7 +345,7 @@ func (m *machine) hanging(t *testing.T) {
 
 	const why = "NVML did not answer within 2s (nvmlDeviceGetCount)"
 	m.driver.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Hang})
-	eventually(t, "a driver that does not answer", func() bool {
+	acctest.Eventually(t, "a driver that does not answer", func() bool {
 		found := m.found(t)
 		return len(found.GPUs) == 0 && strings.Contains(found.Unknown, why)
 	})

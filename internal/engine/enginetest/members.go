@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -76,7 +77,7 @@ func testChange(t *testing.T, h Harness) {
 	if after[0].Restarts != 0 {
 		t.Errorf("a change counted as %d restarts", after[0].Restarts)
 	}
-	eventually(t, "the new output", func() bool {
+	acctest.Eventually(t, "the new output", func() bool {
 		lines, err := e.Logs(t.Context(), changed.Name, engine.LogOptions{})
 		must(t, err)
 		return slices.Contains(lines, "new")
@@ -176,7 +177,7 @@ func testStop(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	start(t, e, h.member(0, "print:here", "wait"), h.member(1, "wait"))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
-	eventually(t, "the member's first line", func() bool {
+	acctest.Eventually(t, "the member's first line", func() bool {
 		lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{})
 		must(t, err)
 		return len(lines) == 1
@@ -250,7 +251,7 @@ func testEvents(t *testing.T, h Harness) {
 	events, err := e.Watch(t.Context())
 	must(t, err)
 	start(t, e, h.member(0, "exit:0"))
-	deadline := time.After(patience)
+	deadline := time.After(patience.Limit)
 	for {
 		select {
 		case _, open := <-events:
@@ -270,7 +271,7 @@ func testEvents(t *testing.T, h Harness) {
 
 func testForeign(t *testing.T, h Harness) {
 	e := h.cluster(t)
-	untouched := h.Foreign(t, e)
+	untouched := h.Foreign(t, e, h.group)
 	start(t, e, h.member(0, "wait"))
 	h.awaitStates(t, e, domain.StateRunning)
 	must(t, e.Remove(acctest.Bounded(t), []string{h.memberName(0)}))

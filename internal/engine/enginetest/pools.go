@@ -44,7 +44,7 @@ func testInterchangeable(t *testing.T, h Harness) {
 		if o.Role != "worker" || o.Host == "" || o.Address == "" || o.Restarts != 0 || o.RunStartedAt == nil {
 			t.Errorf("a worker is observed as %+v", o)
 		}
-		eventually(t, "the output of "+o.Name, func() bool {
+		acctest.Eventually(t, "the output of "+o.Name, func() bool {
 			lines, err := e.Logs(t.Context(), o.Name, engine.LogOptions{})
 			must(t, err)
 			return slices.Equal(lines, []string{"hello"})
@@ -158,26 +158,23 @@ func (h Harness) ended(t *testing.T, r reconcile.Reconciler, states ...domain.St
 	}
 }
 
-// testInterchangeableAfterDeath has an apply that grows and changes such workers die after each of its calls, and a destroy follow
-// without another apply in every other case.
+// testInterchangeableAfterDeath has an apply that grows and changes such workers die after each of its changes, and a
+// destroy follow without another apply in every other case.
 func testInterchangeableAfterDeath(t *testing.T, h Harness) {
-	h.atEachDeath(t, func(t *testing.T, h Harness, mortal *Mortal) bool {
+	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
-		after, calls := h.farm(2, "print:changed", "wait"), mortal.left
-		if calls%2 == 0 {
-			must(t, r.Update(acctest.Bounded(t), h.farm(1, "wait")))
-		}
+		after, again := h.farm(2, "print:changed", "wait"), mortal.last%2 == 0
+		must(t, r.Update(acctest.Bounded(t), h.farm(1, "wait")))
 		err := reconcile.Reconciler{Engine: mortal}.Update(acctest.Bounded(t), after)
 		if err != nil && !errors.Is(err, ErrDead) {
 			t.Fatalf("after %v: %v", mortal.Calls(), err)
 		}
-		if calls%4 < 2 {
+		if again {
 			must(t, r.Update(acctest.Bounded(t), after))
 			h.running(t, r, 2)
 		}
 		must(t, r.Destroy(acctest.Bounded(t), h.group))
 		h.checkGone(t, mortal)
-		return err == nil
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -24,7 +25,7 @@ func awaitEvent(t *testing.T, events <-chan struct{}, what string) {
 		if !open {
 			t.Fatal("the stream of events ended")
 		}
-	case <-time.After(patience):
+	case <-time.After(patience.Limit):
 		t.Fatalf("no event told of %s", what)
 	}
 }
@@ -83,7 +84,7 @@ func testRecords(t *testing.T, h Harness) {
 	})
 	state.Revision++
 	wantRecords("after a change", "state", state)
-	if !h.Shared { // others' clusters are quiet
+	if !h.SharedEvents {
 		select {
 		case <-events:
 			t.Error("records were reported as changes")

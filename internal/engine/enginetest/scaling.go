@@ -26,9 +26,7 @@ func testScaling(t *testing.T, h Harness) {
 		own := h
 		own.group = fmt.Sprint(h.group, "-", number)
 		t.Run(name, func(t *testing.T) {
-			if h.Shared {
-				t.Parallel()
-			}
+			t.Parallel()
 			test(t, own, e)
 			must(t, reconcile.Reconciler{Engine: e}.Destroy(acctest.Bounded(t), own.group))
 			own.checkGone(t, NewMortal(e, 0))
@@ -39,9 +37,9 @@ func testScaling(t *testing.T, h Harness) {
 	try("interchangeable members", scalesInterchangeable)
 	try("beside others", scalesBesideOthers)
 	try("as far as there is room", scalesShort)
-	interleavings := 40
-	if h.Shared {
-		interleavings = 10
+	interleavings := 10
+	if acctest.AllKills() {
+		interleavings = 40
 	}
 	for seed := range interleavings {
 		random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is not negative, and no secret
@@ -198,7 +196,7 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 	act := func(step func(e engine.Engine) error) {
 		lives := 1000
 		if random.IntN(2) == 0 {
-			lives = random.IntN(35)
+			lives = random.IntN(15)
 		}
 		mortal := NewMortal(noted{e, counts}, lives)
 		callers.Go(func() {

@@ -74,6 +74,9 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 			stamp, inForce := specs[name]
 			o, err = e.observe(name, states[name], stamp, inForce)
 		}
+		if err == nil {
+			o.Instance, err = e.instance(name, states[name])
+		}
 		if errors.Is(err, engine.ErrNotFound) {
 			return domain.Observed{}, nil
 		}
@@ -184,6 +187,19 @@ func (e *Engine) observe(name string, listed, stamp statedir.Stamp, inForce bool
 		o.Hash, o.Run = spec.Hash, spec.Run
 	}
 	return o, nil
+}
+
+// instance returns the mark of a member's processes; empty where none run. Those of an earlier specification may run on
+// while the member is pending under the next one.
+func (e *Engine) instance(name string, listed statedir.Stamp) (string, error) {
+	state, err := e.states.Read(name, listed)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return "", err
+	}
+	if state.State != domain.StateRunning {
+		return "", nil
+	}
+	return state.Instance, nil
 }
 
 // Stage writes the specifications. What members take over from the environment of this process is laid

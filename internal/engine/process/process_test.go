@@ -20,11 +20,19 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// opened is an engine, where it keeps its cluster, the provider that its residents are run from, and what drives the GPUs of this machine.
+// opened is an engine and its cluster, where it keeps it, the provider that its residents are run from, and what drives the GPUs of this machine.
 type opened struct {
 	*process.Engine
-	dir, provider string
-	nvml          *fakenvml.Control
+	dir, cluster, provider string
+	nvml                   *fakenvml.Control
+}
+
+// skipIfShort skips a test that runs the engine, under -short, as in make test-unit.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("this runs the process engine, which takes time: run make test-process")
+	}
 }
 
 func open(t *testing.T) opened {
@@ -34,7 +42,8 @@ func open(t *testing.T) opened {
 
 func openIn(t *testing.T, dir string) opened {
 	t.Helper()
-	return opened{dir: dir, provider: acctest.Build(t, acctest.Provider)}.open(t)
+	skipIfShort(t)
+	return opened{dir: dir, cluster: "lab", provider: acctest.Build(t, acctest.Provider)}.open(t)
 }
 
 // open opens the engine, whose cluster ends with the test.
@@ -48,13 +57,16 @@ func (o opened) open(t *testing.T) opened {
 // again opens the engine once more.
 func (o opened) again(t *testing.T) opened {
 	t.Helper()
-	e, err := process.Open("lab", engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
+	e, err := process.Open(o.cluster, engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Engine = e
 	return o
 }
+
+// work returns the folder in which a member runs.
+func (o opened) work(member string) string { return filepath.Join(o.dir, o.cluster, "work", member) }
 
 func TestStateDirectory(t *testing.T) {
 	t.Setenv("TRAINYARD_STATE_DIR", "/srv/environment")
@@ -79,6 +91,8 @@ func TestStateDirectory(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	skipIfShort(t)
+	t.Parallel()
 	enginetest.Run(t, harness(t))
 }
 
@@ -94,25 +108,29 @@ func known(t *testing.T, e engine.Engine) opened {
 
 func harness(t *testing.T) enginetest.Harness {
 	t.Helper()
-	member := acctest.Build(t, acctest.Member)
+	program := acctest.Build(t, acctest.Member)
 	return enginetest.Harness{
-		Open:    func(t *testing.T, _ string) engine.Engine { t.Helper(); return open(t) },
+		Open: func(t *testing.T, cluster string) engine.Engine {
+			t.Helper()
+			return opened{dir: t.TempDir(), cluster: cluster, provider: acctest.Build(t, acctest.Provider)}.open(t)
+		},
 		Cluster: func(name string) domain.Cluster { return domain.Cluster{Name: name, Engine: process.Name} },
 		Host:    "local",
 		Template: func(steps ...string) domain.Template {
-			return domain.Template{Command: append([]string{member}, steps...)}
+			return domain.Template{Command: append([]string{program}, steps...)}
 		},
 		Scratch: func(t *testing.T) string { return filepath.Join(t.TempDir(), "once") },
-		Foreign: func(t *testing.T, e engine.Engine) func() error {
-			note := filepath.Join(known(t, e).dir, "lab", "work", "job-worker-0", "result.txt")
+		Foreign: func(t *testing.T, e engine.Engine, group string) func() error {
+			member := domain.MemberName(group, "worker", 0)
+			note := filepath.Join(known(t, e).work(member), "result.txt")
 			if err := os.MkdirAll(filepath.Dir(note), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(note, []byte("result"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			stranger := exec.CommandContext(t.Context(), member, "wait")
-			stranger.Env = []string{"TRAINYARD_MEMBER=job-worker-0"}
+			stranger := exec.CommandContext(t.Context(), program, "wait")
+			stranger.Env = []string{"TRAINYARD_MEMBER=" + member}
 			if err := stranger.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -127,21 +145,22 @@ func harness(t *testing.T) enginetest.Harness {
 				return nil
 			}
 		},
-		Alive: func(t *testing.T, e engine.Engine, _ string) int {
+		Alive: func(t *testing.T, e engine.Engine, group string) int {
 			t.Helper()
-			return acctest.Alive(t, known(t, e).dir, member)
+			return acctest.Alive(t, known(t, e).work(group+"-"), program) // as members are named
 		},
 		GPUs: enginetest.GPUs{
-			Open: func(t *testing.T, _ string) engine.Engine {
+			Open: func(t *testing.T, cluster string) engine.Engine {
 				t.Helper()
 				control := fakenvml.New(t)
-				return opened{dir: t.TempDir(), provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control}.open(t)
+				return opened{dir: t.TempDir(), cluster: cluster, provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control}.open(t)
 			},
 			Driver:  func(t *testing.T, e engine.Engine) enginetest.Driver { t.Helper(); return known(t, e).nvml },
 			Another: func(t *testing.T, e engine.Engine) engine.Engine { t.Helper(); return known(t, e).again(t) },
 			Process: func(t *testing.T, e engine.Engine, member string) int {
 				t.Helper()
-				state, err := statedir.Read[statedir.State](statedir.Dir{Root: known(t, e).dir, Cluster: "lab"}.Document(statedir.States, member))
+				o := known(t, e)
+				state, err := statedir.Read[statedir.State](statedir.Dir{Root: o.dir, Cluster: o.cluster}.Document(statedir.States, member))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -20,7 +20,7 @@ func TestRealGPU(t *testing.T) {
 	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
 		t.Skipf("no driver of NVIDIA's runs on this machine: %v", err)
 	}
-	l := labOf(t, opened{dir: t.TempDir(), provider: acctest.ProviderBesideAgent(t)}.open(t))
+	l := labOf(t, opened{dir: t.TempDir(), cluster: "lab", provider: acctest.ProviderBesideAgent(t)}.open(t))
 	local := func() domain.HostGPUs {
 		found, err := l.GPUs(t.Context())
 		l.must(err)

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
@@ -40,9 +39,6 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if running.Observed, err = e.Observe(ctx, ""); err != nil {
 		return nil, running, err
 	}
-	if running.Instances, err = e.instances(running.Observed); err != nil {
-		return nil, running, err
-	}
 	ask := func(q telemetry.Query) map[string]telemetry.Answer {
 		var answer telemetry.Answer
 		if answer.Report, answer.Brief, err = e.askAgent(ctx, q); err != nil {
@@ -59,23 +55,4 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 		answers = ask(telemetry.Query{Window: window, New: true})
 	}
 	return answers, running, ctx.Err()
-}
-
-// instances returns the marks of the members' present instances by the members' names.
-func (e *Engine) instances(observed []domain.Observed) (map[string]string, error) {
-	listed, err := e.states.List()
-	if err != nil {
-		return nil, err
-	}
-	marks := make(map[string]string, len(observed))
-	for _, o := range observed {
-		state, err := e.states.Read(o.Name, listed[o.Name])
-		if err != nil && !errors.Is(err, engine.ErrNotFound) {
-			return nil, err
-		}
-		if state.State == domain.StateRunning {
-			marks[o.Name] = state.Instance
-		}
-	}
-	return marks, nil
 }

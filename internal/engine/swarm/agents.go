@@ -1,17 +1,16 @@
 package swarm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
-	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
@@ -21,48 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-const (
-	// identityFile is what the secret with the identity of a cluster's agents is called where they find it, and identityMode who may read it.
-	identityFile = "agent.pem"
-	identityMode = 0o400
-	// agentsPatience bounds what it takes to ask all agents of a cluster.
-	agentsPatience = 20 * time.Second
-)
-
-// agentIdentity returns the secret by which the cluster's agents know each other, as they find it. It is made where there is none yet.
-func (e *Engine) agentIdentity(ctx context.Context, m manager) (*swarm.SecretReference, error) {
-	name := objectName(e.cluster.Name, kindAgent, "identity")
-	id, err := e.identitySecret(ctx, m, name)
-	if err != nil {
-		return nil, fmt.Errorf("secret %q, by which the agents of the cluster know each other, can't be provided: %w", name, err)
-	}
-	return &swarm.SecretReference{
-		SecretID: id, SecretName: name, File: &swarm.SecretReferenceFileTarget{Name: identityFile, UID: "0", GID: "0", Mode: identityMode},
-	}, nil
-}
-
-// identitySecret returns the ID of the secret of a name, which is made where there is none.
-func (e *Engine) identitySecret(ctx context.Context, m manager, name string) (id string, err error) {
-	for {
-		secrets, err := m.SecretList(ctx, swarm.SecretListOptions{Filters: filters.NewArgs(filters.Arg("name", name))})
-		if err != nil {
-			return "", err
-		}
-		if i := slices.IndexFunc(secrets, func(s swarm.Secret) bool { return s.Spec.Name == name }); i >= 0 {
-			return secrets[i].ID, nil
-		}
-		identity, err := telemetry.NewIdentity()
-		if err != nil {
-			return "", err
-		}
-		created, err := m.SecretCreate(ctx, swarm.SecretSpec{
-			Annotations: swarm.Annotations{Name: name, Labels: map[string]string{labelCluster: e.cluster.Name, labelKind: kindAgent}}, Data: identity,
-		})
-		if !cerrdefs.IsConflict(err) { // or else somebody else has just made it
-			return created.ID, err
-		}
-	}
-}
+// agentsPatience bounds what it takes to ask all agents of a cluster.
+const agentsPatience = 20 * time.Second
 
 // told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its container: that needs neither a
 // port nor the address of any other host. They are asked once more where one does not know yet of a member that runs.
@@ -72,18 +31,9 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if err != nil {
 		return nil, running, err
 	}
-	services, err := e.reads.services(ctx)
-	if err != nil {
-		return nil, running, err
-	}
-	tasks, err := e.reads.tasks(ctx)
-	if err != nil {
-		return nil, running, err
-	}
 	if running.Observed, err = e.Observe(ctx, ""); err != nil {
 		return nil, running, err
 	}
-	running.Instances = containers(e.cluster.Name, services, byService(tasks))
 	m, err := e.manager(ctx)
 	if err != nil {
 		return nil, running, err
@@ -125,7 +75,7 @@ func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines ma
 		answer := telemetry.Answer{Report: report}
 		if !found {
 			answer.Host.TotalCPUs, answer.Host.TotalMemoryMiB = int(host.Capacity.CPUs), host.Capacity.MemoryMiB
-			answer.Why = fmt.Sprintf("host %s: %s", name, why)
+			answer.Why = fmt.Sprintf("host %s: %s", name, cmp.Or(reports.Failures[host.ID], why))
 		}
 		if answer.GPUs.Unknown != "" {
 			answer.GPUs.Unknown += withoutRuntime(ctx, engines[host.ID])
@@ -135,56 +85,82 @@ func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines ma
 	return answers, nil
 }
 
-// worthAsking returns the nodes with an Engine whose agent is worth asking, the best first: the manager that just
-// answered, then nodes that are ready. An Engine that is down may take all the time that there is before it turns out
-// not to answer.
+// worthAsking returns the nodes with an Engine whose agent is worth asking, best first: the manager that just answered,
+// then nodes that are ready. Managers precede workers, as the agent that is asked speaks for all. An Engine that is down
+// may take all the time there is before it turns out not to answer.
 func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView) []string {
-	var first, ready, others []string
+	var first, managers, workers, others []string
 	for _, id := range slices.Sorted(maps.Keys(engines)) {
 		switch reached := engines[id]; {
 		case reached == m:
 			first = append(first, id)
+		case nodes[id].Status.State == swarm.NodeStateReady && isManager(nodes[id]):
+			managers = append(managers, id)
 		case nodes[id].Status.State == swarm.NodeStateReady:
-			ready = append(ready, id)
+			workers = append(workers, id)
 		case nodes.awaited(id):
 			others = append(others, id)
 		}
 	}
-	return slices.Concat(first, ready, others)
+	return slices.Concat(first, managers, workers, others)
 }
 
-// agentContainers returns the containers of the agents that run, by node ID. They are those of the service's tasks: a
-// member's image may give its container an agent's labels, but no task.
-func agentContainers(cluster string, services []swarm.Service, tasks []swarm.Task) map[string]string {
-	found := map[string]string{}
+// runningAgent is the container of an agent, and the address that the Swarm gave it on the cluster's network.
+type runningAgent struct{ container, address string }
+
+// runningAgents returns the agents that run, by node ID. They are those of the service's tasks: a member's image may
+// give its container an agent's labels, but no task.
+func runningAgents(cluster string, services []swarm.Service, tasks []swarm.Task) map[string]runningAgent {
+	found := map[string]runningAgent{}
 	i := slices.IndexFunc(services, func(s swarm.Service) bool { return isAgent(s, cluster) })
 	if i < 0 {
 		return found
 	}
 	for node, task := range newestByNode(byService(tasks)[services[i].ID]) {
-		if status := task.Status.ContainerStatus; task.Status.State == swarm.TaskStateRunning && status != nil && status.ContainerID != "" {
-			found[node] = status.ContainerID
+		status, runs := task.Status.ContainerStatus, task.Status.State == swarm.TaskStateRunning
+		address, attached := addressOn(networkName(cluster), task)
+		if runs && attached && status != nil && status.ContainerID != "" {
+			found[node] = runningAgent{status.ContainerID, address}
 		}
 	}
 	return found
 }
 
-// agentsIn returns [agentContainers] as a manager tells.
-func (r reads) agentsIn(ctx context.Context, cluster string) (map[string]string, error) {
+// addressOn returns the address of a task on a network.
+func addressOn(network string, task swarm.Task) (address string, attached bool) {
+	for _, attachment := range task.NetworksAttachments {
+		if attachment.Network.Spec.Name != network {
+			continue
+		}
+		for _, text := range attachment.Addresses {
+			if prefix, err := netip.ParsePrefix(text); err == nil {
+				return prefix.Addr().String(), true
+			}
+		}
+	}
+	return "", false
+}
+
+// agents returns [runningAgents] as a manager tells.
+func (r reads) agents(ctx context.Context, cluster string) (map[string]runningAgent, error) {
 	services, err := r.services(ctx)
 	if err != nil {
 		return nil, err
 	}
 	tasks, err := r.tasks(ctx)
-	return agentContainers(cluster, services, tasks), err
+	return runningAgents(cluster, services, tasks), err
 }
 
-// askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is not among the
-// reports.
+// askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is neither among the
+// reports nor the failures. The Swarm, and no agent, says at which address the agent of a node is.
 func (e *Engine) askAgents(ctx context.Context, from reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
-	agents, err := from.agentsIn(ctx, e.cluster.Name)
+	agents, err := from.agents(ctx, e.cluster.Name)
 	if err != nil {
 		return reports, fmt.Sprintf("the cluster's agents could not be found: %v", err)
+	}
+	var peers []telemetry.Peer
+	for _, node := range slices.Sorted(maps.Keys(agents)) {
+		peers = append(peers, telemetry.Peer{Node: node, Address: agents[node].address})
 	}
 	var failures []error
 	for _, node := range nodes {
@@ -192,16 +168,12 @@ func (e *Engine) askAgents(ctx context.Context, from reads, engines map[string]c
 		if !runs {
 			continue // a drained node runs none
 		}
-		reports, err := askThrough(ctx, engines[node], agent, residentName(e.cluster.Name, kindAgent), q)
+		reports, err := askThrough(ctx, engines[node], agent.container, peers, q)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		why := []string{"no agent of the cluster told of it"}
-		for _, address := range slices.Sorted(maps.Keys(reports.Failures)) {
-			why = append(why, fmt.Sprintf("the one at %s: %s", address, reports.Failures[address]))
-		}
-		return reports, strings.Join(why, "; ")
+		return reports, "no agent of the cluster runs there"
 	}
 	if len(failures) == 0 {
 		return reports, "no agent of the cluster runs where its Engines can be reached"
@@ -209,14 +181,19 @@ func (e *Engine) askAgents(ctx context.Context, from reads, engines map[string]c
 	return reports, fmt.Sprintf("the cluster's agents did not tell: %v", errors.Join(failures...))
 }
 
-// askThrough has the agent in a container ask those that a name stands for. Its program is what the container runs: an image of the user's own may
-// have it anywhere.
-func askThrough(ctx context.Context, reached client.APIClient, agent, peers string, q telemetry.Query) (telemetry.Reports, error) {
+// askThrough has the agent in a container ask its peers. Its program is what the container runs: an image of the user's
+// own may have it anywhere.
+func askThrough(
+	ctx context.Context, reached client.APIClient, agent string, peers []telemetry.Peer, q telemetry.Query,
+) (telemetry.Reports, error) {
 	inspected, err := reached.ContainerInspect(ctx, agent)
 	if err != nil {
 		return telemetry.Reports{}, err
 	}
-	command := []string{inspected.Path, "agent", "sample", "--peers", peers, "--identity", identityPath, "--window", q.Window.String()}
+	command := []string{inspected.Path, "agent", "sample", "--keys", keysPath, "--window", q.Window.String()}
+	for _, peer := range peers {
+		command = append(command, "--peer", peer.String())
+	}
 	if q.New {
 		command = append(command, "--new")
 	}
@@ -246,26 +223,6 @@ func askThrough(ctx context.Context, reached client.APIClient, agent, peers stri
 		return telemetry.Reports{}, fmt.Errorf("the agent answered: %s", complaint)
 	}
 	return telemetry.ReadReports(out.Bytes())
-}
-
-// containers returns the IDs of the containers of members that run, by the members' names. One whose health is not known yet runs, too, though its
-// task is said to be starting until then.
-func containers(cluster string, services []swarm.Service, tasks map[string][]swarm.Task) map[string]string {
-	found := map[string]string{}
-	for _, service := range services {
-		if !ours(service, cluster) || identityOf(service).group == "" {
-			continue
-		}
-		for _, member := range membersOf(service, tasks[service.ID]) {
-			for _, task := range member.tasks {
-				runs := task.Status.State == swarm.TaskStateRunning || task.Status.State == swarm.TaskStateStarting
-				if status := task.Status.ContainerStatus; runs && status != nil && status.ContainerID != "" {
-					found[member.name] = status.ContainerID
-				}
-			}
-		}
-	}
-	return found
 }
 
 // GPUs has the agents tell of those of their hosts.

@@ -1,8 +1,6 @@
 package swarm
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -13,13 +11,11 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
-	dockerimage "github.com/docker/docker/api/types/image"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -28,26 +24,14 @@ func TestMemberPosesAsAgent(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, "posing", "10.95.0.0/20")
 	const name = "posing/member:1"
-	program, err := image.FromDisk("/member", acctest.Build(t, acctest.Member))
-	must(t, err)
-	posing, err := image.Build(v1.Config{
+	loadPrograms(t, s.bed, name, v1.Config{
 		Entrypoint: []string{"/member"}, Labels: map[string]string{labelCluster: s.name, labelKind: kindAgent},
-	}, program)
-	must(t, err)
-	var archive bytes.Buffer
-	must(t, image.Write(&archive, name, posing))
-	must(t, s.bed.Load(t.Context(), name, archive.Bytes()))
-	t.Cleanup(func() {
-		for _, node := range s.bed.Nodes {
-			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name, dockerimage.RemoveOptions{Force: true})
-			must(t, err)
-		}
-	})
+	}, map[string]string{"/member": acctest.Member})
 
 	manager := s.bed.Nodes[0] // the only host whose address is known, and so with an agent
 	e := s.open(manager.Host())
 	r := reconcile.Reconciler{Engine: e}
-	_, err = r.AwaitResidents(acctest.Bounded(t))
+	_, err := r.AwaitResidents(acctest.Bounded(t))
 	must(t, err)
 	group, _ := s.group("job")
 	group.Template = domain.Template{Image: name, Args: []string{"wait"}}

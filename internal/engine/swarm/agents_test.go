@@ -9,53 +9,28 @@ import (
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestContainers: a member's container is known as its own from its start, also while its health is not known yet, until it has ended.
-func TestContainers(t *testing.T) {
-	const runs, shutdown = swarm.TaskStateRunning, swarm.TaskStateShutdown
-	for name, test := range map[string]struct {
-		desired, state swarm.TaskState
-		status         *swarm.ContainerStatus
-		want           bool
-	}{
-		"it runs":                     {runs, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
-		"its health is not known yet": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{ContainerID: "own"}, true},
-		"it is to end":                {shutdown, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
-		"it has not been started":     {swarm.TaskStateReady, swarm.TaskStateReady, &swarm.ContainerStatus{ContainerID: "own"}, false},
-		"it has ended":                {shutdown, swarm.TaskStateComplete, &swarm.ContainerStatus{ContainerID: "own"}, false},
-		"it is not known":             {runs, swarm.TaskStateStarting, nil, false},
-		"it is not known by its name": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHistory(t, domain.Role{}.RestartRule(), nil)
-			h.task(1, shutdown, swarm.TaskStateFailed, 1, "").task(2, test.desired, test.state, 0, "")
-			h.tasks[1].Status.ContainerStatus = test.status
-			want := map[string]string{}
-			if test.want {
-				want["job-worker-0"] = "own"
-			}
-			if diff := cmp.Diff(want, containers("lab", []swarm.Service{h.service}, byService(h.tasks))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestAgentContainers: an agent is asked in the container of its task, and only while that runs.
-func TestAgentContainers(t *testing.T) {
+// TestRunningAgents: an agent is asked in its task's container, at its task's address on the cluster's network, and only
+// while the task runs.
+func TestRunningAgents(t *testing.T) {
 	service := func(id, name string) swarm.Service {
 		labels := map[string]string{labelCluster: "lab", labelKind: kindAgent}
 		return swarm.Service{ID: id, Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}}}
 	}
+	on := func(network string, addresses ...string) swarm.NetworkAttachment {
+		named := swarm.NetworkSpec{Annotations: swarm.Annotations{Name: network}}
+		return swarm.NetworkAttachment{Network: swarm.Network{Spec: named}, Addresses: addresses}
+	}
 	task := func(service, node string, age time.Duration, state swarm.TaskState, container string) swarm.Task {
 		return swarm.Task{
 			ServiceID: service, NodeID: node, Meta: swarm.Meta{CreatedAt: time.Now().Add(-age)},
-			Status: swarm.TaskStatus{State: state, ContainerStatus: &swarm.ContainerStatus{ContainerID: container}},
+			Status:              swarm.TaskStatus{State: state, ContainerStatus: &swarm.ContainerStatus{ContainerID: container}},
+			NetworksAttachments: []swarm.NetworkAttachment{on("other", "10.1.0.7/24"), on(networkName("lab"), "10.0.0.7/24")},
 		}
 	}
+	unaddressed := task("agents", "g", time.Minute, swarm.TaskStateRunning, "on g")
+	unaddressed.NetworksAttachments = []swarm.NetworkAttachment{on("other", "10.1.0.8/24"), on(networkName("lab"))}
 	services := []swarm.Service{service("member", "lab-job-worker-0"), service("agents", residentName("lab", kindAgent)), service("others", residentName("other", kindAgent))}
 	tasks := []swarm.Task{
 		task("agents", "a", time.Hour, swarm.TaskStateFailed, "failed"), task("agents", "a", time.Minute, swarm.TaskStateRunning, "on a"),
@@ -64,16 +39,19 @@ func TestAgentContainers(t *testing.T) {
 		task("member", "d", time.Minute, swarm.TaskStateRunning, "a member"),
 		task("others", "e", time.Minute, swarm.TaskStateRunning, "of another cluster"),
 		{ServiceID: "agents", NodeID: "f", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
+		unaddressed,
 	}
-	if diff := cmp.Diff(map[string]string{"a": "on a"}, agentContainers("lab", services, tasks)); diff != "" {
+	want := map[string]runningAgent{"a": {"on a", "10.0.0.7"}}
+	if diff := cmp.Diff(want, runningAgents("lab", services, tasks), cmp.AllowUnexported(runningAgent{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if found := agentContainers("lab", services[:1], tasks); len(found) > 0 {
+	if found := runningAgents("lab", services[:1], tasks); len(found) > 0 {
 		t.Errorf("without agents: %v", found)
 	}
 }
 
-// TestWorthAsking: no host that is powered off takes the time in which others would answer, however many there are.
+// TestWorthAsking: no host that is powered off takes the time in which others would answer, however many there are, and
+// managers come before workers.
 func TestWorthAsking(t *testing.T) {
 	m := &agentContainer{}
 	engines := map[string]client.APIClient{"5": m, "has left": &agentContainer{}}
@@ -86,9 +64,10 @@ func TestWorthAsking(t *testing.T) {
 			engines[id] = &agentContainer{}
 		}
 	}
+	nodes["6"] = swarm.Node{Status: nodes["6"].Status, Spec: swarm.NodeSpec{Role: swarm.NodeRoleManager}}
 	nodes["not reached"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateReady}}
 	asked := func() []string { return worthAsking(engines, m, nodes) }
-	want := []string{"5", "3", "6", "2"}
+	want := []string{"5", "6", "3", "2"}
 	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -32,7 +32,7 @@ func (c *agentContainer) ContainerExecCreate(_ context.Context, _ string, option
 func TestAskThroughOwnImage(t *testing.T) {
 	for _, path := range []string{programPath, "/usr/local/bin/trainyard-agent"} {
 		reached := &agentContainer{path: path}
-		if _, err := askThrough(t.Context(), reached, "id", "peers", telemetry.Query{}); !errors.Is(err, errors.ErrUnsupported) || len(reached.run) < 2 || reached.run[0] != path || reached.run[1] != "agent" {
+		if _, err := askThrough(t.Context(), reached, "id", nil, telemetry.Query{}); !errors.Is(err, errors.ErrUnsupported) || len(reached.run) < 2 || reached.run[0] != path || reached.run[1] != "agent" {
 			t.Errorf("in a container of %s, %q was run: %v", path, reached.run, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
@@ -15,41 +16,77 @@ import (
 // clearPatience is how long the hosts have to remove what is left of a group.
 const clearPatience = 5 * time.Second
 
-// clearContainers removes the containers of a group that have ended, on the hosts that can be reached. The Swarm removes them, too, some
-// seconds after their end, and so whatever fails here is left to it; but until then they hold on to their images.
-func (e *Engine) clearContainers(ctx context.Context, group string) {
-	ctx, cancel := context.WithTimeout(ctx, clearPatience)
-	defer cancel()
+// readyEngines returns the reachable Engines of the nodes that are ready.
+func (e *Engine) readyEngines(ctx context.Context) ([]client.APIClient, error) {
 	m, err := e.manager(ctx)
 	if err != nil {
-		return
+		return nil, err
 	}
 	engines, err := e.engines(ctx, m)
 	if err != nil {
-		return
+		return nil, err
 	}
 	nodes, err := e.reads.nodes(ctx)
 	if err != nil {
-		return
+		return nil, err
 	}
 	for _, node := range nodes {
 		if node.Status.State != swarm.NodeStateReady {
 			delete(engines, node.ID)
 		}
 	}
+	return slices.Collect(maps.Values(engines)), nil
+}
+
+// clearContainers removes the containers of a group that have ended, on the hosts that can be reached. The Swarm
+// removes them, too, some seconds after their end, and so whatever fails here is left to it; but until then they hold on
+// to their images.
+func (e *Engine) clearContainers(ctx context.Context, group string) {
+	ctx, cancel := context.WithTimeout(ctx, clearPatience)
+	defer cancel()
+	engines, err := e.readyEngines(ctx)
+	if err != nil {
+		return
+	}
 	// Labels are inherited from images, too: only what the Swarm started is ours.
 	ours := filters.NewArgs(
 		filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelGroup+"="+group), filters.Arg("is-task", "true"),
 	)
-	_ = inParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
+	_ = inParallel(ctx, engines, func(ctx context.Context, host client.APIClient) error {
 		return until(ctx, "its containers to be gone", func() (bool, error) {
-			left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
-			left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
-			_ = inParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
-				_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
-				return nil
-			})
-			return err == nil && len(left) == 0, err
+			left, err := clearEnded(ctx, host, ours)
+			return err == nil && left == 0, err
+		})
+	})
+}
+
+// clearEnded removes those of a host's containers that have ended, and returns how many it found.
+func clearEnded(ctx context.Context, host client.APIClient, some filters.Args) (found int, err error) {
+	left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: some})
+	left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
+	_ = inParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
+		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
+		return nil
+	})
+	return len(left), err
+}
+
+// clearHistories removes the volumes of the agents from hosts on which none runs any more: a Swarm removes no volumes.
+func (e *Engine) clearHistories(ctx context.Context, hosts ...client.APIClient) {
+	ctx, cancel := context.WithTimeout(ctx, clearPatience)
+	defer cancel()
+	name := residentName(e.cluster.Name, kindAgent)
+	using := filters.NewArgs(filters.Arg("volume", name), filters.Arg("is-task", "true"))
+	_ = inParallel(ctx, hosts, func(ctx context.Context, host client.APIClient) error {
+		return until(ctx, "volume "+name+" to be gone", func() (bool, error) {
+			volume, err := host.VolumeInspect(ctx, name)
+			if cerrdefs.IsNotFound(err) || err == nil && volume.Labels[labelCluster] != e.cluster.Name {
+				return true, nil
+			}
+			if _, err := clearEnded(ctx, host, using); err != nil {
+				return false, err
+			}
+			return false, host.VolumeRemove(ctx, name, false)
 		})
 	})
 }

@@ -20,9 +20,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// formPatience bounds what a test waits for.
-const formPatience = time.Minute
-
 // site is a bed of nodes that are in no Swarm unless a test puts them there.
 type site struct {
 	*testing.T
@@ -46,8 +43,7 @@ func TestCluster(t *testing.T) {
 		{"quorum", site.quorum},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), formPatience)
-			defer cancel()
+			ctx := acctest.Bounded(t)
 			part.run(site{t, bed, ctx})
 		})
 		if !ok {

@@ -139,6 +139,9 @@ func (e *Engine) empty(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
+	if engines, err := e.readyEngines(ctx); err == nil { // or else they stay behind
+		e.clearHistories(ctx, engines...)
+	}
 	if err := e.removeNetwork(ctx); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 // Guard restarts indexed members that ended, as their rules say, until ctx is done: the Swarm's own restart policy knows
-// no exit codes that are final, and no back-off. It has members follow their hosts, too.
+// no exit codes that are final, and no back-off. It also has members follow their hosts, and replaces the agents' key.
 func (e *Engine) Guard(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +43,8 @@ func (e *Engine) guardOnce(ctx context.Context, seen ends) (next time.Time, err 
 	if err := once.followHosts(ctx); err != nil {
 		return next, err
 	}
-	return once.restartDue(ctx, seen)
+	next, err = once.restartDue(ctx, seen)
+	return next, errors.Join(err, once.keepKeys(ctx))
 }
 
 // ends is when the end of a task was first seen here, by the task's ID: the hosts' clocks need not agree.

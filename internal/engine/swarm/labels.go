@@ -34,6 +34,8 @@ const (
 	// labelRecordOf is the cluster of a record, and labelRecord its name: the lists of what a cluster has don't carry records along.
 	labelRecordOf = labelPrefix + "record-of"
 	labelRecord   = labelPrefix + "record"
-	// labelRevision is that of a document or a record.
+	// labelRevision is that of a document or a record, or the number of a key of the agents.
 	labelRevision = labelPrefix + "revision"
+	// labelNodes holds the IDs of the nodes that were given a key of the agents.
+	labelNodes = labelPrefix + "nodes"
 )

@@ -102,6 +102,9 @@ func (e *Engine) leaveSwarm(ctx context.Context, host domain.Host, node swarm.No
 	case info.Swarm.NodeID != node.ID:
 		return fmt.Errorf("the Docker Engine at %s is another node, %s", host.Address, info.Swarm.NodeID)
 	}
+	if node.Status.State == swarm.NodeStateReady {
+		e.clearHistories(ctx, at)
+	}
 	return until(ctx, "the host to leave the Swarm", func() (bool, error) {
 		err := at.SwarmLeave(ctx, false)
 		if !cerrdefs.IsUnavailable(err) {

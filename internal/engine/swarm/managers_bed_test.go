@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -42,14 +41,13 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 	})
 }
 
-// TestManagersDie: the manager that an apply uses is dead before each of its calls that change something, and the apply gets through by
-// way of another one.
+// TestManagersDie: the manager that an apply uses is dead before some of its calls that change something, or each of them, and the apply
+// gets through by way of another one.
 func TestManagersDie(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3})
 	acctest.LoadMember(t, bed, memberRef)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := acctest.Bounded(t)
 	open := func(nodes ...*testbed.Node) *Engine {
 		var others []string
 		for _, node := range nodes[1:] {
@@ -82,7 +80,7 @@ func TestManagersDie(t *testing.T) {
 		Roles:    map[string]domain.Role{"worker": {Replicas: &one, Placement: domain.Placement{Hosts: []string{"node1"}}}},
 	}
 	mortal := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
-		if engine.Changes(call) {
+		if engine.Changes(call) && (acctest.AllKills() || slices.Contains([]string{"PutGroup", "Start", "Remove"}, call)) {
 			if dead != nil {
 				revive(ctx, t, bed, dead)
 			}
@@ -95,7 +93,7 @@ func TestManagersDie(t *testing.T) {
 	if err := mortal.Update(ctx, group); err != nil {
 		t.Fatalf("the apply failed after %q: %v", met, err)
 	}
-	if len(met) < 5 || !slices.ContainsFunc(met, func(m string) bool { return m == "Start without node2" || m == "Start without node3" }) {
+	if len(met) < 3 || !slices.ContainsFunc(met, func(m string) bool { return m == "Start without node2" || m == "Start without node3" }) {
 		t.Errorf("the deaths were %q", met)
 	}
 	if err := mortal.Destroy(ctx, group.Name); err != nil {

@@ -165,6 +165,7 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 	for _, member := range membersOf(service, v.tasks[service.ID]) {
 		o := domain.Observed{
 			Name: member.name, Group: id.group, Role: id.role, Index: member.index, Host: r.Host, Address: r.Address, State: domain.StatePending,
+			Instance: containerOf(member.tasks),
 		}
 		switch {
 		case service.Spec.Labels[labelStaged] != "":
@@ -183,6 +184,18 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 		failPaused(members, service, v.tasks[service.ID])
 	}
 	return members
+}
+
+// containerOf returns the container that runs of a member's tasks. One whose health is not known yet runs, too, though
+// its task is said to be starting until then.
+func containerOf(tasks []swarm.Task) (id string) {
+	for _, task := range tasks {
+		runs := task.Status.State == swarm.TaskStateRunning || task.Status.State == swarm.TaskStateStarting
+		if status := task.Status.ContainerStatus; runs && status != nil && status.ContainerID != "" {
+			id = status.ContainerID
+		}
+	}
+	return id
 }
 
 // observeMember tells of the member that a service of one replica is.

@@ -306,3 +306,33 @@ func TestRestartOf(t *testing.T) {
 		})
 	}
 }
+
+// TestInstances: a member's container is known as its own from its start, also while its health is not known yet, until
+// it has ended.
+func TestInstances(t *testing.T) {
+	const runs, shutdown = swarm.TaskStateRunning, swarm.TaskStateShutdown
+	for name, test := range map[string]struct {
+		desired, state swarm.TaskState
+		status         *swarm.ContainerStatus
+		want           bool
+	}{
+		"it runs":                     {runs, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"its health is not known yet": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it is to end":                {shutdown, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it has not been started":     {swarm.TaskStateReady, swarm.TaskStateReady, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it has ended":                {shutdown, swarm.TaskStateComplete, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it is not known":             {runs, swarm.TaskStateStarting, nil, false},
+		"it is not known by its name": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, domain.Role{}.RestartRule(), nil)
+			h.task(1, shutdown, swarm.TaskStateFailed, 1, "").task(2, test.desired, test.state, 0, "")
+			h.tasks[1].Status.ContainerStatus = test.status
+			found, err := h.view(ready).observe("")
+			must(t, err)
+			if len(found) != 1 || found[0].Instance != "" != test.want || test.want && found[0].Instance != "own" {
+				t.Errorf("observed is %+v, want it to have its container: %v", found, test.want)
+			}
+		})
+	}
+}

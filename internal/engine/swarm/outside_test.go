@@ -80,7 +80,7 @@ func (o *offering) ContainerExecAttach(context.Context, string, container.ExecAt
 // askedIn is what comes of asking an agent that writes these frames.
 func askedIn(frames io.Reader) func(*testing.T) error {
 	return func(t *testing.T) error {
-		_, err := askThrough(acctest.Bounded(t), &offering{frames: frames}, "id", "peers", telemetry.Query{})
+		_, err := askThrough(acctest.Bounded(t), &offering{frames: frames}, "id", nil, telemetry.Query{})
 		return err
 	}
 }
@@ -280,25 +280,25 @@ func agentSocketOffer(t *testing.T) error {
 
 // peers is what comes of asking agents of other hosts.
 func peers(t *testing.T) error {
-	identity, err := telemetry.NewIdentity()
+	key, err := telemetry.NewKey()
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(t.TempDir(), identityFile)
-	if err := os.WriteFile(file, identity, 0o600); err != nil {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "agent.pem"), key, 0o600); err != nil {
 		return err
 	}
 	const address = "127.94.64.1" // where nobody else listens
-	listener, err := telemetry.ListenToPeers(fmt.Sprintf("%s:%d", address, telemetry.PeerPort), file)
+	listener, err := telemetry.ListenToPeers(fmt.Sprintf("%s:%d", address, telemetry.PeerPort), folder)
 	if err != nil {
 		return err
 	}
 	defer answerAt(listener)()
-	reports, err := telemetry.AskPeers(acctest.Bounded(t), address, file, telemetry.Query{})
+	reports, err := telemetry.AskPeers(acctest.Bounded(t), []telemetry.Peer{{Node: "node1", Address: address}}, folder, telemetry.Query{})
 	if err != nil || len(reports.Reports) > 0 {
 		return fmt.Errorf("%d reports: %w", len(reports.Reports), err)
 	}
-	return errors.New(reports.Failures[address])
+	return errors.New(reports.Failures["node1"])
 }
 
 // answerAt answers at a listener until it is done.
@@ -378,7 +378,7 @@ func FuzzAskThrough(f *testing.F) {
 	f.Add(framed(stdcopy.Systemerr, "gone"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frames []byte) {
-		if _, err := askThrough(t.Context(), &offering{frames: strings.NewReader(string(frames))}, "id", "peers", telemetry.Query{}); err != nil && len(err.Error()) > 8<<10 {
+		if _, err := askThrough(t.Context(), &offering{frames: strings.NewReader(string(frames))}, "id", nil, telemetry.Query{}); err != nil && len(err.Error()) > 8<<10 {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 	})

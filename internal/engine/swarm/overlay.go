@@ -85,6 +85,10 @@ func overlayContainer(live, want *swarm.ContainerSpec) *swarm.ContainerSpec {
 	next.Configs = append(runtimeConfigs(live.Configs), keep(fileConfigs(live.Configs), want.Configs, sameConfig)...)
 	next.Secrets = keep(live.Secrets, want.Secrets, sameSecret)
 	next.Ulimits = keep(live.Ulimits, want.Ulimits, func(a, b *container.Ulimit) bool { return *a == *b })
+	if want.CapabilityDrop != nil {
+		next.CapabilityAdd, next.CapabilityDrop = want.CapabilityAdd, want.CapabilityDrop
+	}
+	next.ReadOnly = live.ReadOnly || want.ReadOnly
 	next.Healthcheck = overlayHealthcheck(live.Healthcheck, want.Healthcheck)
 	if grace(live.StopGracePeriod) != grace(want.StopGracePeriod) {
 		next.StopGracePeriod = want.StopGracePeriod
@@ -157,15 +161,21 @@ func keepAll(live, want []string) []string {
 
 func same(a, b string) bool { return a == b }
 
-func sameMount(a, b mount.Mount) bool {
+// sameMount reports whether a live mount equals the wanted one.
+func sameMount(live, want mount.Mount) bool {
 	size := func(m mount.Mount) int64 {
 		if m.TmpfsOptions == nil {
 			return 0
 		}
 		return m.TmpfsOptions.SizeBytes
 	}
-	return a.Type == b.Type && a.Source == b.Source && a.Target == b.Target && a.ReadOnly == b.ReadOnly && size(a) == size(b) && isShm(a) == isShm(b)
+	return live.Type == want.Type && live.Source == want.Source && live.Target == want.Target &&
+		live.ReadOnly == want.ReadOnly && size(live) == size(want) && isShm(live) == isShm(want) &&
+		(isAlone(live) || !isAlone(want))
 }
+
+// isAlone reports whether a bind mount excludes submounts.
+func isAlone(m mount.Mount) bool { return m.BindOptions != nil && m.BindOptions.NonRecursive }
 
 func sameConfig(a, b *swarm.ConfigReference) bool {
 	return a.ConfigName == b.ConfigName && a.File.Name == b.File.Name && a.File.Mode == b.File.Mode

@@ -137,7 +137,7 @@ func (f farm) files() map[string]map[string]string {
 	secrets, err := f.docker.SecretList(f.Context(), dockerswarm.SecretListOptions{})
 	must(f.T, err)
 	for _, secret := range secrets {
-		if secret.Spec.Name != "trainyard.lab.agent.identity" {
+		if !strings.HasPrefix(secret.Spec.Name, "trainyard.lab.agent.key.") {
 			files[secret.Spec.Name] = secret.Spec.Labels
 		}
 	}

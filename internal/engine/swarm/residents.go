@@ -30,10 +30,8 @@ const (
 	socketPath = "/var/run/docker.sock"
 	// hostProc is where an agent finds the process table of its host.
 	hostProc = "/host/proc"
-	// agentSocket is where an agent answers within its container, and identityPath where it finds what the agents of its cluster know each
-	// other by.
-	agentSocket  = "/trainyard-agent.sock"
-	identityPath = "/run/secrets/" + identityFile
+	// historyFolder is where the volume is in which an agent leaves what it measured to its successor.
+	historyFolder = "/var/lib/trainyard"
 )
 
 const (
@@ -89,6 +87,9 @@ func (e *Engine) StartController(ctx context.Context) error {
 		return e.update(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := overlay(live.Spec, want.ServiceSpec)
 			next.TaskTemplate.Networks = overlayNetworks(nil, want.TaskTemplate.Networks, "") // and no former one
+			if held := heldKeys(live.Spec); isAgent(live, e.cluster.Name) && len(held) > 0 {
+				next = withKeys(next, held) // to change them is up to keepKeys
+			}
 			return next, !sameService(next, live.Spec)
 		})
 	})
@@ -193,28 +194,49 @@ func (e *Engine) withAgents(ctx context.Context, now scene, services []residentS
 		}
 		from = given
 	}
-	identity, err := e.agentIdentity(ctx, now.manager)
+	keys, err := e.agentKeys(ctx, now.manager)
+	if err == nil && len(keys) == 0 {
+		keys, err = e.addKey(ctx, now.manager, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return append(services, residentService{agentService(e.cluster.Name, from, on, identity), from.auth}), nil
+	return append(services, residentService{agentService(e.cluster.Name, from, on, keys[len(keys)-1]), from.auth}), nil
 }
 
-// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They know each other by a secret.
-func agentService(cluster string, from residentImage, on network.Summary, identity *swarm.SecretReference) swarm.ServiceSpec {
-	measuring := resident(cluster, from, on, kindAgent, agentMemory, "agent", "--socket", agentSocket, "--identity", identityPath,
-		"--metrics", metricsAt(on, telemetry.MetricsPort))
+// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They know each
+// other by a key. What they measure outlasts them in a volume, as another key takes another container.
+func agentService(cluster string, from residentImage, on network.Summary, key swarm.Secret) swarm.ServiceSpec {
+	measuring := resident(cluster, from, on, kindAgent, agentMemory, "agent", "--keys", keysPath,
+		"--history", historyFolder+"/history", "--metrics", metricsAt(on, telemetry.MetricsPort))
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
-	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{identity}
+	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{keyReference(key)}
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
 		agent.HostVariable + "=" + nodeTemplate,
 		collecting(agentMemory * 3 / 8), // as one that asks its peers runs beside it
 	}
-	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
+	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{
+		{
+			// What is mounted below is left out: Engines before 25 leave that writable, and with binfmt_misc the host.
+			Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true,
+			BindOptions: &mount.BindOptions{NonRecursive: true},
+		},
+		{
+			Type: mount.TypeVolume, Source: residentName(cluster, kindAgent), Target: historyFolder,
+			VolumeOptions: &mount.VolumeOptions{Labels: measuring.Labels},
+		},
+	}
+	// Nothing that it reads takes a capability. Without any, the kernel refuses it the files and memory of others that
+	// have one, to which that process table leads: a controller's, with its Docker socket.
+	measuring.TaskTemplate.ContainerSpec.CapabilityDrop = []string{allCapabilities}
+	measuring.TaskTemplate.ContainerSpec.ReadOnly = true
 	return measuring
 }
+
+// allCapabilities stands for all capabilities that there are.
+const allCapabilities = "ALL"
 
 // collecting returns the variable that makes Go's garbage collector aim at a process below a number of bytes.
 func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memory) }

@@ -16,7 +16,7 @@ func TestMetricsAreOnTheNetworkAlone(t *testing.T) {
 	on := network.Summary{ID: "id", IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.99.0.0/20"}}}}
 	for want, service := range map[string]swarm.ServiceSpec{
 		"--metrics 10.99.0.0/20:9466": controllerService("lab", residentImage{}, on, "/var/run/docker.sock", nil),
-		"--metrics 10.99.0.0/20:9465": agentService("lab", residentImage{}, on, nil),
+		"--metrics 10.99.0.0/20:9465": agentService("lab", residentImage{}, on, swarm.Secret{}),
 	} {
 		if args := strings.Join(service.TaskTemplate.ContainerSpec.Args, " "); !strings.HasSuffix(args, want) {
 			t.Errorf("%s runs with %s, want %s", service.Name, args, want)
@@ -51,7 +51,7 @@ func TestKeptOff(t *testing.T) {
 // neither reserves anything nor restarts a resident that has it already.
 func TestResidentMemory(t *testing.T) {
 	controller := controllerService("lab", residentImage{}, network.Summary{}, "/var/run/docker.sock", nil)
-	agents := agentService("lab", residentImage{}, network.Summary{}, &swarm.SecretReference{})
+	agents := agentService("lab", residentImage{}, network.Summary{}, swarm.Secret{})
 	for name, test := range map[string]struct {
 		spec      swarm.ServiceSpec
 		limit     int64

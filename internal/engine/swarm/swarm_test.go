@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,13 +96,12 @@ func TestConformance(t *testing.T) {
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
 	acctest.LoadMember(t, bed, memberImage)
 	acctest.LoadAgent(t, bed, enginetest.Lacking)
-	number := 0
+	var number atomic.Int32
 	enginetest.Run(t, enginetest.Harness{
-		Shared: true,
-		Open:   func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
+		SharedEvents: true,
+		Open:         func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
 		Cluster: func(name string) domain.Cluster {
-			number++
-			return clusterOn(bed, name, number)
+			return clusterOn(bed, name, int(number.Add(1)))
 		},
 		Host:         bed.Nodes[1].Name,
 		StartsWithin: 20 * time.Second,
@@ -112,7 +112,7 @@ func TestConformance(t *testing.T) {
 			}
 		},
 		Scratch: func(*testing.T) string { return "/scratch/" + rand.Text() },
-		Foreign: func(t *testing.T, e engine.Engine) func() error { return foreign(t, bed) },
+		Foreign: func(t *testing.T, _ engine.Engine, _ string) func() error { return foreign(t, bed) },
 		Alive:   func(t *testing.T, e engine.Engine, group string) int { return alive(t, bed, e, group) },
 		GPUs: enginetest.GPUs{
 			Open: func(t *testing.T, cluster string) engine.Engine {

@@ -3,6 +3,7 @@
 //	print:<text>       writes a line
 //	environment:<name> writes the value of a variable
 //	file:<path>        writes the permissions of a file and its content, quoted
+//	get:<url>          writes what is answered there
 //	child              starts a copy of itself in a session of its own that waits for ever
 //	ignore             ignores the stop signal from here on
 //	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
@@ -50,6 +51,11 @@ func main() {
 				os.Exit(1)
 			}
 			fmt.Fprintf(os.Stdout, "%s %o %q\n", operand, info.Mode().Perm(), content)
+		case "get":
+			if err := get(operand); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 		case "child":
 			child := exec.Command(os.Args[0], "ignore", "wait")
 			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// rosterPatience bounds how long an engine may take to tell which members run: whoever scrapes is less patient.
+	rosterPatience = 5 * time.Second
+	// rosterKept is for how long its answer serves all who ask, which every member of the cluster's network may do.
+	rosterKept = time.Second
+)
+
+// roster tells which members run. It may be used by several goroutines.
+type roster struct {
+	life    context.Context //nolint:containedctx // of the controller: several who ask share an answer
+	engine  engine.Engine
+	cluster string
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	known   []metrics.MemberInfo
+	learned time.Time
+	told    faults
+}
+
+func newRoster(life context.Context, e engine.Engine, cluster string, log *slog.Logger) *roster {
+	return &roster{life: life, engine: e, cluster: cluster, log: log, told: faults{}}
+}
+
+// running returns the members that run; none where the engine doesn't tell.
+func (r *roster) running() []metrics.MemberInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.learned) < rosterKept {
+		return r.known
+	}
+	known, err := r.ask()
+	if r.told.news(everything, err) && err != nil {
+		r.log.Error("Prometheus can't be told which members run; trying again when it asks", "error", err)
+	}
+	r.known, r.learned = known, time.Now()
+	return known
+}
+
+func (r *roster) ask() ([]metrics.MemberInfo, error) {
+	ctx, cancel := context.WithTimeout(r.life, rosterPatience)
+	defer cancel()
+	observed, err := r.engine.Snapshot().Observe(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var found []metrics.MemberInfo
+	for _, o := range observed {
+		if o.Instance != "" {
+			found = append(found, metrics.MemberInfo{
+				Cluster: r.cluster, Group: o.Group, Role: o.Role, Member: o.Name, ID: o.Instance,
+			})
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,328 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/prometheus/procfs"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// TestAgentKeys: once a host has left, the agents have a key that it never had, and refuse the one that it has. None has
+// lost anything of its history. And no agent is believed that claims to be another host's.
+func TestAgentKeys(t *testing.T) {
+	t.Parallel()
+	l := newKeysLab(t)
+	before, failures, err := l.told(acctest.Bounded(t))
+	if err != nil || len(before) != 3 {
+		t.Fatalf("the agents of %d hosts tell; %v, %v", len(before), failures, err)
+	}
+	stolen := l.stealKeys()
+	if told := l.askWith(stolen, "node2"); len(told.Reports) != 1 {
+		t.Fatalf("whoever has the key is told %+v", told)
+	}
+	first, _ := l.keys()
+	if l.volumes(l.bed.Nodes...) != 3 {
+		t.Error("the histories of the agents are in no volumes")
+	}
+
+	end := l.keepAsking(before, "node1", "node2")
+	l.apply(l.bed.Nodes[:2]...)
+	if l.volumes(l.bed.Nodes[2]) > 0 {
+		t.Error("the host that left has a history")
+	}
+	acctest.Eventually(t, "the agents to have only another key", func() bool {
+		handedOut, all := l.keys()
+		return len(handedOut) == 1 && len(all) == 1 && handedOut[0] != first[0]
+	})
+	if answers := end(); answers == 0 {
+		t.Error("the agents told nothing meanwhile")
+	}
+	l.awaitResidents()
+	acctest.Eventually(t, "the agents to answer whoever has it", func() bool {
+		return len(l.askWith(l.stealKeys(), "node2").Reports) == 1
+	})
+	told := l.askWith(stolen, "node2")
+	if len(told.Reports) != 0 || !strings.Contains(fmt.Sprint(told.Failures), "certificate") {
+		t.Errorf("whoever has the old key is told %+v", told)
+	}
+
+	l.claim("node1")
+	usage, err := l.engine.Usage(t.Context(), time.Second)
+	must(t, err)
+	if u := usage.Hosts["node1"]; u.Reason != "" || u.MemoryMiB.Last == nil {
+		t.Errorf("usage of node1 is %+v", u)
+	}
+	u := usage.Hosts["node2"]
+	named := strings.HasPrefix(u.Reason, "host node2: the agent at 10.96.") && strings.Contains(u.Reason, "claims to be node")
+	if !named || u.MemoryMiB.Last != nil {
+		t.Errorf("usage of node2, whose agent claims to be that of node1, is %+v", u)
+	}
+}
+
+// TestAgentKeyMadeAtOnce: several runs that make the first key make one between them. A key that has lost its labels is
+// left alone, and is in nobody's way.
+func TestAgentKeyMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	e, _ := documentsOf(t, "keys-at-once")
+	m, err := e.manager(t.Context())
+	must(t, err)
+	made := make([][]swarm.Secret, 8)
+	must(t, inParallel(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, func(ctx context.Context, i int) (err error) {
+		made[i], err = e.addKey(ctx, m, nil)
+		return err
+	}))
+	all, err := e.agentKeys(t.Context(), m)
+	must(t, err)
+	for _, keys := range made {
+		if len(keys) != 1 || len(all) != 1 || keys[0].ID != all[0].ID {
+			t.Fatalf("of the keys %+v, a run knows %+v", all, keys)
+		}
+	}
+	t.Cleanup(func() { must(t, m.SecretRemove(context.WithoutCancel(t.Context()), all[0].ID)) })
+
+	unlabelled := all[0].Spec
+	unlabelled.Labels = nil
+	must(t, m.SecretUpdate(t.Context(), all[0].ID, all[0].Version, unlabelled))
+	next, err := e.addKey(t.Context(), m, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, removeKeys(context.WithoutCancel(t.Context()), m, next)) })
+	if len(next) != 1 || keyNumber(next[0]) != 2 {
+		t.Errorf("beside a key without labels, the keys are %+v", next)
+	}
+}
+
+// keysLab is a cluster with an agent on each of three nodes, which it has made a Swarm.
+type keysLab struct {
+	*testing.T
+	bed    *testbed.Bed
+	engine *Engine
+}
+
+// keysSubnet is the subnet of its network. The processes of its agents are known by it.
+const keysSubnet = "10.96.0.0/20"
+
+func newKeysLab(t *testing.T) keysLab {
+	t.Helper()
+	l := keysLab{T: t, bed: testbed.New(t, testbed.Options{Nodes: 3})}
+	var err error
+	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{}, Program{File: acctest.Build(t, acctest.Provider)})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, l.engine.DeleteCluster(acctest.Bounded(t)))
+		if left := l.volumes(l.bed.Nodes...); left > 0 {
+			t.Errorf("%d hosts have a history of the cluster that was deleted", left)
+		}
+	})
+	l.apply(l.bed.Nodes...)
+	return l
+}
+
+// apply makes nodes the hosts of the cluster, the first a manager, and returns once its residents run.
+func (l keysLab) apply(nodes ...*testbed.Node) {
+	l.Helper()
+	hosts := map[string]domain.Host{}
+	for i, node := range nodes {
+		hosts[node.Name] = domain.Host{Address: node.Host(), Role: domain.HostWorker}
+		if i == 0 {
+			hosts[node.Name] = domain.Host{Address: node.Host(), Role: domain.HostManager}
+		}
+	}
+	ctx := acctest.Bounded(l)
+	spec, problems, err := l.engine.Complete(ctx, domain.Cluster{
+		Name: "keys", Engine: Name, Hosts: hosts, Network: &domain.Network{Subnet: keysSubnet},
+	})
+	must(l.T, err)
+	must(l.T, problems.Err())
+	spec, err = l.engine.Form(ctx, spec)
+	must(l.T, err)
+	document, err := l.engine.Cluster(ctx)
+	if document.Revision != 0 {
+		must(l.T, err)
+	}
+	document.Spec = spec
+	_, err = l.engine.PutCluster(ctx, document)
+	must(l.T, err)
+	must(l.T, l.engine.StartController(ctx))
+	l.awaitResidents()
+}
+
+func (l keysLab) awaitResidents() {
+	l.Helper()
+	_, err := reconcile.Reconciler{Engine: l.engine}.AwaitResidents(acctest.Bounded(l))
+	must(l.T, err)
+}
+
+// told returns what agents tell of all that they remember, by the names of their hosts, and why others do not.
+func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report, failures map[string]string, err error) {
+	document, err := l.engine.Cluster(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := l.engine.manager(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	engines, err := l.engine.engines(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked := []string{document.Spec.Hosts["node1"].ID}
+	answers, err := l.engine.answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: telemetry.Memory})
+	reports, failures = map[string]telemetry.Report{}, map[string]string{}
+	for host, answer := range answers {
+		if answer.Why == "" {
+			reports[host] = answer.Report
+		} else {
+			failures[host] = answer.Why
+		}
+	}
+	return reports, failures, err
+}
+
+// keepAsking asks the agents of hosts again and again until it is ended. It fails if one has lost anything of what it
+// told before, and returns how often all of them answered.
+func (l keysLab) keepAsking(before map[string]telemetry.Report, hosts ...string) (end func() (answers int)) {
+	ctx, cancel := context.WithCancel(acctest.Bounded(l))
+	answers := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			now, failures, err := l.told(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			for _, host := range hosts {
+				was, is := before[host], now[host]
+				if !is.Since.Equal(was.Since) || is.Samples < was.Samples {
+					l.Errorf("%s told of %d samples since %s, and tells of %d since %s: %s, %v",
+						host, was.Samples, was.Since, is.Samples, is.Since, failures[host], err)
+					return
+				}
+			}
+			answers++
+		}
+	}()
+	return func() int {
+		cancel()
+		<-done
+		return answers
+	}
+}
+
+// agent returns the ID of an agent's process.
+func (l keysLab) agent() (pid int) {
+	l.Helper()
+	onNetwork := func(argument string) bool { return strings.HasPrefix(argument, keysSubnet+":") }
+	acctest.Eventually(l, "an agent", func() bool {
+		processes, err := procfs.AllProcs()
+		must(l.T, err)
+		for _, p := range processes {
+			line, err := p.CmdLine()
+			if err == nil && slices.Contains(line, "agent") && slices.ContainsFunc(line, onNetwork) {
+				pid = p.PID
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+// stealKeys copies the present keys of the agents, as root of a host could, to a folder.
+func (l keysLab) stealKeys() (folder string) {
+	l.Helper()
+	folder = l.TempDir()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/root%s/*.pem", l.agent(), keysPath))
+	must(l.T, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(l.T, err)
+		must(l.T, os.WriteFile(filepath.Join(folder, filepath.Base(file)), text, 0o600))
+	}
+	return folder
+}
+
+// askWith asks the agent of a host on the cluster's network with the keys in a folder.
+func (l keysLab) askWith(folder, host string) telemetry.Reports {
+	l.Helper()
+	document, err := l.engine.Cluster(l.Context())
+	must(l.T, err)
+	agents, err := l.engine.reads.agents(l.Context(), "keys")
+	must(l.T, err)
+	node := document.Spec.Hosts[host].ID
+	peer := telemetry.Peer{Node: node, Address: agents[node].address}
+	text, err := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", l.agent()),
+		acctest.Build(l, acctest.Provider), "agent", "sample", "--keys", folder, "--peer", peer.String()).Output()
+	if err != nil {
+		l.Logf("asking %s: %v", peer, err)
+		return telemetry.Reports{}
+	}
+	told, err := telemetry.ReadReports(text)
+	must(l.T, err)
+	return told
+}
+
+// keys returns the IDs of the keys that the service of the agents refers to, and of all that there are.
+func (l keysLab) keys() (handedOut, all []string) {
+	l.Helper()
+	services, err := l.engine.services(l.Context())
+	must(l.T, err)
+	for _, ref := range heldKeys(services[residentName("keys", kindAgent)].Spec) {
+		handedOut = append(handedOut, ref.SecretID)
+	}
+	m, err := l.engine.manager(l.Context())
+	must(l.T, err)
+	keys, err := l.engine.agentKeys(l.Context(), m)
+	must(l.T, err)
+	for _, key := range keys {
+		all = append(all, key.ID)
+	}
+	return handedOut, all
+}
+
+// claim has all agents claim to be that of one host.
+func (l keysLab) claim(host string) {
+	l.Helper()
+	document, err := l.engine.Cluster(l.Context())
+	must(l.T, err)
+	m, err := l.engine.manager(l.Context())
+	must(l.T, err)
+	lie := func(live swarm.Service) (swarm.ServiceSpec, bool) {
+		env := live.Spec.TaskTemplate.ContainerSpec.Env
+		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, agent.NodeVariable+"=") })
+		env[i] = agent.NodeVariable + "=" + document.Spec.Hosts[host].ID
+		return live.Spec, true
+	}
+	must(l.T, l.engine.update(l.Context(), m, swarm.Service{}, residentName("keys", kindAgent), "", lie))
+	l.awaitResidents()
+}
+
+// volumes returns how many volumes of the cluster nodes have.
+func (l keysLab) volumes(nodes ...*testbed.Node) (count int) {
+	l.Helper()
+	ours := filters.NewArgs(filters.Arg("label", labelCluster+"=keys"))
+	for _, node := range nodes {
+		found, err := node.Client().VolumeList(acctest.Bounded(l), volume.ListOptions{Filters: ours})
+		must(l.T, err)
+		count += len(found.Volumes)
+	}
+	return count
+}

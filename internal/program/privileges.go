@@ -1,0 +1,30 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+)
+
+// renouncePrivileges makes sure that no program which this process becomes or starts gains privileges, as by a setuid
+// bit. Each thread decides that for itself: this one does, and becomes the program anew, whose threads all come of it.
+func renouncePrivileges() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	done, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err == nil && done == 1 {
+		return nil
+	}
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	}
+	if err == nil {
+		err = syscall.Exec(supervisor.Executable(), os.Args, os.Environ()) //nolint:gosec // this very program
+	}
+	return fmt.Errorf("privileges can't be renounced: %w", err)
+}
