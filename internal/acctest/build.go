@@ -37,23 +37,27 @@ var (
 // Build builds a program of this module, once a test process, and returns the path of its file.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	return build(t, pkg, pkg, static)
+	return build(t, pkg, pkg, static, "-ldflags", stripped)
 }
 
 // BuildVersion builds the provider as a release of this version.
 func BuildVersion(t testing.TB, version string) string {
 	t.Helper()
-	return build(t, Provider+"-"+version, Provider, static, "-ldflags", "-X main.version="+version)
+	return build(t, Provider+"-"+version, Provider, static, "-ldflags", stripped+" -X main.version="+version)
 }
 
 // BuildAgent builds the agent as it is released beside the provider, able to load NVIDIA's library.
 func BuildAgent(t testing.TB) string {
 	t.Helper()
-	return build(t, "agent", module+"/internal/program/trainyard-agent", "CGO_ENABLED=1") // by another name than that by which the provider would find it
+	return build(t, "agent", module+"/internal/program/trainyard-agent", "CGO_ENABLED=1", "-ldflags", stripped) // by another name than that by which the provider would find it
 }
 
-// static has programs run in images without a C library, too.
-const static = "CGO_ENABLED=0"
+const (
+	// static has programs run in images without a C library, too.
+	static = "CGO_ENABLED=0"
+	// stripped are the linker's flags of a release: what is smaller is sooner linked, and on all hosts.
+	stripped = "-s -w"
+)
 
 // build builds a program under a name, with an environment variable and flags of go build.
 func build(t testing.TB, name, pkg, env string, flags ...string) string {

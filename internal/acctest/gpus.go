@@ -67,10 +67,12 @@ func providerInFolder(t testing.TB) string {
 	return provider
 }
 
-// AgentImage is the image of an agent that finds the GPUs of a [NodeDriver], and controlFile the file in it that says which these are.
+// AgentImage is the image of an agent that finds the GPUs of a [NodeDriver]. Which these are is said by controlFile in
+// controlFolder, a volume: all else in an agent's container can't be written to.
 const (
-	AgentImage  = "trainyard/agent:fake"
-	controlFile = "control"
+	AgentImage    = "trainyard/agent:fake"
+	controlFolder = "/control"
+	controlFile   = "gpus"
 )
 
 // LoadAgent loads [AgentImage] as [LoadMember] does; the library in it lacks some functions.
@@ -93,8 +95,14 @@ func LoadAgent(t testing.TB, bed loader, without ...string) {
 	for file, content := range slot {
 		files = append(files, image.FromBytes(path.Join(sys, file), 0o644, []byte(content)))
 	}
-	env := []string{"LD_LIBRARY_PATH=" + library, fakenvml.Variable + "=/" + controlFile, telemetry.SysVariable + "=" + sys}
-	loadImage(t, bed, AgentImage, v1.Config{Entrypoint: []string{entrypoint}, Env: env}, files...)
+	loadImage(t, bed, AgentImage, v1.Config{
+		Entrypoint: []string{entrypoint},
+		Env: []string{
+			"LD_LIBRARY_PATH=" + library, telemetry.SysVariable + "=" + sys,
+			fakenvml.Variable + "=" + path.Join(controlFolder, controlFile),
+		},
+		Volumes: map[string]struct{}{controlFolder: {}},
+	}, files...)
 }
 
 // NodeDriver is the driver of the GPUs of a node, as the agent of a cluster finds it there that runs from [AgentImage]. An agent that takes its
@@ -143,7 +151,8 @@ func (d *NodeDriver) copy() {
 		found, err := d.docker.ContainerList(d.t.Context(), container.ListOptions{Filters: agents})
 		d.must(err)
 		if len(found) == 1 {
-			d.must(d.docker.CopyToContainer(d.t.Context(), found[0].ID, "/", bytes.NewReader(archive.Bytes()), container.CopyToContainerOptions{}))
+			into := container.CopyToContainerOptions{}
+			d.must(d.docker.CopyToContainer(d.t.Context(), found[0].ID, controlFolder, bytes.NewReader(archive.Bytes()), into))
 		}
 		return len(found) == 1
 	})

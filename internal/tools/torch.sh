@@ -24,7 +24,7 @@ if [[ -f $archive ]]; then
 fi
 
 if ((EUID != 0)); then
-  say "Building the image needs root, for debootstrap and chroot; this is user $EUID. Run: sudo -E make test-torch"
+  say "Building the image needs root, for debootstrap and chroot; this is user $EUID. Run: make test-torch"
   exit 1
 fi
 if ! command -v debootstrap >/dev/null; then

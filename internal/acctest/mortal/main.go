@@ -1,11 +1,10 @@
-// Command mortal is the provider, killed after one of its engine calls: after the one whose number, counted over all of its
-// processes, the environment names. It shows that the next apply gets on from there.
+// Command mortal is the provider, killed after one of its calls to the engine that change something: after the one whose
+// number, counted over all of its processes, the environment names. It shows that the next apply gets on from there.
 package main
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -23,11 +22,8 @@ import (
 func main() {
 	program := os.Getenv(acctest.ProgramVariable)
 	engines := engine.Registry{
-		process.Name: mortal(process.Opener(process.Program{File: program, Version: "dev"}), func(string, error) bool { return true }),
-		// Deaths after its reads, or after tries to take a lock, would take long, and make no difference to those who come after.
-		swarm.Name: mortal(swarm.Opener(swarm.Program{File: program, Version: "dev"}), func(call string, err error) bool {
-			return err == nil && engine.Changes(call)
-		}),
+		process.Name: mortal(process.Opener(process.Program{File: program, Version: "dev"})),
+		swarm.Name:   mortal(swarm.Opener(swarm.Program{File: program, Version: "dev"})),
 	}
 	if err := provider.Serve("test", engines, false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -35,8 +31,9 @@ func main() {
 	}
 }
 
-// mortal opens engines of which those calls count that are told, by their results.
-func mortal(open engine.Open, counts func(call string, err error) bool) engine.Open {
+// mortal opens engines of which the changes count. Deaths after reads, or after tries to take a lock, make no difference
+// to those who come after.
+func mortal(open engine.Open) engine.Open {
 	return func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 		e, err := open(cluster, settings)
 		if err != nil {
@@ -44,10 +41,10 @@ func mortal(open engine.Open, counts func(call string, err error) bool) engine.O
 		}
 		return enginetest.OneByOne(engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
 			err := do()
-			if !counts(call, err) {
+			if err != nil || !engine.Changes(call) {
 				return err
 			}
-			return errors.Join(err, count(call))
+			return count(call)
 		})), nil
 	}
 }

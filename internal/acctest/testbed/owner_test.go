@@ -45,6 +45,7 @@ func own(archive string) {
 }
 
 func TestOwnerKilled(t *testing.T) {
+	SkipIfShort(t)
 	archive := t.TempDir() + "/peer.tar"
 	if err := os.WriteFile(archive, peerArchive(t), 0o600); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ var packages = []struct{ command, name string }{
 func preflight(uid int, look func(command string) (string, error)) error {
 	if uid != 0 {
 		return fmt.Errorf("the test bed runs Docker Engines in namespaces, which only root may; this is user %d. "+
-			"Run the tests as root (sudo -E make testacc)", uid)
+			"Run it by make, which takes sudo, or as root", uid)
 	}
 	var missing, install []string
 	for _, p := range packages {

@@ -324,6 +324,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	SkipIfShort(t)
 	bed, err := Start(limited(t), Options{Nodes: 1, TLS: true})
 	if err != nil {
 		t.Fatal(err)

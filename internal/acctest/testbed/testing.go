@@ -5,13 +5,19 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// startLimit is how long a bed of a test may take to start.
-const startLimit = 2 * time.Minute
+// SkipIfShort skips a test that takes Docker Engines under -short, as in make test-unit. New and Shared call it.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("this starts Docker Engines, which takes root and time: run make test-swarm")
+	}
+}
 
-// New starts a bed that ends with the test. Where none can be had the test fails: it is never skipped.
+// New starts a bed that ends with the test. Where none can be had the test fails: it is skipped only under -short.
 func New(t testing.TB, options Options) *Bed {
 	t.Helper()
 	bed := start(t, options)
@@ -59,10 +65,11 @@ func CloseShared() error {
 // start starts a bed or fails the test.
 func start(t testing.TB, options Options) *Bed {
 	t.Helper()
+	SkipIfShort(t)
 	if _, _, err := options.install(t.Context()); err != nil { // not part of the bed's start
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Limit)
 	defer cancel()
 	bed, err := Start(ctx, options)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestKeep(t *testing.T) {
+	testbed.SkipIfShort(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	kept := make(chan error, 1)

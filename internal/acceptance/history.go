@@ -1,0 +1,42 @@
+package acceptance
+
+import (
+	"context"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Recorded returns what was recorded of the decisions of the policies of a cluster.
+func Recorded(t *testing.T, e engine.Engine) []autoscale.Entry {
+	t.Helper()
+	records, err := e.Records(context.WithoutCancel(t.Context()), autoscale.ChunkPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := autoscale.ReadHistory(engine.RecordData(records), time.Now(), autoscale.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// Outcomes reports whether an entry has this outcome, these counts before and after, and this text.
+func Outcomes(outcome autoscale.Outcome, from, to int, says string) func(autoscale.Entry) bool {
+	return func(e autoscale.Entry) bool {
+		return e.Outcome == outcome && e.From == from && e.To == to && strings.Contains(e.Why()+e.OutcomeWhy, says)
+	}
+}
+
+// Explain logs the history of a policy as people read it.
+func Explain(t *testing.T, program, policy string, where ...string) {
+	t.Helper()
+	args := slices.Concat([]string{"autoscale", "explain", "-n", "0", policy}, where)
+	output, err := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...).CombinedOutput()
+	t.Logf("%s(%v)", output, err)
+}

@@ -1,0 +1,458 @@
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	"github.com/hashicorp/terraform-plugin-testing/tfversion"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const theScaling = "trainyard_autoscaling_policy.it"
+
+// scaling returns the configuration of a policy for the workers of the group "job" with these attributes.
+func scaling(attributes string) string {
+	return "resource \"trainyard_autoscaling_policy\" \"it\" {\n  cluster = trainyard_cluster.lab\n  group   = trainyard_group.job.name\n  role    = \"worker\"\n" + attributes + "\n}\n"
+}
+
+// idle is a metric of workers that wait, by which one of them is enough.
+const idle = `
+  metrics = { cpu = { source = { agent = { measure = "cpus" } }, algorithm = { target = { value = 1 } } } }
+`
+
+// scaledJob is the cluster with the group "job" of workers that nobody counts, and what follows.
+func (l *lab) scaledJob(more ...string) string {
+	l.Helper()
+	return l.job(waiting("")) + strings.Join(more, "\n")
+}
+
+// policy returns the stored policy for the workers of the group "job".
+func (l *lab) policy() domain.AutoscalingPolicyDocument {
+	l.Helper()
+	policies, err := l.engine().Policies(l.Context())
+	l.must(err)
+	return policies["job/worker"]
+}
+
+// expectPolicy returns a check of what is stored of the policy, which "" says where there is none.
+func (l *lab) expectPolicy(want string) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		var got string
+		if p := l.policy(); p.Revision > 0 {
+			got = fmt.Sprintf("%d to %d, after %d", p.Spec.Min, p.Spec.Max, p.Before)
+		}
+		return acceptance.Differences(want, got)
+	}
+}
+
+// recount changes the number of workers of the group "job", as a policy would.
+func (l *lab) recount(from, to int) {
+	l.Helper()
+	_, _, err := reconcile.Reconciler{Engine: l.engine()}.Scale(l.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: time.Now(), Why: "test"})
+	l.must(err)
+}
+
+// expectCount returns a check that the group "job" has so many workers, which have come to run.
+func (l *lab) expectCount(want int) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		document, err := l.engine().Group(l.Context(), "job")
+		l.must(err)
+		if err := acceptance.Differences(want, document.Counts["worker"]); err != nil {
+			return err
+		}
+		acctest.Eventually(l, fmt.Sprintf("%d workers", want), func() bool { return l.expectAlive(want)(nil) == nil })
+		return nil
+	}
+}
+
+// A policy is created with its group, changed in place, made anew when it is gone, and shown as it is where somebody else has changed it.
+// The group's members take no notice.
+func TestAccAutoscalingPolicy(t *testing.T) {
+	l := newLab(t)
+	config := func(most int) string {
+		return l.scaledJob(scaling(fmt.Sprintf("  min = 1\n  max = %d\n  interval = \"10s\"\n  scale_in = { stabilisation_window = \"60s\" }%s", most, idle)))
+	}
+	known := func(name string, check knownvalue.Check) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue(theScaling, tfjsonpath.New(name), check)
+	}
+	acted := func(want plancheck.ResourceActionType) plancheck.PlanCheck {
+		return plancheck.ExpectResourceAction(theScaling, want)
+	}
+	l.test(
+		resource.TestStep{
+			Config:           config(4),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate), plancheck.ExpectUnknownValue(theScaling, tfjsonpath.New("id"))),
+			ConfigStateChecks: []statecheck.StateCheck{
+				known("id", knownvalue.StringExact("lab/job/worker")), known("group", knownvalue.StringExact("job")), known("max", knownvalue.Int64Exact(4)),
+				known("interval", knownvalue.StringExact("10s")), known("initial", knownvalue.Null()), known("paused", knownvalue.Null()), known("on_destroy", knownvalue.Null()),
+			},
+			Check: resource.ComposeTestCheckFunc(l.expectPolicy("1 to 4, after 1"), l.changes("+job-worker-0")),
+		},
+		resource.TestStep{
+			Config:           config(6),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
+			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
+		},
+		// The same in other words is no change.
+		resource.TestStep{
+			Config:           strings.NewReplacer(`"60s"`, `"1m"`, `"10s"`, `"10000ms"`).Replace(config(6)),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
+		},
+		resource.TestStep{
+			PreConfig: func() {
+				document := l.policy()
+				document.Spec.Max, document.Spec.Paused = 3, domain.PauseAll
+				_, err := l.engine().PutPolicy(t.Context(), document)
+				l.must(err)
+			},
+			Config: config(6),
+			ConfigPlanChecks: acceptance.Planned(
+				acted(plancheck.ResourceActionUpdate), acceptance.Shows(theScaling, tfjsonpath.New("max"), 3, 6), acceptance.Shows(theScaling, tfjsonpath.New("paused"), "all", nil),
+			),
+			Check: l.expectPolicy("1 to 6, after 1"),
+		},
+		resource.TestStep{
+			PreConfig:        func() { l.must(l.engine().DeletePolicy(t.Context(), "job/worker")) },
+			Config:           config(6),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate)),
+			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
+		},
+		// Without it the group stays as it is.
+		resource.TestStep{
+			Config:           l.scaledJob(),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionDestroy), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
+			Check:            resource.ComposeTestCheckFunc(l.expectPolicy(""), l.changes()),
+		},
+	)
+}
+
+// richJob is a group for which all there is to say of a policy can be said.
+const richJob = `command = [local.member, "wait"]
+  roles = {
+    ps     = { replicas = 1 }
+    worker = { resources = { cpus = 0.1 } }
+  }`
+
+// richScaling says all there is to say of a policy on this engine. It is paused, as nothing answers.
+func richScaling(t *testing.T) string {
+	t.Helper()
+	return acceptance.Step(t, "TestAccAutoscalingPolicyImport", "import")
+}
+
+// An import brings all back that the configuration says: the plan after it is empty.
+func TestAccAutoscalingPolicyImport(t *testing.T) {
+	l := newLab(t)
+	config := l.job(richJob) + richScaling(t)
+	by := func(kind resource.ImportStateKind, id string) resource.TestStep {
+		return resource.TestStep{
+			Config: config, ResourceName: theScaling, ImportState: true, ImportStateKind: kind, ImportStateId: id, ImportStateVerify: kind == resource.ImportCommandWithID,
+		}
+	}
+	failing := func(id string, phrases ...string) resource.TestStep {
+		step := by(resource.ImportCommandWithID, id)
+		step.ExpectError = acceptance.Says(phrases...)
+		return step
+	}
+	l.test(
+		resource.TestStep{Config: config},
+		by(resource.ImportCommandWithID, "lab/job/worker"),
+		by(resource.ImportBlockWithID, "lab/job/worker"), // which checks that the plan is empty
+		failing("lab/job", `"lab/job" is not the ID of an autoscaling policy, which is <cluster>/<group>/<role>`),
+		failing("lab//worker", `"lab//worker" is not the ID of an autoscaling policy`),
+		failing("nowhere/job/worker", `cluster "nowhere"`, `state_dir`),
+		failing("lab/job/ps", `Cannot import non-existent remote object`),
+	)
+}
+
+// Terraform can import by identity from 1.12 on.
+func TestAccAutoscalingPolicyImportByIdentity(t *testing.T) {
+	l := newLab(t)
+	resource.Test(t, resource.TestCase{
+		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_12_0)},
+		ProtoV6ProviderFactories: l.providers(),
+		Steps: []resource.TestStep{
+			{Config: l.job(richJob) + richScaling(t)},
+			{ResourceName: theScaling, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity},
+		},
+	})
+}
+
+// What becomes of the count is what the policy says of its end.
+func TestAccAutoscalingPolicyOnDestroy(t *testing.T) {
+	for rule, test := range map[string]struct {
+		// at is the number of members when the policy is destroyed, and left that after it.
+		at, left int
+	}{"keep": {1, 1}, "restore": {3, 1}, "min": {1, 2}} {
+		t.Run(rule, func(t *testing.T) {
+			l := newLab(t)
+			l.test(
+				resource.TestStep{
+					// Paused, it leaves the count to the test, beyond its bounds, too.
+					Config: l.scaledJob(scaling("  min = 2\n  max = 4\n  paused = \"all\"\n  on_destroy = \"" + rule + "\"" + idle)),
+					Check:  l.expectPolicy("2 to 4, after 1"),
+				},
+				resource.TestStep{
+					PreConfig: func() {
+						if test.at != 1 {
+							l.recount(1, test.at)
+						}
+					},
+					Config: l.scaledJob(),
+					Check:  resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectCount(test.left)),
+				},
+				resource.TestStep{Config: l.scaledJob(), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan())},
+			)
+		})
+	}
+}
+
+// Another group or role is another policy, and one that is replaced, or whose group is, is there afterwards.
+func TestAccAutoscalingPolicyReplaced(t *testing.T) {
+	acceptance.Test(t)
+	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
+	l := &lab{T: t}
+	l.files.Root, l.files.Cluster = w.StateDir, "lab"
+	configure := func(role string) {
+		w.Write("main.tf", fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+locals {
+  member = %q
+}
+%s`, acctest.Build(t, acctest.Member), theCluster+group("job", `command = [local.member, "wait"]
+  roles = { worker = {}, other = {} }`)+strings.Replace(scaling("  min = 1\n  max = 4"+idle), `"worker"`, fmt.Sprintf("%q", role), 1)))
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		policies, err := l.engine().Policies(t.Context())
+		l.must(err)
+		if got := strings.Join(sorted(policies), " "); got != want {
+			t.Errorf("%s the policies are %q, want %q", when, got, want)
+		}
+		w.ExpectNoChange(when)
+	}
+	configure("worker")
+	w.Must("apply", "-auto-approve")
+	expect("created,", "job/worker")
+	w.Must("apply", "-auto-approve", "-replace="+theScaling)
+	expect("replaced,", "job/worker")
+	w.Must("taint", theScaling)
+	w.Must("apply", "-auto-approve")
+	expect("tainted,", "job/worker")
+	w.Must("apply", "-auto-approve", "-replace="+acceptance.TheJob)
+	expect("with its group replaced,", "job/worker")
+	configure("other")
+	w.Must("apply", "-auto-approve")
+	expect("for another role,", "job/other")
+}
+
+// A role has one policy, and its count follows either that or replicas: all else is refused at plan.
+func TestAccAutoscalingPolicyTwice(t *testing.T) {
+	l := newLab(t)
+	one := scaling("  min = 1\n  max = 4" + idle)
+	counted := l.job(waiting("replicas = 2"))
+	second := strings.Replace(scaling("  min = 1\n  max = 5"+idle), `"it"`, `"second"`, 1)
+	both := []string{`role "worker" of group "job" has roles["worker"].replicas = 2, and an autoscaling policy with min = 1 and max = 4`, `leave replicas out, or the policy`}
+	l.test(
+		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`another resource of this configuration is the autoscaling policy for role "worker" of group "job" already`)},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(strings.Replace(one, "  min", "  count = 2\n  min", 1)), ExpectError: acceptance.Says(`is the autoscaling policy for role "worker" of group "job" already`)},
+		resource.TestStep{Config: l.scaledJob(one), Check: l.expectPolicy("1 to 4, after 1")},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`is the autoscaling policy for role "worker" of group "job" already`)},
+		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
+		resource.TestStep{PlanOnly: true, Config: l.job(waiting("replicas = 2")+"\n  depends_on = [trainyard_autoscaling_policy.it]") +
+			strings.Replace(one, "trainyard_group.job.name", `"job"`, 1), ExpectError: acceptance.Says(both...)},
+		// From one to the other, and back.
+		resource.TestStep{Config: counted, Check: resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectCount(2))},
+		resource.TestStep{Config: l.scaledJob(strings.Replace(one, "  min = 1", "  min = 2", 1)), Check: resource.ComposeTestCheckFunc(l.expectPolicy("2 to 4, after 2"), l.expectCount(2))},
+	)
+}
+
+// A policy of another state is adopted where it says the same, refused where it does not, and goes with its group.
+func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
+	acceptance.Test(t)
+	first := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
+	l := &lab{T: t}
+	l.files.Root, l.files.Cluster = first.StateDir, "lab"
+	const header = "terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"
+	first.Write("main.tf", header+fmt.Sprintf("locals {\n  member = %q\n}\n", acctest.Build(t, acctest.Member))+theCluster+group("job", waiting("")))
+	first.Must("apply", "-auto-approve")
+	elsewhere := func(most int) string {
+		return header + strings.NewReplacer("trainyard_cluster.lab", `{ name = "lab" }`, "trainyard_group.job.name", `"job"`).Replace(scaling(fmt.Sprintf("  min = 1\n  max = %d", most)+idle))
+	}
+	others := []*acctest.Workspace{first.Another(), first.Another()}
+
+	// Of two that create one at once each has it, or is told of the other's.
+	outputs, errs := make([]string, len(others)), make([]error, len(others))
+	var both sync.WaitGroup
+	for i, w := range others {
+		w.Write("main.tf", elsewhere(4+i))
+		both.Go(func() { outputs[i], errs[i] = w.Run("apply", "-auto-approve") })
+	}
+	both.Wait()
+	winner := 0
+	if errs[0] != nil {
+		winner = 1
+	}
+	if refused := acceptance.Says(`already has an autoscaling policy, with another specification`, `terraform import <address> lab/job/worker`); errs[winner] != nil || errs[1-winner] == nil || !refused.MatchString(outputs[1-winner]) {
+		t.Fatalf("applied at once:\n%s\n%s", outputs[0], outputs[1])
+	}
+	if output, err := others[1-winner].Run("plan"); err == nil || !acceptance.Says(`already has an autoscaling policy`).MatchString(output) {
+		t.Errorf("planned after it: %v\n%s", err, output)
+	}
+	others[1-winner].Write("main.tf", elsewhere(4+winner))
+	if output := others[1-winner].Must("apply", "-auto-approve"); !strings.Contains(output, "Autoscaling policy adopted") {
+		t.Errorf("the same once more:\n%s", output)
+	}
+
+	first.Write("main.tf", header+theCluster)
+	first.Must("apply", "-auto-approve")
+	if document := l.policy(); document.Revision > 0 {
+		t.Errorf("without its group there is the policy %+v", document)
+	}
+	// That is said, and keeps nobody from destroying what is left.
+	if output := others[winner].Must("plan"); !acceptance.Says(`1 to add`, `Warning: Unknown group`, `cluster "lab" has no group "job"; it has none`).MatchString(output) {
+		t.Errorf("planned without the group:\n%s", output)
+	}
+	for _, w := range others {
+		w.Must("destroy", "-auto-approve")
+	}
+}
+
+// What can't be is told at plan: the attribute, the value, and what is allowed.
+func TestAccAutoscalingPolicyInvalid(t *testing.T) {
+	l := newLab(t)
+	policy := func(attributes string, says ...string) invalid {
+		return invalid{group("job", richJob) + scaling(attributes), says}
+	}
+	with := func(attributes string, says ...string) invalid {
+		return policy("  min = 1\n  max = 4"+idle+attributes, says...)
+	}
+	metric := func(metric string, says ...string) invalid {
+		return policy("  min = 1\n  max = 4\n  metrics = { m = { "+metric+" } }", says...)
+	}
+	algorithm := func(algorithm string, says ...string) invalid {
+		return metric(`source = { agent = { measure = "cpus" } }, algorithm = { `+algorithm+` }`, says...)
+	}
+	source := func(source string, says ...string) invalid {
+		return metric(`algorithm = { target = { value = 1 } }, source = { `+source+` }`, says...)
+	}
+	for_ := func(from, to string, says ...string) invalid {
+		return invalid{group("job", richJob) + strings.Replace(scaling("  min = 1\n  max = 4"+idle), from, to, 1), says}
+	}
+	mpi := func(attributes string, says ...string) invalid {
+		return invalid{group("job", "framework = \"mpi\"\n  command = [local.member, \"wait\"]\n  roles = { launcher = {}, worker = {} }") + scaling(attributes+idle), says}
+	}
+	l.test(l.refused(theCluster, []invalid{
+		// What it is for.
+		for_(`trainyard_group.job.name`, `"nothing"`, `group: cluster "lab" has no group "nothing"`, `refer to it (group = trainyard_group.<name>.name)`),
+		for_(`"worker"`, `"chief"`, `role: group "job" has no role "chief"; it has "ps", "worker"`),
+		for_(`"worker"`, `"Worker"`, `role: "Worker" is not a DNS label`),
+		for_(`"worker"`, `"ps"`, `role: role "ps" of group "job" has roles["ps"].replicas = 1, and an autoscaling policy with min = 1 and max = 4`),
+
+		// Counts and times.
+		policy("  min = 5\n  max = 4"+idle, `max: max is 4; 5, which is min, to 10000 are allowed`),
+		policy("  min = -1\n  max = 4"+idle, `min: min is -1; 0 to 10000 are allowed`),
+		policy("  min = 0\n  max = 4"+idle, `min: min is 0, and without members ["cpu"] would ask for none for ever`),
+		policy("  min = 1\n  max = 4", `metrics: the policy has neither metrics nor schedules`),
+		with("  initial = 5", `initial: initial is 5; 1 to 4, which are min and max, are allowed`),
+		with(`  interval = "1ms"`, `interval: 1ms is not allowed here; 1s to 1h0m0s is`),
+		with(`  interval = "soon"`, `interval: "soon" is no duration`),
+		with(`  schedules = { day = { start = "8:00", end = "0 18 * * *", count = 2 } }`, `schedules["day"].start:`, `8:00`),
+		with(`  scale_in = { select = "all" }`, `scale_in.select: "all" does not say which rate counts`),
+		with(`  paused = "both"`, `paused: "both" is not a direction to pause; there are ["none" "all" "out" "in"]`),
+		with(`  on_destroy = "max"`, `on_destroy: "max" does not say what becomes of the count; there are ["keep" "restore" "min"]`),
+		mpi("  min = 0\n  max = 4\n  schedules = { day = { start = \"0 8 * * *\", end = \"0 18 * * *\", count = 2 } }", `min: min is 0, and framework "mpi" needs 1 member of role "worker" at least`),
+		{strings.Replace(mpi("  min = 1\n  max = 4").config, `role    = "worker"`, `role    = "launcher"`, 1), []string{`max: max is 4, and framework "mpi" takes 1 member of role "launcher" at most`}},
+
+		// Algorithms.
+		algorithm(``, `metrics["m"].algorithm: a metric needs one algorithm; there are`),
+		algorithm(`target = { value = 1 }, queue = { per_member = 1 }`, `metrics["m"].algorithm: ["target" "queue"] are given`),
+		metric(`algorithm = { ratio = { role = "chief", per = 2 } }`, `metrics["m"].algorithm.ratio.role: group "job" has no role "chief"; it has "ps", "worker"`),
+		metric(`algorithm = { ratio = { role = "worker", per = 2 } }`, `metrics["m"].algorithm.ratio.role: "worker" is the role that the policy is for`),
+
+		algorithm(`external = { url = "http://agent.lab" }`, `metrics["m"].source: algorithm external is asked itself`, `leave it out`),
+		metric(`algorithm = { external = {} }`, `metrics["m"].algorithm.external: neither url nor command is given`),
+
+		// Sources.
+		metric(`algorithm = { target = { value = 1 } }`, `metrics["m"].source: a metric needs to come from somewhere; there are ["agent" "prometheus" "queue" "progress"]`),
+		source(`agent = { measure = "load" }`, `metrics["m"].source.agent.measure: "load" is nothing that agents measure; there are ["cpus" "cpu_percent"`),
+		source(`prometheus = { url = "prometheus", query = "up" }`, `metrics["m"].source.prometheus.url: "prometheus" is not an address that can be asked`),
+		source(`prometheus = { url = "http://ops:secret@prometheus:9090", query = "up" }`, `metrics["m"].source.prometheus.url: user and password are no part of an address`),
+		source(`queue = {}`, `metrics["m"].source.queue: [] are given, and the length of a queue comes from one of ["http" "redis" "command"]`),
+		source(`queue = { redis = { address = "redis", key = "jobs" } }`, `metrics["m"].source.queue.redis.address: "redis" is not <host>:<port>`),
+		source(`progress = { pattern = "(" }`, `metrics["m"].source.progress.pattern: "(" is not a pattern`),
+		source(`agent = { measure = "memory_percent" }`, `metrics["m"].source.agent.measure: memory_percent is measured by what members request, and roles["worker"].resources.memory_mib of group "job" is not given`),
+		source(`agent = { measure = "gpu_percent" }`, `metrics["m"].source.agent.measure: gpu_percent is measured by what members request, and roles["worker"].gpus of group "job" is not given`),
+		source(`progress = { pattern = "step", role = "chief" }`, `metrics["m"].source.progress.role: group "job" has no role "chief"`),
+
+		// Guards.
+		with(`  guards = { remove = "oldest" }`, `guards.remove: "oldest" does not say which members are removed first`),
+		with(`  guards = { remove = "least_busy" }`, `guards.remove: members of role "worker" have an identity by their index, and "least_busy" would leave gaps; "highest_index" is allowed`),
+		with(`  guards = { busy = {} }`, `guards.busy: the guard needs prometheus, cpu_percent or gpu_percent`),
+		with(`  guards = { busy = { gpu_percent = 5 } }`, `guards.busy.gpu_percent: gpu_percent is measured by what members request, and roles["worker"].gpus of group "job" is not given`),
+		with(`  guards = { busy = { cpu_percent = 0 } }`, `guards.busy.cpu_percent: 0 is not allowed here; any number above 0 is`),
+		with(`  guards = { drain = { url = "http://a", command = ["b"] } }`, `guards.drain: url and command are both given`),
+		with(`  guards = { member_hours_per_day = -1 }`, `guards.member_hours_per_day: -1 is not allowed here; 0 or more is`),
+	})...)
+}
+
+// What is not known before the apply is checked then.
+func TestAccAutoscalingPolicyOfUnknown(t *testing.T) {
+	l := newLab(t)
+	late := func(most int) string {
+		return l.scaledJob(fmt.Sprintf("resource \"terraform_data\" \"max\" {\n  input = %d\n}\n", most), scaling("  min = 1\n  max = terraform_data.max.output"+idle))
+	}
+	l.test(
+		resource.TestStep{Config: late(0), ExpectError: acceptance.Says(`max: max is 0; 1, which is min, to 10000 are allowed`)},
+		resource.TestStep{Config: late(3), Check: l.expectPolicy("1 to 3, after 1")},
+	)
+}
+
+// A provider that is killed after a change leaves no policy that nobody knows, and none half ended.
+func TestAutoscalingPolicyProviderKilled(t *testing.T) {
+	without := func(k killed) {
+		k.configure(1, "wait")
+		main, err := os.ReadFile(k.Dir + "/main.tf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Write("main.tf", strings.Replace(string(main), "replicas = 1, ", "", 1))
+		k.Write("policy.tf", "")
+	}
+	with := func(k killed) { k.Write("policy.tf", scaling("  min = 1\n  max = 4"+idle)) }
+	t.Run("create", func(t *testing.T) {
+		k := newKilled(t)
+		k.dieAfter(acctest.Kills(2), 1, func() {
+			without(k)
+			k.Must("apply", "-auto-approve")
+			with(k)
+		}, "apply", "-auto-approve")
+	})
+	t.Run("destroy", func(t *testing.T) {
+		k := newKilled(t)
+		k.dieAfter(acctest.Kills(1), 1, func() {
+			without(k)
+			with(k)
+			k.Must("apply", "-auto-approve")
+			without(k)
+		}, "apply", "-auto-approve")
+	})
+}

@@ -1,0 +1,78 @@
+package process_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// gpuLab is a lab on a machine with GPUs: an agent that is built as it is released finds those that a fake of NVIDIA's library shows.
+type gpuLab struct {
+	*lab
+	nvml    *fakenvml.Control
+	devices []fakenvml.Device
+}
+
+func newGPULab(t *testing.T, devices ...fakenvml.Device) *gpuLab {
+	t.Helper()
+	l := &gpuLab{newLab(t), fakenvml.New(t), devices}
+	l.nvml.Set(devices...)
+	l.provider = acctest.ProviderWithGPUs(t, l.nvml)
+	return l
+}
+
+// thePool is the pool "p" of the cluster.
+const thePool = "trainyard_gpu_pool.p"
+
+// named returns the attribute that names devices by their numbers.
+func (l *gpuLab) named(numbers ...int) string {
+	return fmt.Sprintf("devices = { local = %s }", acceptance.List(l.uuids(numbers...)...))
+}
+
+// uuids returns those of devices, by their numbers.
+func (l *gpuLab) uuids(numbers ...int) []string {
+	uuids := make([]string, len(numbers))
+	for i, n := range numbers {
+		uuids[i] = l.devices[n].UUID
+	}
+	return uuids
+}
+
+// place is where a plan shows a member with devices, by their numbers.
+func (l *gpuLab) place(numbers ...int) string {
+	return "local " + strings.Join(l.uuids(numbers...), ",")
+}
+
+// change changes a device, until it is changed again.
+func (l *gpuLab) change(n int, change func(*fakenvml.Device)) {
+	l.Helper()
+	change(&l.devices[n])
+	l.nvml.Set(l.devices...)
+}
+
+// awaitSample returns when the utilisation shows the devices as they are by now: the agent tells of the last sample that it took, and that
+// holds what was found when the devices were last looked at.
+func (l *gpuLab) awaitSample() {
+	l.Helper()
+	changed := time.Now()
+	var told time.Time // of a look at the devices since then
+	acctest.Eventually(l, "a sample of the GPUs as they are", func() bool {
+		usage, err := l.engine().Usage(l.Context(), engine.ShortestWindow)
+		l.must(err)
+		if told.IsZero() && usage.GPUs[l.devices[0].UUID].SampledAt.After(changed) {
+			told = time.Now()
+		}
+		return !told.IsZero() && usage.Hosts["local"].SampledAt.After(told)
+	})
+}
+
+// usedBy has processes use a device, and no others.
+func usedBy(processes ...fakenvml.Process) func(*fakenvml.Device) {
+	return func(d *fakenvml.Device) { d.Processes = processes }
+}

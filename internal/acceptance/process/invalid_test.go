@@ -1,0 +1,169 @@
+package process_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+)
+
+// invalid is a configuration that has to fail at plan, and what the error says: the attribute, the value, what is allowed.
+type invalid struct {
+	config string
+	says   []string
+}
+
+// waiting completes the attributes of a group with a worker that waits.
+func waiting(role string) string {
+	return "command = [local.member, \"wait\"]\n  roles = { worker = { " + role + " } }"
+}
+
+// What can be told without the cluster fails at plan, wherever the cluster comes from.
+func TestAccInvalid(t *testing.T) {
+	l := newLab(t)
+	long := strings.Repeat("x", 53)
+	job := func(attributes string, says ...string) invalid { return invalid{group("job", attributes), says} }
+	role := func(attributes string, says ...string) invalid { return job(waiting(attributes), says...) }
+	cluster := func(attribute string, says ...string) invalid {
+		return invalid{"resource \"trainyard_cluster\" \"bad\" {\n name = \"bad\"\n " + attribute + "\n}", says}
+	}
+	named := func(name string, says ...string) invalid {
+		return invalid{strings.Replace(group("job", waiting("")), `"job"`+"\n  command", `"`+name+`"`+"\n  command", 1), says}
+	}
+	l.test(l.refused(theCluster, []invalid{
+		// Names.
+		named("Job", `name: "Job" is not a DNS label: use lower-case letters, digits and hyphens`),
+		named("j.b", `name: "j.b" is not a DNS label`),
+		named(long, `roles["worker"]: members are called <group>-<role>-<index>`, long, `up to 65 characters, and 63 are allowed: shorten one by 2`),
+		named(long+long, `name:`, `has 106 characters; at most 63 are allowed`),
+		job(`command = ["x"]`+"\n"+`roles = { "Worker" = {} }`, `roles["Worker"]: "Worker" is not a DNS label`),
+		{`resource "trainyard_cluster" "bad" { name = "my_lab" }`, []string{`"my_lab" is not a DNS label`}},
+
+		// Members and frameworks.
+		job(`command = ["x"]`+"\n"+`roles = {}`, `roles: a group needs at least one role with at least one replica`),
+		job(`command = ["x"]`+"\n"+`roles = { worker = { replicas = 0 } }`, `roles: a group needs at least one role with at least one replica`),
+		job(`command = ["x"]`+"\n"+`roles = { worker = { replicas = -1 } }`, `roles["worker"].replicas: role "worker" has -1 replicas; 0 to 10000 are allowed`),
+		job(waiting("")+"\n"+`framework = "caffe"`, `framework: there is no framework "caffe"; there are "mpi", "none", "pytorch", "ray", "spark", "tensorflow", "tensorflow_v1"`),
+		job(`command = ["x"]`+"\n"+`framework = "pytorch"`+"\n"+`roles = { worker = {}, ps = {} }`,
+			`roles["ps"]: framework "pytorch" has no role "ps"; it has "master", "worker"`),
+		job(waiting("")+"\n"+`framework = "tensorflow_v1"`, `roles: framework "tensorflow_v1" needs a role "ps"`),
+		job(`command = ["x"]`+"\n"+`framework = "mpi"`+"\n"+`roles = { launcher = { replicas = 2 }, worker = {} }`,
+			`roles["launcher"].replicas: role "launcher" has 2 replicas; framework "mpi" takes at most 1`),
+
+		// What members run.
+		job(`roles = { worker = {} }`, `roles["worker"].command: role "worker" has neither a command nor an image`),
+		role(`env = { "TRAINYARD_ROLE" = "x" }`, `roles["worker"].env["TRAINYARD_ROLE"]: "TRAINYARD_ROLE" is Trainyard's to set`),
+		role(`env = { "A=B" = "x" }`, `"A=B" contains "="`),
+		role(`args = ["{{ address \"ps\" 0 }}"]`, `roles["worker"].args[0]:`, `there is no role "ps"`, `roles and their members are worker (1)`),
+		role(`args = ["{{ address \"worker\" 7 }}"]`, `roles["worker"].args[0]:`, `role "worker" has no member 7: its indexes go from 0 to 0`),
+		role(`env = { X = "{{ .Rank }}" }`, `roles["worker"].env["X"]:`, `Rank`, `.Index`),
+		role(`env = { X = "{{ oops" }`, `roles["worker"].env["X"]:`),
+		role(`mounts = [{ source = "data", target = "/data" }]`, `roles["worker"].mounts[0].source: "data" is not an absolute path`),
+
+		// Ports, resources, durations, rules.
+		role(`port = 0`, `roles["worker"].port: 0 is not a port; 1 to 65535 are`),
+		role(`port = 70000`, `roles["worker"].port: 70000 is not a port; 1 to 65535 are`),
+		job(`command = ["x"]`+"\n"+`roles = { worker = { replicas = 3, port = 65534 } }`, `roles["worker"].port: the 3 members of role "worker" at 127.0.0.1 need the ports 65534 to 65536, one each; the highest port is 65535: start at 65533 or lower`),
+		role(`resources = { cpus = -1 }`, `roles["worker"].resources.cpus: role "worker" requests -1 CPUs`),
+		role(`resources = { memory_mib = -1 }`, `roles["worker"].resources.memory_mib: role "worker" requests -1 MiB`),
+		role(`resources = { cpus = 2, limits = { cpus = 1 } }`, `roles["worker"].resources.limits.cpus: role "worker" is limited to 1 CPUs, and requests 2`),
+		role(`container = { stop_signal = "TERM" }`, `roles["worker"].container.stop_signal: "TERM" is no signal that ends a process; there are "SIGTERM"`),
+		role(`container = { configs = { a = { content = "x", target = "a" } } }`, `roles["worker"].container.configs["a"].target: "a" is not an absolute path`),
+		role(`container = { secrets = { a = { value = "x", version = "1", mode = "rw" } } }`, `roles["worker"].container.secrets["a"].mode: "rw" is no mode`),
+		role(`container = { health_check = { command = ["x"], interval = "0s" } }`, `roles["worker"].container.health_check.interval: 0s is too short`),
+		role(`image = "Trainer"`, `roles["worker"].image: "Trainer" is no image`),
+		role(`placement = { strategy = "anywhere" }`, `roles["worker"].placement.strategy: "anywhere" is no placement strategy; there are "spread", "pack", "one_per_host"`),
+		role(`restart = { condition = "sometimes" }`, `roles["worker"].restart.condition: "sometimes" is no restart condition; there are "never", "on_failure", "always"`),
+		role(`restart = { max_attempts = -1 }`, `roles["worker"].restart.max_attempts: -1 restarts are not possible`),
+		role(`restart = { delay = "soon" }`, `roles["worker"].restart.delay: "soon" is no duration; a number with a unit is`),
+		role(`restart = { delay = "-1s" }`, `roles["worker"].restart.delay: -1s is negative; "0s" or more is allowed`),
+		role(`grace_period = "10"`, `roles["worker"].grace_period: "10" is no duration; a number with a unit is`),
+		role(`exit_codes = { final = ["300"] }`, `roles["worker"].exit_codes.final[0]: "300" is neither an exit code from 1 to 255 nor a range of them such as "1-127"`),
+		role(`exit_codes = { final = ["1", "9-3"] }`, `roles["worker"].exit_codes.final[1]: "9-3" is neither`),
+		job(waiting("")+"\n"+`restart_scope = "cluster"`, `restart_scope: "cluster" is no restart scope; there are "member", "group"`),
+		job(waiting("")+"\n"+`wait_for = "ready"`, `wait_for: "ready" is no phase to wait for; there are "running", "completed"`),
+		job(waiting("")+"\n"+`completion = { when = "sometimes" }`, `completion.when: "sometimes" is no rule of completion; there are "chief", "all", "any", "never"`),
+		job(waiting("")+"\n"+`completion = { roles = ["ps"] }`, `completion.roles[0]: the group has no role "ps"; it has "worker"`),
+		job(waiting("")+"\n"+`completion = { deadline = "-2h" }`, `completion.deadline: -2h0m0s is negative`),
+		job(waiting("")+"\n"+`completion = { when = "never" }`+"\n"+`wait_for = "completed"`, `wait_for: the group never completes (completion.when is "never"): wait for "running"`),
+
+		// The cluster itself.
+		cluster(`engine = "docker"`, `engine`, `value must be one of: ["process"], got: "docker"`),
+		cluster(`hosts = {}`, `hosts`, `at least 1`),
+		cluster(`hosts = { a = { capacity = { cpus = 0 } } }`, `hosts["a"].capacity.cpus: host "a" has 0 CPUs; a number above 0 is needed`),
+		cluster(`hosts = { a = { capacity = { memory_mib = 0 } } }`, `hosts["a"].capacity.memory_mib: host "a" has 0 MiB of memory; a number above 0 is needed`),
+		cluster(`hosts = { a = { address = "192.0.2.7" } }`, `hosts["a"].address:`, `"192.0.2.7" is none of its addresses`),
+		cluster(`hosts = { "Node" = {} }`, `hosts["Node"]`, `"Node" is not a host name`),
+		cluster(`hosts = { a = { role = "manager" } }`, `hosts["a"].role: the engine "process" runs members on this machine alone, and has no use for the role "manager"`),
+		cluster(`hosts = { a = { role = "leader" } }`, `hosts["a"].role: host "a" can't be a "leader"; there are ["manager" "worker"]`),
+		cluster(`endpoint = "ssh://gpu1"`, `endpoint: the engine "process" runs members on this machine alone, and has no use for the endpoint "ssh://gpu1"`),
+		cluster(`network = { encrypted = true }`, `network: the engine "process" runs members on this machine alone`),
+	})...)
+}
+
+// What takes a look at the hosts fails at plan, too: on a cluster that is there, and on one that is created in the same apply.
+func TestAccImpossible(t *testing.T) {
+	l := newLab(t)
+	listener, err := net.Listen("tcp", l.address(19))
+	l.must(err)
+	defer listener.Close()
+	job := func(attributes string, says ...string) invalid { return invalid{group("job", attributes), says} }
+	role := func(attributes string, says ...string) invalid { return job(waiting(attributes), says...) }
+	port := func(n int) string { return fmt.Sprint(l.port + n) }
+	impossible := []invalid{
+		job(`command = ["x"]`+"\n"+`roles = { ps = { replicas = 2, port = local.port }, worker = { port = local.port + 1 } }`,
+			`roles["worker"].port:`, `roles "ps" (from `+port(0)+`) and "worker" (from `+port(1)+`) meet: 127.0.0.1:`+port(1)+` for job-worker-0 and job-ps-1`),
+		{group("other", waiting("port = local.port + 3")) + group("job", waiting("port = local.port + 3")+"\n  depends_on = [trainyard_group.other]"),
+			[]string{`roles["worker"].port: role "worker" (from port ` + port(3) + `) needs ports that group "other" has: 127.0.0.1:` + port(3) + ` for job-worker-0 and other-worker-0`}},
+		role(`port = local.port + 19`, `roles["worker"].port: role "worker" (from port `+port(19)+`) needs ports on which something else listens: 127.0.0.1:`+port(19)+` for job-worker-0`),
+		role(`resources = { cpus = 3 }`, `roles["worker"].resources.cpus: each member of role "worker" requests 3 CPUs, and the largest of the hosts it may use has 2 CPUs (host a: 2 CPUs; host b: 1 CPU)`),
+		role(`resources = { memory_mib = 600 }`, `roles["worker"].resources.memory_mib: each member of role "worker" requests 600 MiB`, `has 512 MiB`),
+		job(`command = [local.member, "wait"]`+"\n"+`roles = { worker = { replicas = 4, resources = { cpus = 1 } } }`,
+			`roles["worker"].resources.cpus: role "worker" has 4 members of 1 CPU each, and only 3 of them fit`, `host a: 2 of 2 CPUs free`, `host b: 1 of 1 CPU free`),
+		job(`command = [local.member, "wait"]`+"\n"+`roles = { worker = { replicas = 3, resources = { memory_mib = 300 } } }`,
+			`roles["worker"].resources.memory_mib: role "worker" has 3 members of 300 MiB each, and only 2 of them fit`),
+		{group("other", waiting("resources = { cpus = 1.5 }")) + group("job", waiting("resources = { cpus = 1.5 }")+"\n  depends_on = [trainyard_group.other]"),
+			[]string{`role "worker" has 1 member of 1.5 CPUs each, and only 0 of them fit`, `host a: 0.5 of 2 CPUs free`}},
+		job(`command = [local.member, "wait"]`+"\n"+`roles = { worker = { replicas = 3, placement = { strategy = "one_per_host" } } }`,
+			`roles["worker"].placement.strategy: role "worker" has 3 members, at most one a host, and cluster "lab" has 2 hosts (a; b)`),
+		role(`placement = { labels = { disk = "ssd" } }`, `roles["worker"].placement.labels: role "worker" asks for hosts labelled`, `disk`, `ssd`, `cluster "lab" has none`),
+		role(`command = ["no-such-program"]`, `roles["worker"].command:`, `"no-such-program" is not found in the PATH`),
+		role(`command = ["/no/such/program"]`, `roles["worker"].command:`, `"/no/such/program" is no executable file`),
+		role(`working_dir = "/no/such/folder"`, `roles["worker"].working_dir: "/no/such/folder" is no folder on host`),
+		role(`mounts = [{ source = "/tmp", target = "/data" }]`, `roles["worker"].mounts[0]: the engine "process" can't show "/tmp" as "/data"`),
+		{group("a-b", waiting("")) + `
+resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "a"
+  command = ["/bin/true"]
+  roles   = { b-worker = {} }
+  depends_on = [trainyard_group.a-b]
+}`, []string{`roles["b-worker"]: a member would be called "a-b-worker-0", and group "a-b" of this cluster has a member of that name already`}},
+	}
+	const rack = `
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+  hosts = {
+    a = { capacity = { cpus = 2, memory_mib = 512 } }
+    b = { capacity = { cpus = 1, memory_mib = 512 } }
+  }
+}
+`
+	steps := l.refused(rack, impossible)
+	steps = append(steps, resource.TestStep{Config: l.config(rack)})
+	l.test(append(steps, l.refused(rack, impossible)...)...)
+}
+
+// refused are steps that plan the configurations with the cluster, each of which has to fail.
+func (l *lab) refused(cluster string, configurations []invalid) []resource.TestStep {
+	l.Helper()
+	var steps []resource.TestStep
+	for _, c := range configurations {
+		steps = append(steps, resource.TestStep{PlanOnly: true, Config: l.config(cluster, c.config), ExpectError: acceptance.Says(c.says...)})
+	}
+	return steps
+}

@@ -1,0 +1,150 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// killed is a workspace with a group of workers, of which the provider or Terraform is killed.
+type killed struct {
+	*acctest.Workspace
+	member string
+}
+
+func newKilled(t *testing.T) killed {
+	t.Helper()
+	acceptance.Test(t)
+	return killed{acctest.NewWorkspace(t, acctest.Build(t, acctest.Mortal)), acctest.Build(t, acctest.Member)}
+}
+
+// configure writes a configuration with a group of so many workers that take these steps.
+func (k killed) configure(workers int, steps ...string) {
+	k.Helper()
+	command := fmt.Sprintf("%q", append([]string{k.member}, steps...))
+	k.Write("main.tf", fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "job"
+  command = %s
+  roles   = { worker = { replicas = %d, port = 9000 } }
+}
+`, strings.ReplaceAll(command, `" "`, `", "`), workers))
+}
+
+// expect fails unless the group is as configured: a plan finds nothing to do, and every member runs once.
+func (k killed) expect(workers int, when string) {
+	k.Helper()
+	k.ExpectNoChange(when)
+	acctest.Eventually(k, fmt.Sprintf("%d members %s", workers, when), func() bool {
+		return acctest.Alive(k, k.StateDir, k.member) == workers
+	})
+}
+
+// tooManyChanges bounds the number of changes after which the provider is killed.
+const tooManyChanges = 100
+
+// TestProviderKilled kills the provider after changes of an apply, and shows that the next apply gets there, with no
+// member missing, twice or left over.
+func TestProviderKilled(t *testing.T) {
+	t.Run("create", func(t *testing.T) {
+		k := newKilled(t)
+		k.configure(3, "wait")
+		k.dieAfter(acctest.Kills(2, 6, 8), 3, func() {}, "apply", "-auto-approve")
+	})
+	t.Run("grow and change", func(t *testing.T) {
+		k := newKilled(t)
+		k.dieAfter(acctest.Kills(5, 8), 3, func() {
+			k.configure(2, "wait")
+			k.Must("apply", "-auto-approve")
+			k.configure(3, "print:changed", "wait")
+		}, "apply", "-auto-approve")
+	})
+	t.Run("destroy", func(t *testing.T) {
+		k := newKilled(t)
+		k.configure(3, "wait")
+		k.dieAfter(acctest.Kills(2), 3, func() { k.Must("apply", "-auto-approve") }, "destroy", "-auto-approve")
+	})
+}
+
+// dieAfter prepares, and runs Terraform with a provider that dies after a number of changes, and then with one that does
+// not. It ends with the first that survives.
+func (k killed) dieAfter(changes iter.Seq[int], workers int, prepare func(), args ...string) {
+	k.Helper()
+	for last := range changes {
+		if last > tooManyChanges {
+			k.Fatalf("terraform %s makes more than %d changes", args[0], tooManyChanges)
+		}
+		prepare()
+		survived := k.DieAfter(last, args...)
+		calls := k.Calls()
+		when := fmt.Sprintf("after a death after change %d (%s)", last, calls[len(calls)-1])
+		if args[0] == "apply" {
+			k.Must("apply", "-auto-approve")
+			k.expect(workers, when)
+		}
+		k.Must("destroy", "-auto-approve")
+		k.ExpectNobody(when)
+		k.Logf("%s: 0 orphans %s of: %s", args[0], when, strings.Join(calls, " "))
+		if survived {
+			return
+		}
+	}
+}
+
+// TestTerraformKilled kills Terraform itself at moments all over an apply, and its provider goes with it.
+func TestTerraformKilled(t *testing.T) {
+	k := newKilled(t)
+	k.configure(3, "wait")
+	start := time.Now()
+	k.Must("apply", "-auto-approve")
+	duration := time.Since(start)
+	k.Must("destroy", "-auto-approve")
+
+	const moments = 12
+	for i := range acctest.Kills(2, 6, 10) {
+		if i > moments {
+			break
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		command := k.Command(ctx, nil, "apply", "-auto-approve")
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		after := duration * time.Duration(i) / (moments + 1)
+		timer := time.AfterFunc(after, cancel) // which kills it
+		err := command.Wait()
+		timer.Stop()
+		cancel()
+		when := fmt.Sprintf("after Terraform was killed %s into an apply of %s", after.Round(time.Millisecond), duration.Round(time.Millisecond))
+		// One that ended just as it was to be killed has the error of the context.
+		if err != nil && !errors.Is(err, context.Canceled) && !acctest.Interrupted(err, syscall.SIGKILL) {
+			t.Errorf("%s: %v", when, err)
+		}
+		if output, err := k.Run("apply", "-auto-approve"); err != nil && strings.Contains(output, "locked by") {
+			// Its provider was about to end, and held the lock for a moment.
+			k.Must("apply", "-auto-approve")
+		} else if err != nil {
+			t.Fatalf("%s: %v\n%s", when, err, output)
+		}
+		k.expect(3, when)
+		k.Must("destroy", "-auto-approve")
+		k.ExpectNobody(when)
+	}
+}

@@ -1,0 +1,262 @@
+package process_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
+
+// lab is what an acceptance test works with: a state directory with the cluster "lab", and ports of its own. At the end of
+// the test nothing may be left in it.
+type lab struct {
+	*testing.T
+	files statedir.Dir
+	port  int
+	// provider is the provider's program, where it is not the one of most tests.
+	provider string
+	// seen are the instances of the members as of the last check of changes.
+	seen map[string]string
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	acceptance.Test(t)
+	dir := t.TempDir()
+	t.Cleanup(func() { acctest.ExpectNobody(t, dir, "at the end") })
+	return &lab{T: t, files: statedir.Dir{Root: dir, Cluster: "lab"}, port: freePorts(t)}
+}
+
+// portsALab is how many ports a lab has to itself.
+const portsALab = 20
+
+// nextPort is above the ports that Trainyard gives to members, and below those of outgoing connections.
+var nextPort atomic.Int32
+
+func init() { nextPort.Store(30_000) }
+
+// freePorts returns the first of the ports that a lab has to itself: nobody listens there.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	for {
+		first := int(nextPort.Add(portsALab)) - portsALab
+		if first+portsALab > 32_768 {
+			t.Fatal("there are no free ports left")
+		}
+		free := true
+		for port := first; port < first+portsALab && free; port++ {
+			listener, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+			free = err == nil && listener.Close() == nil
+		}
+		if free {
+			return first
+		}
+	}
+}
+
+// test takes the steps, with the provider in this process.
+func (l *lab) test(steps ...resource.TestStep) {
+	l.Helper()
+	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: l.providers(), Steps: steps})
+}
+
+func (l *lab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
+	engines := engine.Registry{process.Name: process.Opener(l.program())}
+	return acceptance.Providers(engines)
+}
+
+// program is what supervisors and controllers are run from.
+func (l *lab) program() process.Program {
+	l.Helper()
+	return process.Program{File: cmp.Or(l.provider, acctest.Build(l, acctest.Provider)), Version: "dev"}
+}
+
+// config returns a configuration of these parts. It may refer to the program of members and the first port of the lab.
+func (l *lab) config(parts ...string) string {
+	l.Helper()
+	return fmt.Sprintf(`
+provider "trainyard" {
+  state_dir = %q
+}
+locals {
+  member = %q
+  port   = %d
+}
+`, l.files.Root, acctest.Build(l, acctest.Member), l.port) + strings.Join(parts, "\n")
+}
+
+// theCluster is this machine as a cluster.
+const theCluster = `
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+`
+
+// group returns the configuration of a group with these attributes.
+func group(name, attributes string) string {
+	return fmt.Sprintf(`
+resource "trainyard_group" %[1]q {
+  cluster = trainyard_cluster.lab
+  name    = %[1]q
+  %[2]s
+}
+`, name, attributes)
+}
+
+// job returns the configuration of the cluster with the group "job".
+func (l *lab) job(attributes string) string {
+	l.Helper()
+	return l.config(theCluster, group("job", attributes))
+}
+
+// address returns where a member with the nth port of the lab is reached.
+func (l *lab) address(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port+n)) }
+
+// engine returns the engine of the cluster, past the provider.
+func (l *lab) engine() engine.Engine {
+	l.Helper()
+	e, err := process.Open(l.files.Cluster, engine.Settings{StateDir: l.files.Root}, l.program())
+	l.must(err)
+	return e
+}
+
+func (l *lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// state returns what is noted of a member.
+func (l *lab) state(member string) statedir.State {
+	l.Helper()
+	state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
+	l.must(err)
+	return state
+}
+
+// instances returns the marks of the last instances of all members.
+func (l *lab) instances() map[string]string {
+	l.Helper()
+	names, err := l.files.List(statedir.States)
+	l.must(err)
+	instances := map[string]string{}
+	for name := range names {
+		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, name))
+		if errors.Is(err, engine.ErrNotFound) {
+			continue // it went meanwhile
+		}
+		l.must(err)
+		if state.Group != "" {
+			instances[name] = state.Instance
+		}
+	}
+	return instances
+}
+
+// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no others.
+func (l *lab) changes(want ...string) resource.TestCheckFunc {
+	return acceptance.Changes(&l.seen, l.instances, want)
+}
+
+// kill kills the command of a member and returns when that was noted.
+func (l *lab) kill(member string) {
+	l.Helper()
+	before := l.state(member)
+	acctest.Eventually(l, "the command of "+member, func() bool {
+		table, err := proctree.Scan()
+		l.must(err)
+		for _, p := range table[before.Instance] {
+			if p.Parent == before.PID {
+				return syscall.Kill(p.PID, syscall.SIGKILL) == nil
+			}
+		}
+		return false
+	})
+	acctest.Eventually(l, "the end of "+member, func() bool {
+		after := l.state(member)
+		return after.State != domain.StateRunning || after.Instance != before.Instance
+	})
+}
+
+// expectAlive returns a check that so many processes run for members.
+func (l *lab) expectAlive(want int) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		if got := acctest.Alive(l, l.files.Root, acctest.Build(l, acctest.Member)); got != want {
+			return fmt.Errorf("%d members run, want %d", got, want)
+		}
+		return nil
+	}
+}
+
+// create creates a group past Terraform, of its specification as it is stored; PORT stands for the first port of the lab,
+// and MEMBER for the program of members.
+func (l *lab) create(specification string) error {
+	l.Helper()
+	specification = strings.NewReplacer("PORT", strconv.Itoa(l.port), "MEMBER", acctest.Build(l, acctest.Member)).Replace(specification)
+	var spec domain.Group
+	l.must(json.Unmarshal([]byte(specification), &spec))
+	_, err := reconcile.Reconciler{Engine: l.engine()}.Create(context.Background(), spec)
+	return err
+}
+
+// expectStates returns a check that the members are in these states.
+func (l *lab) expectStates(want map[string]domain.State) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		got := map[string]domain.State{}
+		for name := range want {
+			got[name] = l.state(name).State
+		}
+		return acceptance.Differences(want, got)
+	}
+}
+
+// edit changes the stored document of a group by hand.
+func (l *lab) edit(name string, change func(*domain.GroupDocument)) {
+	l.Helper()
+	path := l.files.Document(statedir.Groups, name)
+	document, err := statedir.Read[domain.GroupDocument](path)
+	l.must(err)
+	change(&document)
+	l.must(statedir.Write(path, document, statedir.Durable))
+}
+
+// logs returns the lines that members wrote.
+func (l *lab) logs(members ...string) map[string][]string {
+	l.Helper()
+	lines := map[string][]string{}
+	for _, member := range members {
+		read, err := l.engine().Logs(context.Background(), member, engine.LogOptions{})
+		l.must(err)
+		lines[member] = read
+	}
+	return lines
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

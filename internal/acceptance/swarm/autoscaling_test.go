@@ -1,0 +1,269 @@
+package swarm_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// containerOn returns the ID of the container of a service on a node.
+func (l *swarmLab) containerOn(node *testbed.Node, service string) string {
+	l.Helper()
+	var id string
+	acctest.Eventually(l, "a container of "+service, func() bool {
+		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "com.docker.swarm.service.name="+service))})
+		l.must(err)
+		if len(found) > 0 {
+			id = found[0].ID
+		}
+		return len(found) > 0
+	})
+	return id
+}
+
+// killAndHold kills the container of a service on a node, and has the one that takes its place hang until it is let go.
+func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()) {
+	l.Helper()
+	ctx, cancel := context.WithCancel(l.Context())
+	starts, failed := node.Client().Events(ctx, events.ListOptions{Filters: filters.NewArgs(
+		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("event", string(events.ActionStart)), filters.Arg("label", "com.docker.swarm.service.name="+service),
+	)})
+	l.must(node.Client().ContainerKill(ctx, l.containerOn(node, service), "KILL"))
+	held := make(chan string, 1)
+	go func() {
+		defer close(held)
+		select {
+		case start := <-starts:
+			if err := node.Client().ContainerPause(l.Context(), start.Actor.ID); err != nil {
+				l.Errorf("what takes the place of %s could not be held: %v", service, err)
+				return
+			}
+			held <- start.Actor.ID
+		case err := <-failed:
+			if ctx.Err() == nil {
+				l.Errorf("what takes the place of %s can't be waited for: %v", service, err)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		for id := range held {
+			l.must(node.Client().ContainerUnpause(l.Context(), id))
+		}
+	}
+}
+
+// logController logs what all controllers of the cluster have written, also those that have ended.
+func (l *swarmLab) logController() {
+	ctx := context.WithoutCancel(l.Context())
+	for _, node := range l.bed.Nodes {
+		found, err := node.Client().ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
+			filters.Arg("label", "com.docker.swarm.service.name=trainyard-"+l.name+"-controller"),
+		)})
+		if err != nil {
+			l.Log(err)
+		}
+		for _, c := range found {
+			output, err := node.Client().ContainerLogs(ctx, c.ID, container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: "40"})
+			if err != nil {
+				l.Log(err)
+				continue
+			}
+			var text bytes.Buffer
+			_, err = stdcopy.StdCopy(&text, &text, output)
+			_ = output.Close()
+			l.Logf("the controller on %s (%v):\n%s", node.Name, err, text.String())
+		}
+	}
+}
+
+// awaitAtLeast waits until a group of the cluster is to have so many workers: a count on the way to another one may be over before it is seen.
+func (l *swarmLab) awaitAtLeast(group string, count int) {
+	l.Helper()
+	e := l.engine()
+	ctx := acctest.Bounded(l)
+	for {
+		document, err := e.Group(ctx, group)
+		if err == nil && document.Counts["worker"] >= count {
+			return
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			l.Fatalf("waited for a count of %d or more in vain: it is %v (%v)", count, document.Counts, err)
+		}
+	}
+}
+
+// history returns what was recorded of a policy of the cluster.
+func (l *swarmLab) history(group string) []autoscale.Entry {
+	l.Helper()
+	return slices.DeleteFunc(acceptance.Recorded(l.T, l.engine()), func(e autoscale.Entry) bool { return e.Policy != group+"/worker" })
+}
+
+// A group follows the load of its members, by what their agents measure and by what a Prometheus of the cluster knows, while the controller is killed, a
+// node dies, and Prometheus is killed: there are more members whatever is missing, and fewer only when all is known; nobody who stays takes notice.
+func TestAccSwarmScalingFollowsLoad(t *testing.T) {
+	acceptance.Test(t)
+	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
+	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 3})
+	acctest.LoadPrometheus(t, bed, prometheusImage)
+	l := newSwarmLab(t, bed, "busy")
+	w := newSwarmWorkspace(l)
+	acceptance.WithModules(w.Workspace)
+	busy := acceptance.NewLoad(t)
+	manager, watched, victim := bed.Nodes[0], bed.Nodes[1], bed.Nodes[2]
+	prometheus := fmt.Sprintf(`
+module "monitoring" {
+  source          = "./modules/monitoring"
+  cluster         = trainyard_cluster.lab
+  image           = %q
+  retention       = "1h"
+  scrape_interval = "1s"
+  placement       = { hosts = [%q] }
+}`, prometheusImage, watched.Name)
+	job := l.group(fmt.Sprintf(`
+  image  = %[1]q
+  args   = ["burn:%[2]s/load"]
+  mounts = [{ source = %[2]q, target = %[2]q }]
+  roles  = { worker = { on_scale = "none" } }`, memberImage, busy.Folder()))
+	pinned := l.named("pinned", "pinned", fmt.Sprintf(`
+  image = %q
+  args  = ["wait"]
+  roles = { worker = { on_scale = "none", placement = { hosts = [%q] } } }`, memberImage, victim.Name))
+	sum := fmt.Sprintf("sum(avg_over_time(trainyard_member_cpus_busy[5s]) * on (id) group_left "+
+		"max by (id) (last_over_time(trainyard_member_info{group=%q}[2m])))", l.name)
+	// The group that is pinned to the node that dies wants another member once there are five of the other one, or so.
+	policies := func(most int) string {
+		return acceptance.Follows("job", fmt.Sprintf(`min = 2
+  max     = %d
+  metrics = {
+    cpu = { source = { agent = { measure = "cpus" } }, window = "4s", algorithm = { target = { value = 0.02 } } }
+    sum = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 0.02, per = "total" } } }
+  }
+  scale_out = { max_step = 1 }
+  scale_in  = { stabilisation_window = "10s" }`, most, sum)) + acceptance.Follows("pinned", fmt.Sprintf(`min = 1
+  max     = 2
+  metrics = { sum = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 1, per = "total" } } } }
+  schedules = { office = { start = "0 8 * * MON-FRI", end = "0 18 * * MON-FRI", time_zone = "Europe/Warsaw", count = 1 } }
+  scale_in  = { stabilisation_window = "10s" }`, "("+sum+" > bool 0.2) + 1"))
+	}
+	configure := func(most int) { w.configure(l.wholeBed(3), prometheus, job, pinned, policies(most)) }
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.logController()
+		}
+		for _, group := range []string{l.name, "pinned"} {
+			acceptance.Explain(t, l.program, group+"/worker", "--docker-host", manager.Host(), "--cluster", l.name)
+		}
+	})
+	configure(6)
+	w.Must("get")
+	w.Must("apply", "-auto-approve")
+	before := l.await(manager, "two members to run", runsOn(2))
+	w.ExpectNoChange("without load")
+	started := map[string]time.Time{}
+	for _, o := range before.Observed {
+		if o.Host != victim.Name {
+			started[o.Name] = *o.StartedAt
+		}
+	}
+
+	if len(started) == 0 {
+		t.Fatalf("no member runs on another node than %s: %+v", victim.Name, before.Observed)
+	}
+
+	up := busy.Set(0.05)
+	l.awaitAtLeast(l.name, 3)
+	host := l.hostOfController(manager)
+	l.must(host.Client().ContainerKill(t.Context(), l.containerOn(host, "trainyard-"+l.name+"-controller"), "KILL"))
+	l.awaitAtLeast(l.name, 4)
+	l.must(victim.Crash())
+	crashed := time.Now()
+	l.await(manager, "six members to run without "+victim.Name, runsOn(6, victim.Name))
+	t.Logf("six members run %s after the load rose, and %s after %s died", time.Since(up).Round(time.Second), time.Since(crashed).Round(time.Second), victim.Name)
+	w.ExpectNoChange("with a node down")
+	held := func(e autoscale.Entry) bool {
+		return e.From == 1 && strings.Contains(e.Why()+e.OutcomeWhy, "host "+victim.Name+" is down")
+	}
+	acctest.Eventually(t, "the history to say that a group is held", func() bool { return slices.ContainsFunc(l.history("pinned"), held) })
+	ctx := acctest.Bounded(t)
+	l.must(victim.Restart(ctx))
+	l.must(bed.Await(ctx, victim, dockerswarm.NodeStateReady))
+	l.awaitAtLeast("pinned", 2)
+
+	// A Prometheus that is killed, and hangs when it is started again, keeps nobody from being added.
+	letGo := l.killAndHold(watched, domain.MemberName("monitoring", "prometheus", 0))
+	configure(7)
+	w.Must("apply", "-auto-approve")
+	l.await(manager, "seven members to run", runsOn(7))
+	down := busy.Set(0)
+	blocked := func(e autoscale.Entry) bool {
+		return e.From == 7 && e.To == 7 && strings.Contains(e.Why(), "sum is missing, and nothing is scaled in meanwhile")
+	}
+	acctest.Eventually(t, "the history to say that nothing is scaled in", func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
+	l.awaitAtLeast(l.name, 7)
+	letGo()
+	back := time.Now()
+	after := l.await(manager, "two members to run again", runsOn(2))
+	t.Logf("two members run %s after the load fell, and %s after Prometheus was back", time.Since(down).Round(time.Second), time.Since(back).Round(time.Second))
+	w.ExpectNoChange("without load again")
+
+	for _, o := range after.Observed {
+		if then, known := started[o.Name]; known && !o.StartedAt.Equal(then) {
+			t.Errorf("%s runs since %s, and did since %s", o.Name, o.StartedAt, then)
+		}
+	}
+	last := func(e autoscale.Entry) bool { return e.Scaled() && e.To == 2 && e.From > 2 }
+	acctest.Eventually(t, "the history to tell of the last change", func() bool { return slices.ContainsFunc(l.history(l.name), last) })
+	expectUpAndDown(t, l.history(l.name), 1, 7, 2)
+	decided := func(first func(e autoscale.Entry) bool) time.Time {
+		entries := l.history(l.name)
+		return entries[slices.IndexFunc(entries, first)].At
+	}
+	t.Logf("from the load to the decision: %s up, and %s after Prometheus was back down",
+		decided(acceptance.Outcomes(autoscale.OutcomeDone, 2, 3, "")).Sub(up).Round(time.Millisecond),
+		decided(func(e autoscale.Entry) bool { return e.Scaled() && e.To < e.From }).Sub(back).Round(time.Millisecond))
+}
+
+// expectUpAndDown fails unless a history says that the count went from one to the largest, and from there to the last, and never the other way: each
+// change is told once. What comes after is not looked at: members that start and end are a load, too.
+func expectUpAndDown(t *testing.T, entries []autoscale.Entry, first, largest, last int) {
+	t.Helper()
+	counts := []int{first}
+	for _, e := range entries {
+		if !e.Scaled() {
+			continue
+		}
+		if e.From != counts[len(counts)-1] {
+			t.Errorf("the history tells of a change from %d to %d after the counts %v", e.From, e.To, counts)
+		}
+		counts = append(counts, e.To)
+		if e.To == last && slices.Contains(counts, largest) {
+			break
+		}
+	}
+	top := slices.Index(counts, slices.Max(counts))
+	falling := slices.Clone(counts[top:])
+	slices.Reverse(falling)
+	if !slices.IsSorted(counts[:top]) || !slices.IsSorted(falling) || counts[top] != largest || counts[len(counts)-1] != last {
+		t.Errorf("the counts were %v; up to %d and down to %d is wanted", counts, largest, last)
+	}
+}

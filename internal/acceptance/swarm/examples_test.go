@@ -1,0 +1,89 @@
+package swarm_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+)
+
+// exampleVariables are the values of what examples leave open, in the syntax of Terraform.
+func exampleVariables(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"quickstart":                fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
+		"pytorch":                   fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
+		"provider":                  `registry_password = "secret"`,
+		"swarm":                     `token = "secret"`,
+		"resources/trainyard_group": `token = "secret"`,
+	}
+}
+
+// exampleHost is the address of a host in the examples: gpu1, gpu2, ….
+var exampleHost = regexp.MustCompile(`ssh://ops@gpu(\d+)`)
+
+// Every example plans. The Docker Engines of a bed stand in for the hosts that examples reach over SSH, to have them form a Swarm;
+// and those that adopt the Swarm that docker would talk to find another bed's.
+func TestAccExamples(t *testing.T) {
+	acceptance.Test(t)
+	adopted := sharedBed(t).Nodes[0].Host()
+	hosts := ownBed(t, testbed.Options{Nodes: 3}).Nodes
+	variables := exampleVariables(t)
+	folders := exampleFolders(t)
+	for name := range variables {
+		if !folders[name] {
+			t.Errorf("there is no example %q", name)
+		}
+	}
+	for name := range folders {
+		t.Run(name, func(t *testing.T) {
+			acceptance.RequiresAsIn(t, filepath.Join(acceptance.Examples, name))
+			w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
+			l := swarmLab{T: t}
+			l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, name))))
+			files, err := filepath.Glob(filepath.Join(w.Dir, "*.tf"))
+			l.must(err)
+			for _, file := range files {
+				content, err := os.ReadFile(file)
+				l.must(err)
+				w.Write(filepath.Base(file), exampleHost.ReplaceAllStringFunc(string(content), func(address string) string {
+					number, err := strconv.Atoi(exampleHost.FindStringSubmatch(address)[1])
+					if err != nil || number < 1 || number > len(hosts) {
+						t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, address, len(hosts))
+					}
+					return hosts[number-1].Host()
+				}))
+			}
+			w.Write("terraform.tfvars", variables[name])
+			w.Must("validate")
+			output, err := w.Command(t.Context(), []string{"DOCKER_HOST=" + adopted}, "plan").CombinedOutput()
+			if err != nil || strings.Contains(string(output), "No changes") {
+				t.Errorf("it does not plan, or the plan holds nothing: %v\n%s", err, output)
+			}
+		})
+	}
+}
+
+// exampleFolders returns the folders with examples, below that of all.
+func exampleFolders(t *testing.T) map[string]bool {
+	t.Helper()
+	folders := map[string]bool{}
+	err := fs.WalkDir(os.DirFS(acceptance.Examples), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".tf" {
+			folders[filepath.Dir(path)] = true
+		}
+		return err
+	})
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	return folders
+}

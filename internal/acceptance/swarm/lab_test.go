@@ -1,0 +1,413 @@
+package swarm_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/network"
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared, fakenvml.Remove) }
+
+// The images of the program of members, which all nodes of the beds have.
+const (
+	memberImage = "trainyard/member:1"
+	otherImage  = "trainyard/member:2"
+)
+
+// three is a bed of three nodes of which the first is the manager.
+var three = testbed.Options{Nodes: 3, Managers: 1}
+
+// beds bounds how many beds there are at a time: each takes several Docker Engines.
+var beds = make(chan struct{}, 3)
+
+// ownBed starts a bed that ends with the test.
+func ownBed(t *testing.T, options testbed.Options) *testbed.Bed {
+	t.Helper()
+	beds <- struct{}{}
+	t.Cleanup(func() { <-beds })
+	bed := testbed.New(t, options)
+	loadMembers(t, bed)
+	return bed
+}
+
+var (
+	sharedBedMutex sync.Mutex
+	hasSharedBed   bool
+)
+
+// sharedBed is the bed of the tests that do no harm to its nodes.
+func sharedBed(t *testing.T) *testbed.Bed {
+	t.Helper()
+	sharedBedMutex.Lock()
+	defer sharedBedMutex.Unlock()
+	if hasSharedBed {
+		return testbed.Shared(t, three)
+	}
+	beds <- struct{}{}
+	bed := testbed.Shared(t, three)
+	loadMembers(t, bed)
+	hasSharedBed = true
+	return bed
+}
+
+func loadMembers(t *testing.T, bed *testbed.Bed) {
+	t.Helper()
+	for _, name := range []string{memberImage, otherImage} {
+		acctest.LoadMember(t, bed, name)
+	}
+}
+
+// swarmLab is what an acceptance test on a Swarm works with: a bed, and a cluster of a name of its own, with a group of that
+// name, as the names of services are those of the whole Swarm.
+type swarmLab struct {
+	*testing.T
+	bed *testbed.Bed
+	// name is that of the cluster and of its group.
+	name string
+	// subnet is that of the cluster's network.
+	subnet string
+	// program is the provider's file, from which residents are run.
+	program string
+	// seen are the tasks of the members as of the last check of changes.
+	seen map[string]string
+}
+
+// nextSubnet numbers the subnets of clusters: those that are made at the same time must not choose the same.
+var nextSubnet atomic.Int32
+
+// newSwarmLab returns the lab of a cluster on a bed. At the end of the test nothing of the cluster may be left.
+func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
+	t.Helper()
+	l := &swarmLab{T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", 100+nextSubnet.Add(1)), program: acctest.Build(t, acctest.Provider)}
+	t.Cleanup(l.expectNothing)
+	return l
+}
+
+// providers returns the provider in this process, whose controllers run as the real one.
+func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
+	engines := engine.Registry{
+		process.Name: process.Opener(process.Program{File: l.program, Version: "dev"}),
+		swarm.Name:   swarm.Opener(swarm.Program{File: l.program, Version: "dev"}),
+	}
+	return acceptance.Providers(engines)
+}
+
+// engine returns the engine of the cluster, past the provider.
+func (l *swarmLab) engine() engine.Engine {
+	l.Helper()
+	ref := domain.ClusterRef{Engine: swarm.Name, Name: l.name, Endpoint: l.bed.Nodes[0].Host()}
+	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: l.program, Version: "dev"})
+	l.must(err)
+	return e
+}
+
+// test takes the steps, with the provider in this process.
+func (l *swarmLab) test(steps ...resource.TestStep) {
+	l.Helper()
+	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: l.providers(), Steps: steps})
+}
+
+// config returns a configuration of these parts.
+func (l *swarmLab) config(parts ...string) string {
+	return fmt.Sprintf("provider \"trainyard\" {\n  state_dir = %q\n}\n", l.TempDir()) + strings.Join(parts, "\n")
+}
+
+// cluster returns the configuration of the cluster, which adopts the Swarm, with further attributes.
+func (l *swarmLab) cluster(attributes string) string {
+	return fmt.Sprintf(`
+resource "trainyard_cluster" "lab" {
+  name     = %q
+  engine   = "swarm"
+  endpoint = %q
+  network  = { subnet = %q }
+  %s
+}
+`, l.name, l.bed.Nodes[0].Host(), l.subnet, attributes)
+}
+
+// formed returns the configuration of the cluster that the hosts form, each with further attributes, by name.
+func (l *swarmLab) formed(hosts map[string]string) string {
+	var lines []string
+	for _, node := range l.bed.Nodes {
+		if attributes, declared := hosts[node.Name]; declared {
+			lines = append(lines, fmt.Sprintf("    %s = { address = %q, %s }", node.Name, node.Host(), attributes))
+		}
+	}
+	return fmt.Sprintf(`
+resource "trainyard_cluster" "lab" {
+  name    = %q
+  engine  = "swarm"
+  network = { subnet = %q }
+  hosts = {
+%s
+  }
+}
+`, l.name, l.subnet, strings.Join(lines, "\n"))
+}
+
+// group returns the configuration of the group, with these attributes. Its members run the image that they name.
+func (l *swarmLab) group(attributes string) string {
+	return l.named("job", l.name, attributes)
+}
+
+// named returns the configuration of a group of a name, as a resource of another one.
+func (l *swarmLab) named(address, name, attributes string) string {
+	return fmt.Sprintf(`
+resource "trainyard_group" %q {
+  cluster = trainyard_cluster.lab
+  name    = %q
+  %s
+}
+`, address, name, attributes)
+}
+
+// member returns the name of a member of the group.
+func (l *swarmLab) member(role string, index int) string {
+	return domain.MemberName(l.name, role, index)
+}
+
+func (l *swarmLab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// imageID returns the first node's ID of an image.
+func (l *swarmLab) imageID(name string) string {
+	l.Helper()
+	inspected, err := l.bed.Nodes[0].Client().ImageInspect(l.Context(), name)
+	l.must(err)
+	return inspected.ID
+}
+
+// tasks returns the tasks that run for members of the cluster, by member; those that share a service are told apart by their
+// slots, from 1.
+func (l *swarmLab) tasks() map[string]string {
+	l.Helper()
+	docker := l.bed.Nodes[0].Client()
+	tasks, err := docker.TaskList(l.Context(), dockerswarm.TaskListOptions{})
+	l.must(err)
+	slices.SortFunc(tasks, func(a, b dockerswarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	running := map[string]string{}
+	for _, task := range tasks {
+		labels := task.Spec.ContainerSpec.Labels
+		if labels["trainyard.cluster"] != l.name || labels["trainyard.group"] == "" || task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
+			continue
+		}
+		name := labels["trainyard.member"]
+		if name == "" {
+			name = labels["trainyard.group"] + "-" + labels["trainyard.role"] + "." + strconv.Itoa(task.Slot)
+		}
+		running[name] = task.ID
+	}
+	return running
+}
+
+// changes returns a check that since the last one the tasks of these members came (+), were replaced (~), or went (-), and no
+// others.
+func (l *swarmLab) changes(want ...string) resource.TestCheckFunc {
+	return acceptance.Changes(&l.seen, l.tasks, want)
+}
+
+// service returns a service as it is.
+func (l *swarmLab) service(name string) dockerswarm.Service {
+	l.Helper()
+	service, _, err := l.bed.Nodes[0].Client().ServiceInspectWithRaw(l.Context(), name, dockerswarm.ServiceInspectOptions{})
+	l.must(err)
+	return service
+}
+
+// updateService changes a service by hand, and waits until its tasks are as it is then.
+func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSpec)) {
+	l.Helper()
+	former := map[string]bool{}
+	before := l.service(name)
+	for _, task := range l.tasksOf(before.ID) {
+		former[task.ID] = true
+	}
+	l.change(name, change)
+	spec := l.service(name).Spec
+	if reflect.DeepEqual(spec.TaskTemplate, before.Spec.TaskTemplate) {
+		former = nil
+	}
+	acctest.Eventually(l, "the change of "+name, func() bool {
+		tasks := l.tasksOf(before.ID)
+		return len(tasks) == int(*spec.Mode.Replicated.Replicas) && !slices.ContainsFunc(tasks, func(task dockerswarm.Task) bool {
+			return former[task.ID] || task.Status.State != dockerswarm.TaskStateRunning
+		})
+	})
+}
+
+// change changes a service by hand.
+func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
+	l.Helper()
+	service := l.service(name)
+	change(&service.Spec)
+	_, err := l.bed.Nodes[0].Client().ServiceUpdate(l.Context(), service.ID, service.Version, service.Spec, dockerswarm.ServiceUpdateOptions{})
+	l.must(err)
+}
+
+// tasksOf returns the tasks of a service that have not ended.
+func (l *swarmLab) tasksOf(service string) []dockerswarm.Task {
+	l.Helper()
+	tasks, err := l.bed.Nodes[0].Client().TaskList(l.Context(), dockerswarm.TaskListOptions{})
+	l.must(err)
+	return slices.DeleteFunc(tasks, func(task dockerswarm.Task) bool {
+		switch task.Status.State {
+		case dockerswarm.TaskStateComplete, dockerswarm.TaskStateFailed, dockerswarm.TaskStateRejected, dockerswarm.TaskStateShutdown, dockerswarm.TaskStateOrphaned:
+			return true
+		}
+		return task.ServiceID != service
+	})
+}
+
+// removeService removes a service by hand, and waits until nothing is left of it.
+func (l *swarmLab) removeService(name string) {
+	l.Helper()
+	docker, id := l.bed.Nodes[0].Client(), l.service(name).ID
+	l.must(docker.ServiceRemove(l.Context(), id))
+	acctest.Eventually(l, "the tasks of "+name+" to be forgotten", func() bool {
+		tasks, err := docker.TaskList(l.Context(), dockerswarm.TaskListOptions{})
+		l.must(err)
+		return !slices.ContainsFunc(tasks, func(task dockerswarm.Task) bool { return task.ServiceID == id })
+	})
+}
+
+// strangers makes a service of somebody else's.
+func (l *swarmLab) strangers(name string, change func(*dockerswarm.ServiceSpec)) {
+	l.Helper()
+	spec := dockerswarm.ServiceSpec{
+		Annotations:  dockerswarm.Annotations{Name: name},
+		TaskTemplate: dockerswarm.TaskSpec{ContainerSpec: &dockerswarm.ContainerSpec{Image: memberImage, Args: []string{"wait"}}},
+	}
+	if change != nil {
+		change(&spec)
+	}
+	docker := l.bed.Nodes[0].Client()
+	created, err := docker.ServiceCreate(l.Context(), spec, dockerswarm.ServiceCreateOptions{})
+	l.must(err)
+	l.Cleanup(func() {
+		if err := docker.ServiceRemove(context.WithoutCancel(l.Context()), created.ID); err != nil && !cerrdefs.IsNotFound(err) {
+			l.Error(err)
+		}
+	})
+}
+
+// secret makes a secret of somebody else's, and returns its ID.
+func (l *swarmLab) secret(name, value string) (id string) {
+	l.Helper()
+	docker := l.bed.Nodes[0].Client()
+	spec := dockerswarm.SecretSpec{Annotations: dockerswarm.Annotations{Name: name}, Data: []byte(value)}
+	created, err := docker.SecretCreate(l.Context(), spec)
+	l.must(err)
+	l.Cleanup(func() {
+		if err := docker.SecretRemove(context.WithoutCancel(l.Context()), created.ID); err != nil {
+			l.Error(err)
+		}
+	})
+	return created.ID
+}
+
+// hostOf returns the name of the host that runs a member.
+func (l *swarmLab) hostOf(member string) string {
+	l.Helper()
+	tasks := l.tasksOf(l.service(member).ID)
+	if len(tasks) != 1 {
+		l.Fatalf("%s has %d tasks", member, len(tasks))
+	}
+	node, _, err := l.bed.Nodes[0].Client().NodeInspectWithRaw(l.Context(), tasks[0].NodeID)
+	l.must(err)
+	return node.Description.Hostname
+}
+
+// node returns a node as the Swarm knows it.
+func (l *swarmLab) node(name string) dockerswarm.Node {
+	l.Helper()
+	nodes, err := l.bed.Nodes[0].Client().NodeList(l.Context(), dockerswarm.NodeListOptions{})
+	l.must(err)
+	i := slices.IndexFunc(nodes, func(node dockerswarm.Node) bool { return node.Description.Hostname == name })
+	if i < 0 {
+		l.Fatalf("the Swarm has no node %s", name)
+	}
+	return nodes[i]
+}
+
+// updateNode changes a node by hand.
+func (l *swarmLab) updateNode(name string, change func(*dockerswarm.NodeSpec)) {
+	l.Helper()
+	node := l.node(name)
+	change(&node.Spec)
+	l.must(l.bed.Nodes[0].Client().NodeUpdate(l.Context(), node.ID, node.Version, node.Spec))
+}
+
+// expectNothing fails unless all is gone that was made for the cluster.
+func (l *swarmLab) expectNothing() {
+	if l.Failed() {
+		return
+	}
+	ctx := context.WithoutCancel(l.Context())
+	docker := l.bed.Nodes[0].Client()
+	info, err := docker.Info(ctx)
+	l.must(err)
+	if !info.Swarm.ControlAvailable {
+		return // it went with its Swarm
+	}
+	var left []string
+	note := func(kind string, labels map[string]string, name string) {
+		if labels["trainyard.cluster"] == l.name {
+			left = append(left, kind+" "+name)
+		}
+	}
+	services, err := docker.ServiceList(ctx, dockerswarm.ServiceListOptions{})
+	l.must(err)
+	for _, service := range services {
+		note("service", service.Spec.Labels, service.Spec.Name)
+	}
+	configs, err := docker.ConfigList(ctx, dockerswarm.ConfigListOptions{})
+	l.must(err)
+	for _, config := range configs {
+		note("config", config.Spec.Labels, config.Spec.Name)
+	}
+	secrets, err := docker.SecretList(ctx, dockerswarm.SecretListOptions{})
+	l.must(err)
+	for _, secret := range secrets {
+		note("secret", secret.Spec.Labels, secret.Spec.Name)
+	}
+	networks, err := docker.NetworkList(ctx, network.ListOptions{})
+	l.must(err)
+	for _, n := range networks {
+		note("network", n.Labels, n.Name)
+	}
+	nodes, err := docker.NodeList(ctx, dockerswarm.NodeListOptions{})
+	l.must(err)
+	for _, node := range nodes {
+		if _, marked := node.Spec.Labels["trainyard."+l.name+".labels"]; marked {
+			left = append(left, "labels of node "+node.Description.Hostname)
+		}
+	}
+	if len(left) > 0 {
+		l.Errorf("of cluster %s there is left: %s", l.name, strings.Join(left, ", "))
+	}
+}

@@ -1,0 +1,86 @@
+package swarm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	tfjson "github.com/hashicorp/terraform-json"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// leastAccuracy is what the quickstart's model reads rightly, at least. It is about 0.97.
+const leastAccuracy = 0.9
+
+// The quickstart on a Swarm of three nodes is the same configuration with another engine: it completes, finds nothing to do then, has
+// logs of each member and what hosts use, and its workers are spread.
+func TestAccQuickstartOnSwarm(t *testing.T) {
+	acceptance.Test(t)
+	bed := ownBed(t, three)
+	l := newSwarmLab(t, bed, "lab") // as the example calls it
+	w := newSwarmWorkspace(l)
+	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "quickstart"))))
+	trainer, err := os.ReadFile(acctest.Build(t, acctest.Trainer))
+	l.must(err)
+	l.must(os.WriteFile(filepath.Join(w.Dir, "digits-trainer"), trainer, 0o755)) //nolint:gosec // a program
+	var hosts []string
+	for _, node := range bed.Nodes {
+		hosts = append(hosts, fmt.Sprintf("%s = { address = %q }", node.Name, node.Host()))
+	}
+	w.Write("terraform.tfvars", fmt.Sprintf("engine = \"swarm\"\nhosts = { %s }\nsteps = 300\n", strings.Join(hosts, ", ")))
+	w.Must("apply", "-auto-approve")
+	w.ExpectNoChange("after the training")
+
+	var shown tfjson.State
+	l.must(json.Unmarshal([]byte(w.Must("show", "-json")), &shown))
+	if phase := shown.Values.Outputs["phase"].Value; phase != "completed" {
+		t.Errorf("the group is %v", phase)
+	}
+	if accuracy, known := shown.Values.Outputs["accuracy"].Value.(float64); !known || accuracy < leastAccuracy {
+		t.Errorf("the accuracy is %v, want %v or more", shown.Values.Outputs["accuracy"].Value, leastAccuracy)
+	}
+	attributes := map[string]map[string]any{}
+	for _, r := range shown.Values.RootModule.Resources {
+		attributes[r.Address] = r.AttributeValues
+	}
+	used := asMap(t, attributes["data.trainyard_utilisation.now"]["hosts"])
+	for _, node := range bed.Nodes {
+		host := asMap(t, used[node.Name])
+		for _, attribute := range []string{"cpus_used", "memory_used_mib", "sampled_at"} {
+			if host[attribute] == nil {
+				t.Errorf("%s of host %s is not known: %v", attribute, node.Name, host)
+			}
+		}
+	}
+	reconciler := l.reconcilerAt(bed.Nodes[0])
+	workersOn := map[string]int{}
+	for member, host := range asMap(t, attributes["trainyard_group.digits"]["placements"]) {
+		name, _ := host.(string)
+		if strings.HasPrefix(member, "digits-worker-") {
+			workersOn[name]++
+		}
+		lines, err := reconciler.Engine.Logs(t.Context(), member, engine.LogOptions{})
+		if err != nil || len(lines) == 0 {
+			t.Errorf("the log of %s is %q (%v)", member, lines, err)
+		}
+	}
+	if len(workersOn) != len(bed.Nodes) {
+		t.Errorf("the hosts have so many of 4 workers: %v", workersOn)
+	}
+}
+
+// asMap returns a value of a state that is a map.
+func asMap(t *testing.T, value any) map[string]any {
+	t.Helper()
+	m, ok := value.(map[string]any)
+	if !ok {
+		t.Fatalf("%v is a %[1]T, not a map", value)
+	}
+	return m
+}

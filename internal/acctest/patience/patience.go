@@ -1,0 +1,8 @@
+// Package patience bounds what tests wait for.
+package patience
+
+import "time"
+
+// Limit is far longer than anything takes that a test waits for, on a machine that is busy with other things as well: only
+// what hangs runs into it.
+const Limit = 5 * time.Minute

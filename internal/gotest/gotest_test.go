@@ -1,0 +1,132 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// packages of tests of which some fail, some are skipped, and one is never built.
+var packages = map[string]string{
+	"aspiring/a_test.go": `
+func TestPasses(t *testing.T) { t.Log("nobody wants to know") }
+func TestSkipped(t *testing.T) { t.Skip("there is no GPU\nat all") }
+func TestNested(t *testing.T) {
+	t.Run("fine", func(t *testing.T) { t.Log("nobody wants to know") })
+	t.Run("bad", func(t *testing.T) { t.Error("what is wrong") })
+	t.Run("skipped", func(t *testing.T) { t.Skip("there is no second GPU") })
+}`,
+	"broken/b_test.go": `
+func TestPanics(t *testing.T) { panic("oh") }`,
+	"careless/c_test.go": `
+func TestMain(m *testing.M) { m.Run(); println("there is something left"); os.Exit(1) }
+func TestLeaves(t *testing.T) {}`,
+	"driftless/d_test.go": `
+func TestFine(t *testing.T) {}`,
+	"endless/e_test.go": `
+func TestWaits(t *testing.T) { t.Log("on its way"); select {} }`,
+	"futile/f_test.go": `
+func TestNothing(t *testing.T) { nobody() }`,
+	"good/g.go": ``,
+}
+
+// in runs go test in a module with some of the packages, and returns what it printed, with all times alike.
+func in(t *testing.T, args ...string) (printed string, code int) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module m\ngo 1.26\n")
+	for name, code := range packages {
+		head := "package p\n"
+		if strings.Contains(code, "testing.T") {
+			head += "import \"testing\"\n"
+		}
+		if strings.Contains(code, "os.") {
+			head += "import \"os\"\n"
+		}
+		write(name, head+code)
+	}
+	var out strings.Builder
+	code, err := run(append([]string{"-count=1", "-p=1"}, args...), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`[0-9]+\.[0-9]+ ?s`).ReplaceAllString(out.String(), "TIME"), code
+}
+
+// expect fails unless the text has these parts in this order.
+func expect(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Fatalf("it does not say %q after what comes before it:\n%s", part, text)
+		}
+		rest = after
+	}
+}
+
+func TestPassed(t *testing.T) {
+	printed, code := in(t, "./driftless", "./aspiring", "./good", "-run", "TestPasses|TestSkipped|TestFine")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	expect(t, printed, "?   \tm/good\t[no test files]\n", "Packages", "m/aspiring (2)\n", "The slowest tests:\n",
+		"TestFine\n", "Skipped:\n        1    there is no GPU\n2 tests ran, 0 failed, and 1 were skipped.\n")
+	if !regexp.MustCompile(`\n\nok  \tm/[a-z]+\tTIME\n$`).MatchString(printed) {
+		t.Errorf("the last line is not go test's:\n%s", printed)
+	}
+	if strings.Count(printed, "ok  \t") != 2 || strings.Contains(printed, "nobody") || strings.Contains(printed, "PASS") {
+		t.Errorf("it says other things than go test:\n%s", printed)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	printed, code := in(t, "./aspiring", "./broken", "./careless", "./driftless", "./futile")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, parts := range [][]string{
+		{"--- FAIL: TestNested/bad (TIME)\n    a_test.go:8: what is wrong\n", "--- FAIL: TestNested (", "FAIL\tm/aspiring\t"},
+		{"--- FAIL: TestPanics (TIME)\n", "panic: oh", "FAIL\tm/broken\t"},
+		{"there is something left\nFAIL\tm/careless\t"},
+		{"undefined: nobody\n", "FAIL\tm/futile [build failed]\n"},
+		{"Skipped:\n        1    there is no GPU\n        1    there is no second GPU\n"},
+		{"5 tests ran, 2 failed, and 1 were skipped.\n", "m/aspiring TestNested failed, see above.\n"},
+		{"\n\nok  \tm/driftless\tTIME\nFAIL\n"},
+	} {
+		expect(t, printed, parts...)
+	}
+	if strings.Contains(printed, "nobody wants to know") {
+		t.Errorf("it tells what passing tests wrote:\n%s", printed)
+	}
+}
+
+// The end of the time interrupts a test, which is told like one that ended.
+func TestTimeout(t *testing.T) {
+	printed, _ := in(t, "./endless", "-timeout=1s")
+	expect(t, printed, "on its way", "panic: test timed out", "FAIL\tm/endless\t",
+		"The slowest tests:\n", "TIME  m/endless TestWaits\n",
+		"1 tests ran, 1 failed, and 0 were skipped.\n", "m/endless TestWaits failed, see above.\n")
+}
+
+func TestVerbose(t *testing.T) {
+	printed, _ := in(t, "-v", "./aspiring")
+	expect(t, printed,
+		"=== RUN   TestPasses\n    a_test.go:4: nobody wants to know\n--- PASS: TestPasses (TIME)\n",
+		"--- FAIL: TestNested (TIME)\n", "FAIL\tm/aspiring\t", "The slowest tests:\n")
+	if strings.Count(printed, "what is wrong") != 1 {
+		t.Errorf("it says so twice:\n%s", printed)
+	}
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Installs those of these packages of Debian and Ubuntu whose programs are missing: packages.sh gcc docker.io …
+# It says what is missing and what for, and takes sudo where it must.
+set -euo pipefail
+
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # which is not on everyone's
+
+# what PACKAGE: sets `program` to what a package is missed by, and `use` to what that is for.
+what() {
+  case $1 in
+  ca-certificates)
+    program=/etc/ssl/certs/ca-certificates.crt use="for Go to download modules"
+    command -v apt-get >/dev/null || program=true # other systems have certificates elsewhere
+    ;;
+  gcc) program=gcc use="to build what reads GPUs, with cgo" ;;
+  libc6-dev) program=/usr/include/stdlib.h use="for gcc" ;;
+  docker.io) program=dockerd use="for the tests' own Docker Engines" ;;
+  iptables) program=iptables use="for Docker Engines" ;;
+  debootstrap) program=debootstrap use="to install Debian 13 with its Docker Engine into a cache folder" ;;
+  prometheus) program=prometheus use="for tests that ask one" ;;
+  redis-server) program=redis-server use="for tests that measure queues" ;;
+  *)
+    printf 'packages.sh knows no package %s.\n' "$1" >&2
+    exit 2
+    ;;
+  esac
+}
+
+missing=()
+for package in "$@"; do
+  what "$package"
+  command -v "$program" >/dev/null || [[ -f $program ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+echo "Packages are missing:" >&2
+for package in "${missing[@]}"; do
+  what "$package"
+  printf '  %-16s %s\n' "$package" "$use" >&2
+done
+
+by_hand() {
+  printf '%s Install them by hand (%s), and run make again.\n' "$1" "apt-get install ${missing[*]}" >&2
+  exit 1
+}
+
+command -v apt-get >/dev/null || by_hand "This system has no apt-get, and may call them by other names."
+# The tests start what they need: no service of a package is started, unless the machine has a policy of its own.
+as_root=$(dirname "$0")/as-root.sh
+"$as_root" "Installing them" bash -euo pipefail -s - "${missing[@]}" <<'ROOT' || by_hand "They could not be installed."
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+  trap 'rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin "$policy"
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq </dev/null
+apt-get install -y -qq --no-install-recommends "$@" </dev/null
+ROOT
