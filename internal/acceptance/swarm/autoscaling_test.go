@@ -51,7 +51,8 @@ func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()
 		defer close(held)
 		select {
 		case start := <-starts:
-			if err := node.Client().ContainerPause(l.Context(), start.Actor.ID); err != nil {
+			// The freezer that a pause takes gives up on a busy machine.
+			if err := node.Client().ContainerKill(l.Context(), start.Actor.ID, "STOP"); err != nil {
 				l.Errorf("what takes the place of %s could not be held: %v", service, err)
 				return
 			}
@@ -65,7 +66,7 @@ func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()
 	return func() {
 		cancel()
 		for id := range held {
-			l.must(node.Client().ContainerUnpause(l.Context(), id))
+			l.must(node.Client().ContainerKill(l.Context(), id, "CONT"))
 		}
 	}
 }
