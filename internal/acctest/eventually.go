@@ -7,15 +7,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// Eventually waits for what no event tells of.
+// Eventually waits for what no event tells of. It looks less and less often: a look may be work for an Engine.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
 	deadline := time.After(patience.Limit)
-	for !holds() {
+	for rest := 5 * time.Millisecond; !holds(); rest = min(rest*3/2, 100*time.Millisecond) {
 		select {
-		case <-look.C:
+		case <-time.After(rest):
 		case <-deadline:
 			t.Fatalf("waited for %s in vain", what)
 		}

@@ -53,7 +53,7 @@ func (l *swarmLab) await(node *testbed.Node, what string, holds func(group recon
 	l.Helper()
 	ctx := acctest.Bounded(l)
 	r := l.reconcilerAt(node)
-	look := time.NewTicker(100 * time.Millisecond)
+	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
 	for {
 		group, err := r.Read(ctx, l.name)

@@ -32,7 +32,7 @@ const (
 	// tlsPort is Docker's port for TLS.
 	tlsPort = 2376
 	// poll is how often a bed looks for what no event tells of.
-	poll = 20 * time.Millisecond
+	poll = 50 * time.Millisecond
 )
 
 // Node is a machine with a Docker Engine. Its methods may be used at the same time.
@@ -262,7 +262,8 @@ func (n *Node) launch() error {
 	}
 	init := exec.Command("/proc/self/exe")
 	init.Args = []string{initName, n.Name, n.folder, n.system()}
-	init.Env = []string{"PATH=" + searchPath}
+	// An engine starts itself anew several times a container, and would collect garbage each time.
+	init.Env = []string{"PATH=" + searchPath, "GOGC=400"}
 	init.Stdin, init.Stderr = theirs, os.Stderr
 	init.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET,

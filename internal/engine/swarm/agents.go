@@ -21,7 +21,7 @@ import (
 )
 
 // agentsPatience bounds what it takes to ask all agents of a cluster.
-const agentsPatience = 20 * time.Second
+const agentsPatience = 50 * time.Second
 
 // told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its container: that needs neither a
 // port nor the address of any other host. They are asked once more where one does not know yet of a member that runs.

@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	// agentArrival is how long an agent is waited for that is to run, or has run for less than that: its name and its address may not be known on
-	// all nodes yet. agentWaking is how long one is that should answer.
+	// agentArrival is how long an agent is waited for that is to run, and agentWaking how long one that should answer.
 	agentArrival = 15 * time.Second
 	agentWaking  = 3 * time.Second
+	// agentSettling is how long agents are waited for when one of them has run for less than that. Engines gossip its
+	// address, and where that is lost learn of it at their next synchronisation, after up to 30 seconds.
+	agentSettling = 40 * time.Second
 	// agentRetry is how long agents are left alone before they are asked again.
 	agentRetry = 200 * time.Millisecond
 )
@@ -103,18 +105,24 @@ func (e *Engine) patienceFor(ctx context.Context, from reads, silent []string) (
 // agentPatience is how long the agents of nodes are worth waiting for at a time, by what the Swarm makes of their service.
 func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silent []string, now time.Time) time.Duration {
 	newest := newestByNode(own)
+	runs := func(task swarm.Task) bool {
+		return task.Status.State == swarm.TaskStateRunning && task.DesiredState == swarm.TaskStateRunning
+	}
+	answer := agentWaking
+	for _, task := range newest {
+		if runs(task) && now.Sub(task.Status.Timestamp) < agentSettling {
+			answer = agentSettling
+		}
+	}
 	var patience time.Duration
 	for _, id := range silent {
 		task, ordered := newest[id]
 		switch {
 		case view[id].Status.State != swarm.NodeStateReady, ordered && ended(task):
-		case ordered && task.Status.State == swarm.TaskStateRunning && task.DesiredState == swarm.TaskStateRunning:
-			if now.Sub(task.Status.Timestamp) < agentArrival {
-				patience = agentArrival
-			}
-			patience = max(patience, agentWaking)
+		case ordered && runs(task):
+			patience = max(patience, answer)
 		case view[id].Spec.Availability == swarm.NodeAvailabilityActive && view.meets(id, service.Spec):
-			patience = agentArrival
+			patience = max(patience, agentArrival)
 		}
 	}
 	return patience

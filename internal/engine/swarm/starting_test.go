@@ -86,6 +86,8 @@ func TestAgentPatience(t *testing.T) {
 	now := time.Now()
 	young := in(swarm.TaskStateRunning)
 	young[0].Status.Timestamp = now.Add(-2 * time.Second)
+	another := young[0]
+	another.NodeID = "b"
 	ready := node(swarm.NodeStateReady, swarm.NodeAvailabilityActive)
 	for name, test := range map[string]struct {
 		node  swarm.Node
@@ -96,7 +98,8 @@ func TestAgentPatience(t *testing.T) {
 		"not ordered yet":          {node: ready, want: agentArrival},
 		"being pulled":             {node: ready, tasks: in(swarm.TaskStatePreparing), want: agentArrival},
 		"runs and is silent":       {node: ready, tasks: in(swarm.TaskStateRunning), want: agentWaking},
-		"has just begun to run":    {node: ready, tasks: young, want: agentArrival},
+		"has just begun to run":    {node: ready, tasks: young, want: agentSettling},
+		"beside a young one":       {node: ready, tasks: append(in(swarm.TaskStateRunning), another), want: agentSettling},
 		"about to be replaced":     {node: ready, tasks: leaving, want: agentArrival},
 		"replaces a former one":    {node: ready, tasks: in(swarm.TaskStateShutdown, swarm.TaskStateStarting), want: agentArrival},
 		"rejected":                 {node: ready, tasks: in(swarm.TaskStateRejected)},
