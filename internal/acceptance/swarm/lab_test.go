@@ -39,7 +39,7 @@ const (
 var three = testbed.Options{Nodes: 3, Managers: 1}
 
 // beds bounds how many beds there are at a time: each takes several Docker Engines.
-var beds = make(chan struct{}, 5)
+var beds = make(chan struct{}, 4)
 
 // ownBed starts a bed that ends with the test.
 func ownBed(t *testing.T, options testbed.Options) *testbed.Bed {

@@ -37,7 +37,7 @@ func testScaling(t *testing.T, h Harness) {
 	try("interchangeable members", scalesInterchangeable)
 	try("beside others", scalesBesideOthers)
 	try("as far as there is room", scalesShort)
-	interleavings := 10
+	interleavings := 6
 	if acctest.AllKills() {
 		interleavings = 40
 	}
