@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // clingers is the number of stuck connections of each kind.
@@ -119,7 +121,7 @@ func (w *watched) cling(t *testing.T, number int, ways ...string) {
 // await waits until connections are as they should be.
 func (w *watched) await(t *testing.T, what string, seen func() bool) {
 	t.Helper()
-	tick, hangs := time.Tick(10*time.Millisecond), time.After(3*time.Minute)
+	tick, hangs := time.Tick(10*time.Millisecond), time.After(patience.Limit)
 	for !seen() {
 		select {
 		case <-tick:

@@ -8,12 +8,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -150,33 +150,38 @@ func TestAnswersToNobody(t *testing.T) {
 	}
 }
 
-// unreadable is a lab whose policies can be read once.
+// unreadable is a lab whose policies can be read once. The third attempt is the last.
 type unreadable struct {
 	*lab
 
-	reads atomic.Int64
+	reads []time.Time
+	end   context.CancelFunc
 }
 
 func (u *unreadable) Snapshot() engine.Engine { return u }
 
 func (u *unreadable) Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
-	if u.reads.Add(1) > 1 {
-		return nil, errors.New("the engine is down")
+	u.reads = append(u.reads, time.Now())
+	switch len(u.reads) {
+	case 1:
+		return u.lab.Policies(ctx)
+	case 3:
+		u.end()
 	}
-	return u.lab.Policies(ctx)
+	return nil, errors.New("the engine is down")
 }
 
 // TestScalerRestsAfterFaults: policies that can't be read are tried again after a while, and not at once, though it is time for one to decide.
 func TestScalerRestsAfterFaults(t *testing.T) {
-	u := &unreadable{lab: newLab(t, func(p *domain.AutoscalingPolicy) { p.Interval = new(domain.Duration(time.Second)) })}
+	ctx, end := context.WithTimeout(t.Context(), patience.Limit)
+	defer end()
+	u := &unreadable{end: end, lab: newLab(t, func(p *domain.AutoscalingPolicy) { p.Interval = new(domain.Duration(time.Second)) })}
 	s, err := newScaler(t.Context(), reconcile.Reconciler{Engine: u, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
 	u.must(nil, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := s.run(ctx, make(chan struct{})); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.run(ctx, make(chan struct{})); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends by %v", err)
 	}
-	if n := u.reads.Load(); n < 2 || n > 3 {
-		t.Errorf("the policies were read %d times", n)
+	if len(u.reads) != 3 || u.reads[2].Sub(u.reads[1]) < 500*time.Millisecond {
+		t.Errorf("the policies were read at %s", u.reads)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 // limited is the test's context, with a limit to what may wait for ever.
 func limited(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Limit)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -114,7 +115,7 @@ func runPeers(t testing.TB, bed *Bed, name string, nodes int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
 		defer cancel()
 		if err := manager.ServiceRemove(ctx, service.ID); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -62,12 +63,12 @@ func read(t testing.TB, r *Reader) []domain.GPU {
 	return gpus
 }
 
-// eventually waits for what no event tells of, for a minute at most.
+// eventually waits for what no event tells of.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.After(time.Minute); !holds(); {
+	for deadline := time.After(patience.Limit); !holds(); {
 		select {
 		case <-look.C:
 		case <-deadline:

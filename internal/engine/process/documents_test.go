@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -99,7 +100,7 @@ func TestOlderStateDirectory(t *testing.T) {
 		if !open {
 			t.Error("the stream of events ended")
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Limit):
 		t.Error("nothing told of a policy")
 	}
 }

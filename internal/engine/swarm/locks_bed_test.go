@@ -30,7 +30,7 @@ func TestLockOfEndedTask(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, docker.ServiceRemove(context.WithoutCancel(t.Context()), created.ID)) })
 	var holder swarm.Task
-	eventually(t, "the task to run", func() bool {
+	acctest.Eventually(t, "the task to run", func() bool {
 		tasks, err := docker.TaskList(t.Context(), swarm.TaskListOptions{})
 		must(t, err)
 		for _, task := range tasks {

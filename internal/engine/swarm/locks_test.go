@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -77,25 +78,10 @@ func version(t *testing.T, e *Engine) uint64 {
 	return found.Version.Index
 }
 
-// eventually waits for what the Swarm has no event for.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	deadline := time.After(time.Minute)
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("waited for %s in vain", what)
-		}
-	}
-}
-
 // takeover returns the release of the job's lock once the engine gets it.
 func takeover(t *testing.T, e *Engine, from engine.Holder) (release func() error) {
 	t.Helper()
-	eventually(t, "the end of the lease", func() bool {
+	acctest.Eventually(t, "the end of the lease", func() bool {
 		var err error
 		release, err = e.Lock(t.Context(), jobLock, bob)
 		if err != nil {
@@ -313,7 +299,7 @@ func TestLockTakenOver(t *testing.T) {
 			taken := takeover(t, other, ada)
 			proxy.Reset()
 			if test.renewing {
-				eventually(t, "the holder's own look", func() bool { return len(proxy.Calls()) > 0 })
+				acctest.Eventually(t, "the holder's own look", func() bool { return len(proxy.Calls()) > 0 })
 			}
 			for range 2 {
 				if err := release(); !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), test.reason) {
@@ -338,7 +324,7 @@ func TestHoldOfSilentManager(t *testing.T) {
 	held, release, err := engine.Hold(t.Context(), e, jobLock, ada)
 	must(t, err)
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
-	eventually(t, "the end of the lease", func() bool {
+	acctest.Eventually(t, "the end of the lease", func() bool {
 		ended := held.Err() != nil // looked at before
 		taken, err := other.Lock(t.Context(), jobLock, bob)
 		if err != nil {
@@ -367,7 +353,6 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	e, _ := stored(t, "held")
 	other, _ := documentsOf(t, "held")
-	e.locks.lease = 6 * time.Second
 	held, release, err := engine.Hold(t.Context(), e, jobLock, ada)
 	must(t, err)
 	found, err := e.configNamed(t.Context(), lockName("held", jobLock))
@@ -390,7 +375,7 @@ func TestHold(t *testing.T) {
 	cancel()
 	<-held.Done()
 	first := version(t, other)
-	eventually(t, "a renewal", func() bool { return version(t, other) != first })
+	acctest.Eventually(t, "a renewal", func() bool { return version(t, other) != first })
 	_, err = other.Lock(t.Context(), jobLock, bob)
 	wantLocked(t, err, ada)
 	must(t, release())
@@ -409,8 +394,7 @@ func TestLockRenewed(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "renewed")
 	other, _ := documentsOf(t, "renewed")
-	onAnotherMachine(other, 6*time.Second)
-	e.locks.lease = 6 * time.Second
+	onAnotherMachine(other, leaseDuration)
 	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	proxy.Reset()
@@ -420,7 +404,7 @@ func TestLockRenewed(t *testing.T) {
 	_, err = other.Lock(t.Context(), jobLock, bob)
 	wantLocked(t, err, ada)
 	last, renewed := version(t, e), 0
-	eventually(t, "renewals", func() bool {
+	acctest.Eventually(t, "renewals", func() bool {
 		_, err := other.Lock(t.Context(), jobLock, bob)
 		wantLocked(t, err, ada)
 		if now := version(t, other); now != last {
