@@ -339,7 +339,14 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	}
 	configure(l.wholeBed(5))
 	w.Must("apply", "-auto-approve")
-	l.seen = l.tasks()
+	// On a busy machine the Swarm may miss a node for a while, and replace its tasks by itself.
+	services := func() (found []dockerswarm.ServiceSpec) {
+		for i := range 2 {
+			found = append(found, l.service(l.member("worker", i)).Spec)
+		}
+		return found
+	}
+	applied := services()
 	ctx := acctest.Bounded(t)
 	for _, victim := range bed.Nodes[3:] {
 		l.must(victim.Kill())
@@ -371,7 +378,7 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	l.must(third.Restart(ctx))
 	l.must(bed.Await(ctx, third, dockerswarm.NodeStateReady))
 	w.ExpectNoChange("with the quorum back")
-	l.must(l.changes()(nil))
+	l.must(acceptance.Differences(applied, services()))
 }
 
 // A member that is killed is started again by its rule, after a while that doubles, until its attempts are over; then the apply that

@@ -100,14 +100,11 @@ func TestAgentRights(t *testing.T) {
 
 	// As an earlier version had them run.
 	e := s.open(manager.Host())
-	earlier := s.residents()[kindAgent]
-	had := *earlier.Spec.TaskTemplate.ContainerSpec
-	had.CapabilityDrop, had.ReadOnly = nil, false
-	had.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
-	earlier.Spec.TaskTemplate.ContainerSpec = &had
-	docker := manager.Client()
-	_, err := docker.ServiceUpdate(t.Context(), earlier.ID, earlier.Version, earlier.Spec, swarm.ServiceUpdateOptions{})
-	must(t, err)
+	s.change(kindAgent, func(spec *swarm.ServiceSpec) {
+		runs := spec.TaskTemplate.ContainerSpec
+		runs.CapabilityDrop, runs.ReadOnly = nil, false
+		runs.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
+	})
 	document, err := e.Cluster(t.Context())
 	must(t, err)
 	document.Spec.Agent.Image = agents
