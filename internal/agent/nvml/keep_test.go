@@ -141,7 +141,7 @@ func TestKeepListening(t *testing.T) {
 func TestKeepDriverLoadedAnew(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
 	settings := patient(t)
-	settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
+	settings.Answer = 4 * time.Second // a watch ends within a quarter of it
 	k, control := keep(t, settings, devices...)
 	eventually(t, "the driver", func() bool { return k.reads(t) == nil })
 	devices[1].XIDs = []int{62}
