@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Load is what each worker keeps busy of a processor, told by a file.
+// Load is the memory that each worker holds, told by a file.
 type Load struct {
 	t *testing.T
-	// File holds the share of a processor.
+	// File says how many MiB.
 	File string
 }
 
@@ -27,11 +27,11 @@ func NewLoad(t *testing.T) *Load {
 func (l *Load) Folder() string { return filepath.Dir(l.File) }
 
 // Set changes the load, and returns when.
-func (l *Load) Set(share float64) time.Time {
+func (l *Load) Set(mib int) time.Time {
 	l.t.Helper()
-	// In one step: who reads half of a number works for another share.
+	// In one step: who reads half of a number holds another amount.
 	next := l.File + ".next"
-	if err := os.WriteFile(next, fmt.Appendln(nil, share), 0o600); err != nil {
+	if err := os.WriteFile(next, fmt.Appendln(nil, mib), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
 	if err := os.Rename(next, l.File); err != nil {

@@ -23,21 +23,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// The role follows the load of its members' processors, up and down again, while the controller and the supervisor are killed: each change is made
+// The role follows the memory that its members hold, up and down again, while the controller and the supervisor are killed: each change is made
 // once, and told once.
 func TestAccScalingFollowsLoad(t *testing.T) {
 	l := newFollowLab(t)
-	busy := acceptance.NewLoad(t)
-	job := fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "burn:"+busy.File)
-	// Little of a processor, and much of the target, is far beyond it on a machine that has others to do, too.
+	load := acceptance.NewLoad(t)
+	job := fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)
 	l.apply(theCluster, group("job", job), follows(`min = 1
   max       = 4
-  metrics   = { cpu = { source = { agent = { measure = "cpus" } }, window = "3s", algorithm = { target = { value = 0.02 } } } }
+  metrics   = { memory = { source = { agent = { measure = "memory_mib" } }, window = "3s", algorithm = { target = { value = 40 } } } }
   scale_out = { max_step = 1 }
   scale_in  = { stabilisation_window = "5s", max_step = 1 }`))
 	l.awaitMeasured(3 * time.Second)
 
-	up := busy.Set(0.05)
+	up := load.Set(100)
 	l.awaitAtLeast(2)
 	l.kill("trainyard-controller")
 	l.awaitAtLeast(3)
@@ -46,7 +45,7 @@ func TestAccScalingFollowsLoad(t *testing.T) {
 	t.Logf("4 workers run %s after the load rose", time.Since(up).Round(time.Millisecond))
 	l.workspace.ExpectNoChange("under load")
 
-	down := busy.Set(0)
+	down := load.Set(0)
 	l.awaitAtMost(3)
 	l.kill("trainyard-controller")
 	l.awaitAtMost(2)

@@ -129,7 +129,7 @@ func TestAccSwarmScalingFollowsLoad(t *testing.T) {
 	l := newSwarmLab(t, bed, "busy")
 	w := newSwarmWorkspace(l)
 	acceptance.WithModules(w.Workspace)
-	busy := acceptance.NewLoad(t)
+	load := acceptance.NewLoad(t)
 	manager, watched, victim := bed.Nodes[0], bed.Nodes[1], bed.Nodes[2]
 	prometheus := fmt.Sprintf(`
 module "monitoring" {
@@ -142,29 +142,29 @@ module "monitoring" {
 }`, prometheusImage, watched.Name)
 	job := l.group(fmt.Sprintf(`
   image  = %[1]q
-  args   = ["burn:%[2]s/load"]
+  args   = ["hold:%[2]s/load"]
   mounts = [{ source = %[2]q, target = %[2]q }]
-  roles  = { worker = { on_scale = "none" } }`, memberImage, busy.Folder()))
+  roles  = { worker = { on_scale = "none" } }`, memberImage, load.Folder()))
 	pinned := l.named("pinned", "pinned", fmt.Sprintf(`
   image = %q
   args  = ["wait"]
   roles = { worker = { on_scale = "none", placement = { hosts = [%q] } } }`, memberImage, victim.Name))
-	sum := fmt.Sprintf("sum(avg_over_time(trainyard_member_cpus_busy[5s]) * on (id) group_left "+
+	sum := fmt.Sprintf("sum(avg_over_time(trainyard_member_memory_bytes[5s]) / 2^20 * on (id) group_left "+
 		"max by (id) (last_over_time(trainyard_member_info{group=%q}[2m])))", l.name)
 	// The group that is pinned to the node that dies wants another member once there are five of the other one, or so.
 	policies := func(most int) string {
 		return acceptance.Follows("job", fmt.Sprintf(`min = 2
   max     = %d
   metrics = {
-    cpu = { source = { agent = { measure = "cpus" } }, window = "4s", algorithm = { target = { value = 0.02 } } }
-    sum = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 0.02, per = "total" } } }
+    mean = { source = { agent = { measure = "memory_mib" } }, window = "4s", algorithm = { target = { value = 40 } } }
+    sum  = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 40, per = "total" } } }
   }
   scale_out = { max_step = 1 }
   scale_in  = { stabilisation_window = "10s" }`, most, sum)) + acceptance.Follows("pinned", fmt.Sprintf(`min = 1
   max     = 2
   metrics = { sum = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 1, per = "total" } } } }
   schedules = { office = { start = "0 8 * * MON-FRI", end = "0 18 * * MON-FRI", time_zone = "Europe/Warsaw", count = 1 } }
-  scale_in  = { stabilisation_window = "10s" }`, "("+sum+" > bool 0.2) + 1"))
+  scale_in  = { stabilisation_window = "10s" }`, "("+sum+" > bool 450) + 1"))
 	}
 	configure := func(most int) { w.configure(l.wholeBed(3), prometheus, job, pinned, policies(most)) }
 	t.Cleanup(func() {
@@ -191,7 +191,7 @@ module "monitoring" {
 		t.Fatalf("no member runs on another node than %s: %+v", victim.Name, before.Observed)
 	}
 
-	up := busy.Set(0.05)
+	up := load.Set(100)
 	l.awaitAtLeast(l.name, 3)
 	host := l.hostOfController(manager)
 	l.must(host.Client().ContainerKill(t.Context(), l.containerOn(host, "trainyard-"+l.name+"-controller"), "KILL"))
@@ -215,7 +215,7 @@ module "monitoring" {
 	configure(7)
 	w.Must("apply", "-auto-approve")
 	l.await(manager, "seven members to run", runsOn(7))
-	down := busy.Set(0)
+	down := load.Set(0)
 	blocked := func(e autoscale.Entry) bool {
 		return e.From == 7 && e.To == 7 && strings.Contains(e.Why(), "sum is missing, and nothing is scaled in meanwhile")
 	}

@@ -8,7 +8,7 @@
 //	ignore             ignores the stop signal from here on
 //	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
 //	until:<file>       waits until the file is there
-//	burn:<file>        until it is told to stop, keeps the share of a processor busy that the file says, such as 0.2: none where there is no file
+//	hold:<file>        until it is told to stop, holds as many MiB of memory as the file says: none where there is no file
 //	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits
@@ -82,8 +82,11 @@ func main() {
 					os.Exit(exitInterrupted)
 				}
 			}
-		case "burn":
-			burn(operand, stop)
+		case "hold":
+			if err := hold(operand, stop); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 			os.Exit(0)
 		case "work":
 			if err := workOff(operand, stop); err != nil {
@@ -108,33 +111,40 @@ func main() {
 	}
 }
 
-// burn works for a share of the time, until it is told to stop: by the time that the kernel gives it, so that it takes as much on a machine that has
-// others to do, too.
-func burn(file string, stop <-chan os.Signal) {
-	const turn, most = 50 * time.Millisecond, time.Second
-	var owed time.Duration
-	for last := time.Now(); ; {
+// hold follows the file until it is told to stop. Memory is the load that is the same on a machine that has others to do, too.
+func hold(file string, stop <-chan os.Signal) error {
+	var held []byte
+	for {
 		text, _ := os.ReadFile(file) // without it there is nothing to do
-		share, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-		share = min(max(share, 0), 1)
-		now := time.Now()
-		owed = min(owed+time.Duration(share*float64(now.Sub(last))), time.Duration(share*float64(most)))
-		last = now
-		start := worked()
-		for worked()-start < owed {
+		mib, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		if bytes := mib << 20; bytes != len(held) {
+			if err := let(held); err != nil {
+				return err
+			}
+			var err error
+			if held, err = take(bytes); err != nil {
+				return err
+			}
 		}
-		owed -= worked() - start
 		select {
 		case <-stop:
-			return
-		case <-time.After(turn):
+			return nil
+		case <-time.After(look):
 		}
 	}
 }
 
-// worked is how long this process has had a processor.
-func worked() time.Duration {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // which fails for nobody
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+// take returns memory of its own, outside of the garbage collector's, that is resident.
+func take(bytes int) ([]byte, error) {
+	if bytes <= 0 {
+		return nil, nil
+	}
+	return syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
+}
+
+func let(held []byte) error {
+	if held == nil {
+		return nil
+	}
+	return syscall.Munmap(held)
 }
