@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Subnet is the network of the nodes of a bed. It exists in the bed's namespaces only, so all beds have the same.
@@ -111,7 +112,7 @@ func up(links *netlink.Handle, name string, address netip.Addr) error {
 	return nil
 }
 
-// unplug takes a node's cable away, if it is there.
+// unplug takes a node's cable away, if it is there: that of a node that crashed goes by itself.
 func (n *network) unplug(name string) error {
 	link, err := n.links.LinkByName(name)
 	if _, absent := errors.AsType[netlink.LinkNotFoundError](err); absent {
@@ -120,7 +121,10 @@ func (n *network) unplug(name string) error {
 	if err != nil {
 		return err
 	}
-	return n.links.LinkDel(link)
+	if err := n.links.LinkDel(link); !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	return nil
 }
 
 // connect lets a node's cable carry, or not.

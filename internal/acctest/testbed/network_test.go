@@ -4,11 +4,13 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
+	"github.com/vishvananda/netlink"
 )
 
 func TestTLS(t *testing.T) {
@@ -75,5 +77,33 @@ func TestListen(t *testing.T) {
 		}
 	default:
 		t.Errorf("the engine asked no registry: %v", err)
+	}
+}
+
+// TestUnplug: the kernel takes the cable of a node that crashed away by itself, at times just before a bed does.
+func TestUnplug(t *testing.T) {
+	SkipIfShort(t)
+	n, err := newNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 50 {
+		if err := n.links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "node1"}, PeerName: "eth0"}); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := n.unplug("node1"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
