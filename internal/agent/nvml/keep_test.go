@@ -104,6 +104,32 @@ func TestKeepQuarantine(t *testing.T) {
 	}
 }
 
+// TestKeepHearsToTheEnd: what a GPU reports while its driver fails is heard of, though the driver is closed for that.
+func TestKeepHearsToTheEnd(t *testing.T) {
+	devices := fakenvml.V100s("host", 2)
+	settings := patient(t)
+	settings.Answer = 4 * time.Second // a watch ends within a quarter of it
+	k, control := keep(t, settings, devices...)
+	eventually(t, "the driver", func() bool { return k.reads(t) == nil })
+	eventually(t, "the watch", func() bool {
+		current := k.reader.events.current.Load()
+		return current != nil && current.function == "nvmlEventSetWait"
+	})
+	devices[1].XIDs = []int{62}
+	control.Set(devices...)
+	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Unknown})
+	if err := k.reads(t); err == nil || k.reader != nil {
+		t.Fatalf("it reads with %v, and the driver is open: %t", err, k.reader != nil)
+	}
+	devices[1].XIDs = nil // each start of the library would be told of it
+	control.Set(devices...)
+	control.Break(nil)
+	k.failed = time.Time{}
+	if gpus, err := k.read(t.Context()); err != nil || gpus[1].Condemned == nil {
+		t.Errorf("after the error that came with the driver's end: %+v (%v)", gpus, err)
+	}
+}
+
 // logged are the lines of a log.
 type logged chan string
 

@@ -145,14 +145,15 @@ func (e *ears) listen(ctx context.Context) error {
 			rest(ctx, time.Until(next))
 			continue
 		}
-		// It ends by itself, and without a limit nothing is lost that comes late.
-		heard, err := through(ctx, &r.events, "nvmlEventSetWait", math.MaxInt64, func() (event, error) {
-			return set.wait(r.settings.Answer / 4)
+		// It ends by itself. An error that comes late, or after ctx is done, is heard as well: the driver reports it once.
+		_, err := through(ctx, &r.events, "nvmlEventSetWait", math.MaxInt64, func() (event, error) {
+			heard, err := set.wait(r.settings.Answer / 4)
+			if err == nil {
+				e.hear(heard)
+			}
+			return heard, err
 		})
-		switch {
-		case err == nil:
-			e.hear(heard)
-		case !errors.Is(err, timedOut):
+		if err != nil && !errors.Is(err, timedOut) {
 			return nil // the set is broken, as happens when a GPU is lost
 		}
 	}
