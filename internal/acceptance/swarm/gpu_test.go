@@ -48,9 +48,10 @@ func (l *swarmLab) onGPUs(hosts ...string) resource.TestCheckFunc {
 }
 
 // TestAccSwarmGPUs: workers, though interchangeable, get exact GPUs, free ones, and keep them.
-func TestAccSwarmGPUs(t *testing.T) {
-	acceptance.Test(t)
-	l := newSwarmLab(t, sharedBed(t), "gpus")
+func TestAccSwarmGPUs(t *testing.T) { onEngines(t, testAccSwarmGPUs) }
+
+func testAccSwarmGPUs(t *testing.T, engine string) {
+	l := newSwarmLab(t, sharedBedOf(t, engine), "gpus")
 	l.program = acctest.ProviderBesideAgent(t)
 	acctest.LoadAgent(t, l.bed)
 	cluster := func(attributes string) string {

@@ -37,10 +37,9 @@ type imageLab struct {
 	files string
 }
 
-func newImageLab(t *testing.T, name string) imageLab {
+func newImageLab(t *testing.T, engine, name string) imageLab {
 	t.Helper()
-	acceptance.Test(t)
-	l := imageLab{newSwarmLab(t, sharedBed(t), name), name + "/trainer:1", t.TempDir()}
+	l := imageLab{newSwarmLab(t, sharedBedOf(t, engine), name), name + "/trainer:1", t.TempDir()}
 	t.Cleanup(func() { l.expectImages(t.Context(), l.image) })
 	return l
 }
@@ -165,8 +164,10 @@ func (l imageLab) on(id string, nodes ...int) map[string]any {
 }
 
 // An image of an archive comes to all hosts, and stays there.
-func TestAccImageArchive(t *testing.T) {
-	l := newImageLab(t, "imgarchive")
+func TestAccImageArchive(t *testing.T) { onEngines(t, testAccImageArchive) }
+
+func testAccImageArchive(t *testing.T, engine string) {
+	l := newImageLab(t, engine, "imgarchive")
 	first, second := l.archive("trainer.tar", "first"), l.archive("next.tar", "second")
 	config := l.config(fmt.Sprintf("archive = %q", filepath.Join(l.files, "trainer.tar")))
 	unknown := plancheck.ExpectUnknownValue(theImage, tfjsonpath.New("hosts"))
@@ -245,8 +246,10 @@ func (s showsBefore) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 }
 
 // What others have under the name stays theirs.
-func TestAccImageTaken(t *testing.T) {
-	l := newImageLab(t, "imgtaken")
+func TestAccImageTaken(t *testing.T) { onEngines(t, testAccImageTaken) }
+
+func testAccImageTaken(t *testing.T, engine string) {
+	l := newImageLab(t, engine, "imgtaken")
 	ours := l.archive("trainer.tar", "ours")
 	config := l.config(fmt.Sprintf("archive = %q", filepath.Join(l.files, "trainer.tar")))
 	theirs := l.tag(1, l.image)
@@ -270,8 +273,10 @@ func TestAccImageTaken(t *testing.T) {
 }
 
 // An image that is built comes to all hosts, and members run from it. Where its source changes, they are started anew.
-func TestAccImageBuild(t *testing.T) {
-	l := newImageLab(t, "imgbuild")
+func TestAccImageBuild(t *testing.T) { onEngines(t, testAccImageBuild) }
+
+func testAccImageBuild(t *testing.T, engine string) {
+	l := newImageLab(t, engine, "imgbuild")
 	write := func(name string, content []byte) { l.must(os.WriteFile(filepath.Join(l.files, name), content, 0o755)) }
 	program, err := os.ReadFile(acctest.Build(t, acctest.Member))
 	l.must(err)
@@ -283,9 +288,7 @@ func TestAccImageBuild(t *testing.T) {
 	workers := l.group(`
   image = trainyard_image.trainer.image_id
   roles = { worker = { replicas = 3, args = ["wait"], placement = { strategy = "spread" } } }`)
-	build := func(rate string) string {
-		return l.config(fmt.Sprintf("build = { context = %q, args = { RATE = %q } }", l.files, rate), workers)
-	}
+	build := l.config(fmt.Sprintf(`build = { context = %q, args = { RATE = "0.1" } }`, l.files), workers)
 	var first, second string
 	remember := func(id *string) resource.TestCheckFunc {
 		return func(s *terraform.State) error {
@@ -303,7 +306,7 @@ func TestAccImageBuild(t *testing.T) {
 	}
 	l.test(
 		resource.TestStep{
-			Config:           build("0.1"),
+			Config:           build,
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectUnknownValue(theImage, tfjsonpath.New("image_id"))),
 			Check:            resource.ComposeTestCheckFunc(remember(&first), l.changes(each("+")...)),
 		},
@@ -313,13 +316,13 @@ func TestAccImageBuild(t *testing.T) {
 				write("train.log", []byte("epoch 1"))
 				l.remove(l.image, 2)
 			},
-			Config:           build("0.1"),
+			Config:           build,
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage, plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
 			Check:            resource.ComposeTestCheckFunc(l.everywhere(&first), l.changes()),
 		},
 		resource.TestStep{
 			PreConfig:        func() { write("data", []byte("second")) },
-			Config:           build("0.1"),
+			Config:           build,
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage, plancheck.ResourceActionUpdate), plancheck.ExpectUnknownValue(theImage, tfjsonpath.New("image_id"))),
 			Check: resource.ComposeTestCheckFunc(remember(&second), l.changes(each("~")...), func(*terraform.State) error {
 				if first == second {
@@ -330,15 +333,17 @@ func TestAccImageBuild(t *testing.T) {
 		},
 		resource.TestStep{
 			PreConfig:   func() { write("Dockerfile", []byte("FROM scratch\nCOPY nothing /\n")) },
-			Config:      build("0.1"),
+			Config:      build,
 			ExpectError: acceptance.Says(`Unable to update image`, `could not be built on host node1: COPY failed`, `Step 1/`),
 		},
 	)
 }
 
 // An import finds the image on the hosts. What it was made from is for the configuration to say.
-func TestAccImageImport(t *testing.T) {
-	l := newImageLab(t, "imgimport")
+func TestAccImageImport(t *testing.T) { onEngines(t, testAccImageImport) }
+
+func testAccImageImport(t *testing.T, engine string) {
+	l := newImageLab(t, engine, "imgimport")
 	id := l.archive("trainer.tar", "imported")
 	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
 	const required = `

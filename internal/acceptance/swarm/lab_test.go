@@ -53,22 +53,40 @@ func ownBed(t *testing.T, options testbed.Options) *testbed.Bed {
 
 var (
 	sharedBedMutex sync.Mutex
-	hasSharedBed   bool
+	sharedBeds     = map[string]bool{}
 )
 
 // sharedBed is the bed of the tests that do no harm to its nodes.
 func sharedBed(t *testing.T) *testbed.Bed {
 	t.Helper()
+	return sharedBedOf(t, "")
+}
+
+// sharedBedOf is that bed with an Engine.
+func sharedBedOf(t *testing.T, engine string) *testbed.Bed {
+	t.Helper()
+	options := three
+	options.Engine = engine
 	sharedBedMutex.Lock()
 	defer sharedBedMutex.Unlock()
-	if hasSharedBed {
-		return testbed.Shared(t, three)
+	if sharedBeds[engine] {
+		return testbed.Shared(t, options)
 	}
 	beds <- struct{}{}
-	bed := testbed.Shared(t, three)
+	bed := testbed.Shared(t, options)
 	loadMembers(t, bed)
-	hasSharedBed = true
+	sharedBeds[engine] = true
 	return bed
+}
+
+// onEngines runs an acceptance test that depends on the Engine on each.
+func onEngines(t *testing.T, run func(t *testing.T, engine string)) {
+	t.Helper()
+	acceptance.Test(t)
+	testbed.OnEngines(t, func(t *testing.T, engine string) {
+		t.Parallel()
+		run(t, engine)
+	})
 }
 
 func loadMembers(t *testing.T, bed *testbed.Bed) {

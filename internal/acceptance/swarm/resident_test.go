@@ -15,9 +15,10 @@ import (
 )
 
 // A manager's socket isn't at the default path: the apply fails and plans warn, until hosts[].socket is set.
-func TestAccSwarmControllerRejected(t *testing.T) {
-	acceptance.Test(t)
-	bed := ownBed(t, testbed.Options{Nodes: 1, Managers: 1, Rootless: true})
+func TestAccSwarmControllerRejected(t *testing.T) { onEngines(t, testAccSwarmControllerRejected) }
+
+func testAccSwarmControllerRejected(t *testing.T, engine string) {
+	bed := ownBed(t, testbed.Options{Nodes: 1, Managers: 1, Rootless: true, Engine: engine})
 	l := newSwarmLab(t, bed, "rootless")
 	w := newSwarmWorkspace(l)
 	const why = `The controller isn't running on host node1: invalid mount config for type "bind": bind source path does not exist: /var/run/docker.sock. ` +

@@ -34,8 +34,10 @@ type Options struct {
 	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it
 	// is 1 s, so that tests need not wait for long; Docker's default is 5 s.
 	Heartbeat time.Duration
+	// Engine is the nodes' Engine, a key of Engines; without it, it is the one that EngineVariable names.
+	Engine string
 	// Mixed gives the nodes different Engines, in turn: this machine's with Docker's own image store, 26.1 with
-	// containerd's, and 26.1 with Docker's. Otherwise all nodes run the Engine that EngineVariable names.
+	// containerd's, and 26.1 with Docker's.
 	Mixed bool
 	// Rootless makes the engines listen only at Node.Socket, as rootless Docker would, and not at /run/docker.sock.
 	Rootless bool
@@ -94,7 +96,7 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 // install returns the nodes' Engine, unless they are mixed, and Debian 13's folder if a node needs it. The first call
 // installs Debian 13, which takes minutes.
 func (o Options) install(ctx context.Context) (engine Engine, debian string, err error) {
-	if engine, err = ChosenEngine(); err != nil {
+	if engine, err = o.chosen(); err != nil {
 		return engine, "", err
 	}
 	for number := range o.Nodes {

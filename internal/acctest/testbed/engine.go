@@ -3,9 +3,10 @@ package testbed
 import (
 	"fmt"
 	"os"
+	"testing"
 )
 
-// EngineVariable names the Docker Engine of beds, a key of [Engines]. Mixed beds ignore it.
+// EngineVariable names the Docker Engine of beds that have none of their own, a key of [Engines].
 const EngineVariable = "TRAINYARD_TEST_ENGINE"
 
 // Engine is a Docker Engine with an image store.
@@ -24,14 +25,30 @@ var Engines = map[string]Engine{
 	"26.1-containerd": {Debian13: true, Containerd: true},
 }
 
-// ChosenEngine returns the Engine that [EngineVariable] names.
-func ChosenEngine() (Engine, error) {
+// chosen returns the Engine of the nodes, unless they are mixed.
+func (o Options) chosen() (Engine, error) {
+	if o.Engine != "" {
+		return Engines[o.Engine], nil
+	}
 	name := os.Getenv(EngineVariable)
 	engine, known := Engines[name]
 	if !known {
 		return Engine{}, fmt.Errorf("%s=%q: allowed are 26.1, 26.1-containerd, containerd, and none for this machine's Engine with Docker's own image store", EngineVariable, name)
 	}
 	return engine, nil
+}
+
+// OnEngines runs a test that depends on the Engine's version or its image store on this machine's Engine, for which
+// [Options.Engine] is "", and on 26.1 with containerd's image store; or only on the one that [EngineVariable] names.
+func OnEngines(t *testing.T, run func(t *testing.T, engine string)) {
+	t.Helper()
+	const second = "26.1-containerd"
+	if name := os.Getenv(EngineVariable); name != "" {
+		t.Run(name, func(t *testing.T) { run(t, "") })
+		return
+	}
+	t.Run("this machine's Engine", func(t *testing.T) { run(t, "") })
+	t.Run(second, func(t *testing.T) { run(t, second) })
 }
 
 // mixed are the Engines of a mixed bed's nodes, in turn.

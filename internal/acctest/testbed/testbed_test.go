@@ -223,12 +223,15 @@ func TestMixed(t *testing.T) {
 func TestChosenEngine(t *testing.T) {
 	for name, want := range Engines {
 		t.Setenv(EngineVariable, name)
-		if got, err := ChosenEngine(); err != nil || got != want {
+		if got, err := (Options{}).chosen(); err != nil || got != want {
 			t.Errorf("%q chooses %+v (%v), want %+v", name, got, err, want)
 		}
 	}
+	if got, err := (Options{Engine: "containerd"}).chosen(); err != nil || got != Engines["containerd"] {
+		t.Errorf("a bed with an Engine of its own has %+v (%v)", got, err)
+	}
 	t.Setenv(EngineVariable, "19.03")
-	if _, err := ChosenEngine(); err == nil || !strings.Contains(err.Error(), `TRAINYARD_TEST_ENGINE="19.03": allowed are 26.1,`) {
+	if _, err := (Options{}).chosen(); err == nil || !strings.Contains(err.Error(), `TRAINYARD_TEST_ENGINE="19.03": allowed are 26.1,`) {
 		t.Errorf("an unknown Engine: %v", err)
 	}
 }

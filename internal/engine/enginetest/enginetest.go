@@ -22,6 +22,8 @@ type Harness struct {
 	SharedEvents bool
 	// Cluster returns the specification of a cluster of this name.
 	Cluster func(name string) domain.Cluster
+	// Brief leaves out deaths of callers and races between them, which another harness of the same engine shows.
+	Brief bool
 	// Host is the name of a host of such a cluster.
 	Host string
 	// StartsWithin is within which time a few members run that were started.
@@ -76,32 +78,39 @@ func Run(t *testing.T, h Harness) {
 		h.lab = fmt.Sprint("lab", number)
 		return h
 	})
+	shared := func(h Harness) Harness {
+		h.standing = standing
+		return h
+	}
 	run(map[string]func(*testing.T, Harness){
-		"nothing before start":   testStaged,
-		"repeat a start":         testRepeat,
-		"change one member":      testChange,
-		"grow and shrink":        testGrowShrink,
-		"complete":               testComplete,
-		"fail":                   testFail,
-		"restart by rule":        testRestart,
-		"stop":                   testStop,
-		"remove a whole tree":    testRemoveTree,
-		"logs":                   testLogs,
-		"events":                 testEvents,
+		"nothing before start": testStaged,
+		"repeat a start":       testRepeat,
+		"change one member":    testChange,
+		"grow and shrink":      testGrowShrink,
+		"complete":             testComplete,
+		"fail":                 testFail,
+		"restart by rule":      testRestart,
+		"stop":                 testStop,
+		"remove a whole tree":  testRemoveTree,
+		"logs":                 testLogs,
+		"events":               testEvents,
+		"the controller":       testController,
+
+		"interchangeable members":          testInterchangeable,
+		"interchangeable members that end": testInterchangeableEnd,
+		"update in turns":                  testUpdateInTurns,
+		"scaling":                          testScaling,
+	}, shared)
+	if h.Brief {
+		return
+	}
+	run(map[string]func(*testing.T, Harness){
 		"apply after each death": testApplyAfterDeath,
 		"revert after death":     testRevertAfterDeath,
 		"destroy after death":    testDestroyAfterDeath,
-		"the controller":         testController,
 
-		"interchangeable members":             testInterchangeable,
-		"interchangeable members that end":    testInterchangeableEnd,
 		"interchangeable members after death": testInterchangeableAfterDeath,
-		"update in turns":                     testUpdateInTurns,
-		"scaling":                             testScaling,
-	}, func(h Harness) Harness {
-		h.standing = standing
-		return h
-	})
+	}, shared)
 }
 
 // cluster returns the standing cluster, or forms and stores one, and starts its controller.

@@ -38,7 +38,10 @@ func testScaling(t *testing.T, h Harness) {
 	try("beside others", scalesBesideOthers)
 	try("as far as there is room", scalesShort)
 	interleavings := 6
-	if acctest.AllKills() {
+	switch {
+	case h.Brief:
+		interleavings = 0
+	case acctest.AllKills():
 		interleavings = 40
 	}
 	for seed := range interleavings {

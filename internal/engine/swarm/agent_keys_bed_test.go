@@ -29,7 +29,12 @@ import (
 // lost anything of its history. And no agent is believed that claims to be another host's.
 func TestAgentKeys(t *testing.T) {
 	t.Parallel()
-	l := newKeysLab(t)
+	testbed.OnEngines(t, testAgentKeys)
+}
+
+func testAgentKeys(t *testing.T, engine string) {
+	t.Parallel()
+	l := newKeysLab(t, engine)
 	before, failures, err := l.told(acctest.Bounded(t))
 	if err != nil || len(before) != 3 {
 		t.Fatalf("the agents of %d hosts tell; %v, %v", len(before), failures, err)
@@ -69,7 +74,7 @@ func TestAgentKeys(t *testing.T) {
 		t.Errorf("usage of node1 is %+v", u)
 	}
 	u := usage.Hosts["node2"]
-	named := strings.HasPrefix(u.Reason, "host node2: the agent at 10.96.") && strings.Contains(u.Reason, "claims to be node")
+	named := strings.HasPrefix(u.Reason, "host node2: the agent at "+l.subnet+".") && strings.Contains(u.Reason, "claims to be node")
 	if !named || u.MemoryMiB.Last != nil {
 		t.Errorf("usage of node2, whose agent claims to be that of node1, is %+v", u)
 	}
@@ -112,14 +117,13 @@ type keysLab struct {
 	*testing.T
 	bed    *testbed.Bed
 	engine *Engine
+	// subnet is that of its network, as of ownSubnet. The processes of its agents are known by it.
+	subnet string
 }
 
-// keysSubnet is the subnet of its network. The processes of its agents are known by it.
-const keysSubnet = "10.96.0.0/20"
-
-func newKeysLab(t *testing.T) keysLab {
+func newKeysLab(t *testing.T, engineName string) keysLab {
 	t.Helper()
-	l := keysLab{T: t, bed: testbed.New(t, testbed.Options{Nodes: 3})}
+	l := keysLab{T: t, bed: testbed.New(t, testbed.Options{Nodes: 3, Engine: engineName}), subnet: ownSubnet()}
 	var err error
 	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{}, Program{File: acctest.Build(t, acctest.Provider)})
 	must(t, err)
@@ -145,7 +149,7 @@ func (l keysLab) apply(nodes ...*testbed.Node) {
 	}
 	ctx := acctest.Bounded(l)
 	spec, problems, err := l.engine.Complete(ctx, domain.Cluster{
-		Name: "keys", Engine: Name, Hosts: hosts, Network: &domain.Network{Subnet: keysSubnet},
+		Name: "keys", Engine: Name, Hosts: hosts, Network: &domain.Network{Subnet: l.subnet + ".0.0/20"},
 	})
 	must(l.T, err)
 	must(l.T, problems.Err())
@@ -240,7 +244,7 @@ func (l keysLab) keepAsking(before map[string]telemetry.Report, hosts ...string)
 // agent returns the ID of an agent's process.
 func (l keysLab) agent() (pid int) {
 	l.Helper()
-	onNetwork := func(argument string) bool { return strings.HasPrefix(argument, keysSubnet+":") }
+	onNetwork := func(argument string) bool { return strings.HasPrefix(argument, l.subnet+".0.0/20:") }
 	acctest.Eventually(l, "an agent", func() bool {
 		processes, err := procfs.AllProcs()
 		must(l.T, err)

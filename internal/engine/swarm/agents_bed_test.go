@@ -22,7 +22,7 @@ import (
 // TestMemberPosesAsAgent: a member whose image has an agent's labels isn't asked in the agent's place.
 func TestMemberPosesAsAgent(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, "posing", "10.95.0.0/20")
+	s := newStanding(t, testbed.Shared(t, three), "posing")
 	const name = "posing/member:1"
 	loadPrograms(t, s.bed, name, v1.Config{
 		Entrypoint: []string{"/member"}, Labels: map[string]string{labelCluster: s.name, labelKind: kindAgent},

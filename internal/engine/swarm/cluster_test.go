@@ -30,6 +30,7 @@ type site struct {
 // TestCluster forms, changes and deletes clusters on real engines. All parts leave the nodes bare, but for the last one, which
 // loses a node.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3})
 	for _, part := range []struct {
 		name string

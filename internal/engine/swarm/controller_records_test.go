@@ -47,6 +47,7 @@ func wantRecordObjects(t *testing.T, e *Engine, want ...string) {
 
 // TestRecordsAreApart: no list of what a cluster has carries its records along, nor those of another cluster, and a write of one lists no other.
 func TestRecordsAreApart(t *testing.T) {
+	t.Parallel()
 	e, proxy := stored(t, "kept")
 	other, _ := stored(t, "kept2")
 	kept(t, e, "history-1", 1)
@@ -108,6 +109,7 @@ func TestRecordsOfLongNames(t *testing.T) {
 // TestDeathOfRecordsWriter has a writer of a record lose its manager at each of its calls: what is read then is the old record or the new one,
 // and the next write succeeds on top of it and clears up. A write on top of another revision leaves nothing, wherever it dies.
 func TestDeathOfRecordsWriter(t *testing.T) {
+	t.Parallel()
 	e, proxy := stored(t, "mortalkept")
 	other, _ := documentsOf(t, "mortalkept")
 	for what, based := range map[string]int{"a write": 2, "a stale write": 1, "a write ahead": 4} {

@@ -223,6 +223,7 @@ func TestDeletionMeetsWrites(t *testing.T) {
 // TestDeathOfWriter has a writer, or whoever deletes, lose its manager at each of its calls: what is read then is the old
 // document or the new one, and the next write succeeds on top of it and clears up.
 func TestDeathOfWriter(t *testing.T) {
+	t.Parallel()
 	e, proxy := stored(t, "mortal")
 	other, _ := documentsOf(t, "mortal")
 	for _, act := range []struct {

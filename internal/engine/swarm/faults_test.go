@@ -19,28 +19,43 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// memberRef is the image of the program that members run, on the bed that tests share.
+// memberRef is the image of the program that members run, on the beds that tests share.
 const memberRef = "trainyard/member:faults"
 
-// loadShared loads it, once.
-var loadShared sync.Once
+var (
+	loadMutex sync.Mutex
+	loaded    = map[*testbed.Bed]bool{}
+)
+
+// loadShared loads it on a bed that tests share, once.
+func loadShared(t *testing.T, bed *testbed.Bed) {
+	t.Helper()
+	loadMutex.Lock()
+	defer loadMutex.Unlock()
+	if !loaded[bed] {
+		acctest.LoadMember(t, bed, memberRef)
+		loaded[bed] = true
+	}
+}
 
 // standing is a cluster with a controller, in which tests have groups of their own.
 type standing struct {
 	*testing.T
 	bed  *testbed.Bed
 	name string
+	// subnet is that of its network, as of ownSubnet.
+	subnet string
 }
 
-// newStanding forms a cluster, which is deleted at the end of the test.
-func newStanding(t *testing.T, name, subnet string) *standing {
+// newStanding forms a cluster on a bed, which is deleted at the end of the test.
+func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	t.Helper()
-	s := &standing{t, testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1}), name}
-	loadShared.Do(func() { acctest.LoadMember(t, s.bed, memberRef) })
+	s := &standing{t, bed, name, ownSubnet()}
+	loadShared(t, bed)
 	e := s.open(s.bed.Nodes[0].Host())
 	t.Cleanup(func() { must(t, e.DeleteCluster(acctest.Bounded(t))) })
 	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
-		Name: name, Engine: Name, Endpoint: e.cluster.Endpoint, Network: &domain.Network{Subnet: subnet},
+		Name: name, Engine: Name, Endpoint: e.cluster.Endpoint, Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
 	})
 	must(t, err)
 	must(t, problems.Err())
@@ -153,7 +168,7 @@ func (f faulty) count() int {
 // each of them. The next run gets there, and leaves nothing.
 func TestCallsFail(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, "mishaps", "10.91.0.0/20")
+	s := newStanding(t, testbed.Shared(t, three), "mishaps")
 	ctx := acctest.Bounded(t)
 	rehearsal := s.faulty(t)
 	group, secrets := s.group("rehearsal")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
 // counted returns reads that count how often each list is asked for.
@@ -30,7 +32,8 @@ func counting[T any](read list[T], calls map[string]int, name string) list[T] {
 
 // TestGuardReadsOnce: the controller looks at everything again and again while others work.
 func TestGuardReadsOnce(t *testing.T) {
-	s := newStanding(t, "guarded", "10.77.0.0/20")
+	t.Parallel()
+	s := newStanding(t, testbed.Shared(t, three), "guarded")
 	e := s.open(s.bed.Nodes[0].Host())
 	calls := map[string]int{}
 	e.reads = counted(e.reads, calls)
@@ -44,7 +47,8 @@ func TestGuardReadsOnce(t *testing.T) {
 
 // TestServiceOfSomebodyElse: what somebody made under a member's name meanwhile is not changed.
 func TestServiceOfSomebodyElse(t *testing.T) {
-	s := newStanding(t, "elsewhere", "10.78.0.0/20")
+	t.Parallel()
+	s := newStanding(t, testbed.Shared(t, three), "elsewhere")
 	e := s.open(s.bed.Nodes[0].Host())
 	m, err := e.manager(t.Context())
 	must(t, err)

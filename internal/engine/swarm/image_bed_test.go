@@ -223,7 +223,13 @@ func (s shelf) runs(image string) (stop func()) {
 }
 
 func TestImagesThatFail(t *testing.T) {
-	bed := testbed.Shared(t, three)
+	testbed.OnEngines(t, func(t *testing.T, engine string) {
+		t.Parallel()
+		testImagesThatFail(t, threeOf(t, engine))
+	})
+}
+
+func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "failing", nil)
 	broken := archived(t, "failing/trainer:1", "broken")
 	whole := broken.Archive

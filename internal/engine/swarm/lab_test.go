@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/docker/docker/api/types/swarm"
@@ -22,12 +23,32 @@ var (
 	mixed = testbed.Options{Nodes: 3, Managers: 1, Mixed: true}
 )
 
-// onBeds runs a test on nodes with the same Engine, and on mixed ones.
+// threeOf is a bed of a manager and two workers with an Engine.
+func threeOf(t *testing.T, engine string) *testbed.Bed {
+	t.Helper()
+	options := three
+	options.Engine = engine
+	return testbed.Shared(t, options)
+}
+
+// onBeds runs a test on nodes with the same Engine, for each Engine, and on mixed ones.
 func onBeds(t *testing.T, run func(t *testing.T, bed *testbed.Bed)) {
 	t.Helper()
-	t.Run("alike", func(t *testing.T) { run(t, testbed.Shared(t, three)) })
-	t.Run("mixed", func(t *testing.T) { run(t, testbed.Shared(t, mixed)) })
+	testbed.OnEngines(t, func(t *testing.T, engine string) {
+		t.Parallel()
+		run(t, threeOf(t, engine))
+	})
+	t.Run("mixed", func(t *testing.T) {
+		t.Parallel()
+		run(t, testbed.Shared(t, mixed))
+	})
 }
+
+// lastSubnet numbers the subnets of clusters on shared beds: those of other tests begin at 10.100.
+var lastSubnet atomic.Int32
+
+// ownSubnet returns the first half of the addresses of a subnet that no other test has, such as 10.71.
+func ownSubnet() string { return fmt.Sprintf("10.%d", 70+lastSubnet.Add(1)) }
 
 // documentsOf returns an engine for the documents of a cluster of its own, and the proxy through which it reaches its manager. A
 // second one on the same cluster is another run that comes in between.

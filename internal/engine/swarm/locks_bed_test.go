@@ -17,7 +17,7 @@ import (
 func TestLockOfEndedTask(t *testing.T) {
 	t.Parallel()
 	bed := testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1})
-	loadShared.Do(func() { acctest.LoadMember(t, bed, memberRef) })
+	loadShared(t, bed)
 	docker := bed.Nodes[0].Client()
 	created, err := docker.ServiceCreate(t.Context(), swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: "holder"},

@@ -59,7 +59,7 @@ func TestManagersDie(t *testing.T) {
 		return e
 	}
 	first := open(bed.Nodes[0])
-	spec, problems, err := first.Complete(ctx, domain.Cluster{Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(), Network: &domain.Network{Subnet: "10.93.0.0/20"}})
+	spec, problems, err := first.Complete(ctx, domain.Cluster{Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(), Network: &domain.Network{Subnet: ownSubnet() + ".0.0/20"}})
 	must(t, err)
 	must(t, problems.Err())
 	spec, err = first.Form(ctx, spec)

@@ -15,6 +15,7 @@ import (
 
 // TestStartInTurns starts more members on one host than it starts at a time: the last ones wait until the first ones run.
 func TestStartInTurns(t *testing.T) {
+	t.Parallel()
 	f := newFarm(t)
 	room := max(8, runtime.NumCPU())
 	members := room + 4

@@ -35,10 +35,10 @@ type onBed struct {
 	known  known
 }
 
-// newOnBed makes what these specifications need in a Swarm of their own.
-func newOnBed(t *testing.T, specs ...domain.MemberSpec) *onBed {
+// newOnBed makes what these specifications need in a Swarm of their own with an Engine.
+func newOnBed(t *testing.T, engine string, specs ...domain.MemberSpec) *onBed {
 	t.Helper()
-	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
+	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1, Engine: engine})
 	b := &onBed{T: t, docker: bed.Nodes[0].Client()}
 	program, err := image.FromDisk("/member", acctest.Build(t, acctest.Member))
 	b.must(err)
@@ -207,8 +207,14 @@ func onNode() domain.MemberSpec {
 // TestRenderedOnSwarm runs the richest specification on a real Swarm: it arrives in the container as it was given, it is
 // read back as it was given, and nothing but a change of it makes another task.
 func TestRenderedOnSwarm(t *testing.T) {
+	t.Parallel()
+	testbed.OnEngines(t, testRenderedOnSwarm)
+}
+
+func testRenderedOnSwarm(t *testing.T, engine string) {
+	t.Parallel()
 	spec := onNode()
-	b := newOnBed(t, spec)
+	b := newOnBed(t, engine, spec)
 	service := b.create(spec, 1)
 	readsAs := func(want domain.MemberSpec) {
 		t.Helper()
@@ -322,13 +328,19 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 
 // TestPoolOnSwarm runs two members of an interchangeable role, which learn where they are from the Swarm.
 func TestPoolOnSwarm(t *testing.T) {
+	t.Parallel()
+	testbed.OnEngines(t, testPoolOnSwarm)
+}
+
+func testPoolOnSwarm(t *testing.T, engine string) {
+	t.Parallel()
 	spec := individual(onNode(), 0)
 	spec.Host, spec.Address, spec.Interchangeable = "", "mnist-worker:9000", true
 	spec.Env[variableAddress] = spec.Address
 	spec.Update = domain.Update{Parallelism: 1}
 	spec.Placement = domain.Placement{Hosts: []string{"h1"}}
 	spec.Container.Ports = nil
-	b := newOnBed(t, spec)
+	b := newOnBed(t, engine, spec)
 	service := b.create(spec, 2)
 	shared := read(service.Spec, b.known)
 	if diff := cmp.Diff(spec.Normal(), individual(shared, 0).Normal()); diff != "" {

@@ -82,7 +82,7 @@ func (s *standing) change(kind string, change func(*swarm.ServiceSpec)) {
 // hosts have it then, those that the provider can't reach as well.
 func TestResidentsFromARegistry(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, "published", "10.92.0.0/20")
+	s := newStanding(t, testbed.Shared(t, three), "published")
 	program := Program{File: acctest.Build(t, acctest.Provider)}
 	img, err := program.image()
 	must(t, err)
@@ -269,18 +269,23 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 // left it off, and leaves a network that is made anew.
 func TestControllerOnTheNetwork(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, "attached", "10.94.0.0/20")
+	testbed.OnEngines(t, testControllerOnTheNetwork)
+}
+
+func testControllerOnTheNetwork(t *testing.T, engine string) {
+	t.Parallel()
+	s := newStanding(t, threeOf(t, engine), "attached")
 	e := s.open(s.bed.Nodes[0].Host())
 	network, err := e.residentNetwork(t.Context())
 	must(t, err)
 	acctest.Eventually(t, "the controller to run on the network", func() bool { return s.controllerOn(network.ID) })
 	var metrics map[string]uint64
 	acctest.Eventually(t, "the controller and the agent to tell Prometheus", func() bool {
-		metrics = metricsOn(t, "10.94.0.0/20")
+		metrics = metricsOn(t, s.subnet+".0.0/20")
 		return len(metrics) == 2
 	})
 	for address := range metrics {
-		if !strings.HasPrefix(address, "10.94.") {
+		if !strings.HasPrefix(address, s.subnet+".") {
 			t.Errorf("they tell at %v, and not on the cluster's network alone", metrics)
 		}
 	}
@@ -307,7 +312,7 @@ func TestControllerOnTheNetwork(t *testing.T) {
 	acctest.Eventually(t, "the controller to run on the network again", func() bool { return s.controllerOn(network.ID) })
 
 	anew := document.Spec
-	anew.Network = &domain.Network{Subnet: "10.94.0.0/20", Attachable: true}
+	anew.Network = &domain.Network{Subnet: s.subnet + ".0.0/20", Attachable: true}
 	document.Spec, err = e.Form(acctest.Bounded(t), anew)
 	must(t, err)
 	_, err = e.PutCluster(t.Context(), document)

@@ -87,15 +87,20 @@ func (s *standing) does(node *testbed.Node, id, step string) (out, complaint str
 // its host; with that, it measures all that it is to measure. One of an earlier version gets the same rights, once.
 func TestAgentRights(t *testing.T) {
 	t.Parallel()
+	testbed.OnEngines(t, testAgentRights)
+}
+
+func testAgentRights(t *testing.T, engine string) {
+	t.Parallel()
 	const agents, members = "rights/agent:1", "rights/member:1"
-	bed := testbed.Shared(t, three)
+	bed := threeOf(t, engine)
 	loadPrograms(t, bed, agents, v1.Config{Entrypoint: []string{programPath}}, map[string]string{
 		programPath: acctest.Provider, probe: acctest.Member,
 	})
 	loadPrograms(t, bed, members, v1.Config{Entrypoint: []string{probe}, User: "65534:65534"}, map[string]string{
 		probe: acctest.Member,
 	})
-	s := newStanding(t, "rights", "10.96.0.0/20")
+	s := newStanding(t, bed, "rights")
 	manager := bed.Nodes[0]
 
 	// As an earlier version had them run.

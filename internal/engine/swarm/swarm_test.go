@@ -93,12 +93,18 @@ func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
+	testbed.OnEngines(t, testConformance)
+}
+
+func testConformance(t *testing.T, engineName string) {
+	t.Parallel()
+	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1, Engine: engineName})
 	acctest.LoadMember(t, bed, memberImage)
 	acctest.LoadAgent(t, bed, enginetest.Lacking)
 	var number atomic.Int32
 	enginetest.Run(t, enginetest.Harness{
 		SharedEvents: true,
+		Brief:        engineName != "", // deaths of callers and races between them don't depend on the Engine
 		Open:         func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
 		Cluster: func(name string) domain.Cluster {
 			return clusterOn(bed, name, int(number.Add(1)))
