@@ -49,16 +49,22 @@ var libraryLane lane
 // Open loads NVML and starts it. It fails with [ErrNoLibrary] and [ErrNoDriver] among others, each of which says what to do.
 func Open(ctx context.Context, settings Settings) (*Reader, error) {
 	settings = settings.withDefaults()
-	var givenUp atomic.Bool
-	library, err := through(ctx, &libraryLane, "nvmlInit", settings.Start, func() (library, error) {
-		library, err := load(settings.Library)
-		if err == nil && givenUp.Load() {
-			return nil, library.shutdown() // nobody else will
+	// Where the start isn't waited for any longer, the library is shut down by the later of both: NVML counts its starts,
+	// and a GPU that is held open can't be reset.
+	var started library
+	var one atomic.Bool
+	library, err := through(ctx, &libraryLane, "nvmlInit", settings.Start, func() (_ library, err error) {
+		if started, err = load(settings.Library); err == nil && one.Swap(true) {
+			err = started.shutdown()
 		}
-		return library, err
+		return started, err
 	})
 	if err != nil {
-		givenUp.Store(true)
+		if one.Swap(true) {
+			_, _ = through(context.WithoutCancel(ctx), &libraryLane, "nvmlShutdown", settings.Start, func() (struct{}, error) {
+				return struct{}{}, started.shutdown()
+			})
+		}
 		return nil, explain(err)
 	}
 	return &Reader{settings: settings, library: library, pause: time.Second, xids: map[string]xids{}}, nil

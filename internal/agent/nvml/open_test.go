@@ -1,9 +1,11 @@
 package nvml
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -51,6 +53,37 @@ func TestOpenWithoutDriver(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestOpenGivenUp: where a start isn't waited for any longer, whenever that is, the library isn't left started: nobody
+// would shut it down, and a GPU that is held open can't be reset.
+func TestOpenGivenUp(t *testing.T) {
+	r, _ := openFake(t, patient(t), fakenvml.V100s("host", 1)...)
+	library := r.library
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for range i {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		if r, err := Open(ctx, patient(t)); err == nil {
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	_, err := through(t.Context(), &libraryLane, "nvmlDeviceGetCount", patient(t).Answer, library.deviceGetCount)
+	if want := result(1); !errors.Is(err, want) {
+		t.Errorf("after all have gone, the library says %v, want %v", err, want)
 	}
 }
 
