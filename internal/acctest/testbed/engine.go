@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"testing"
@@ -27,10 +28,7 @@ var Engines = map[string]Engine{
 
 // chosen returns the Engine of the nodes, unless they are mixed.
 func (o Options) chosen() (Engine, error) {
-	if o.Engine != "" {
-		return Engines[o.Engine], nil
-	}
-	name := os.Getenv(EngineVariable)
+	name := cmp.Or(o.Engine, os.Getenv(EngineVariable))
 	engine, known := Engines[name]
 	if !known {
 		return Engine{}, fmt.Errorf("%s=%q: allowed are 26.1, 26.1-containerd, containerd, and none for this machine's Engine with Docker's own image store", EngineVariable, name)
@@ -38,8 +36,8 @@ func (o Options) chosen() (Engine, error) {
 	return engine, nil
 }
 
-// OnEngines runs a test that depends on the Engine's version or its image store on this machine's Engine, for which
-// [Options.Engine] is "", and on 26.1 with containerd's image store; or only on the one that [EngineVariable] names.
+// OnEngines runs a test that depends on the Engine's version or its image store: with [Options.Engine] empty, and on 26.1
+// with containerd's image store. Where [EngineVariable] names an Engine, it runs on that alone.
 func OnEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	const second = "26.1-containerd"

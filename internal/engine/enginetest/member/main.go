@@ -111,18 +111,15 @@ func main() {
 	}
 }
 
-// hold follows the file until it is told to stop. Memory is the load that is the same on a machine that has others to do, too.
+// hold follows the file until it is told to stop. Memory is a load that doesn't depend on what else the machine does.
 func hold(file string, stop <-chan os.Signal) error {
 	var held []byte
 	for {
 		text, _ := os.ReadFile(file) // without it there is nothing to do
 		mib, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		if bytes := mib << 20; bytes != len(held) {
-			if err := let(held); err != nil {
-				return err
-			}
 			var err error
-			if held, err = take(bytes); err != nil {
+			if held, err = exchange(held, bytes); err != nil {
 				return err
 			}
 		}
@@ -134,17 +131,15 @@ func hold(file string, stop <-chan os.Signal) error {
 	}
 }
 
-// take returns memory of its own, outside of the garbage collector's, that is resident.
-func take(bytes int) ([]byte, error) {
+// exchange gives memory back, and returns as much as asked for: resident, and outside of the garbage collector's.
+func exchange(held []byte, bytes int) ([]byte, error) {
+	if held != nil {
+		if err := syscall.Munmap(held); err != nil {
+			return nil, err
+		}
+	}
 	if bytes <= 0 {
 		return nil, nil
 	}
 	return syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
-}
-
-func let(held []byte) error {
-	if held == nil {
-		return nil
-	}
-	return syscall.Munmap(held)
 }
