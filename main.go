@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
@@ -37,7 +36,7 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	engines := command.Engines{Open: program.Engines(version), Lists: program.Lists()}
+	engines := program.Engines(version)
 	switch args[0] {
 	case "top":
 		return top.Run(ctx, args[1:], engines, os.Stdout)

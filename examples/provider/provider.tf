@@ -17,16 +17,16 @@ variable "registry_password" {
 
 # The engine "process" needs no configuration: it keeps its state in the user's XDG state folder.
 #
-# What reaches the hosts of "swarm" is here as far as it is not where the docker command and ssh find it.
+# Credentials for the hosts of "swarm" are here unless the docker command and ssh find them.
 provider "trainyard" {
-  docker = {
-    ssh = {
-      user              = "ops"
-      private_key_path  = "~/.ssh/lab"
-      known_hosts_paths = ["~/.ssh/known_hosts"]
-      jump_host         = "ops@bastion.example.com:2222"
-    }
+  ssh = {
+    user              = "ops"
+    identity_files    = ["~/.ssh/lab"]
+    known_hosts_files = ["~/.ssh/known_hosts"]
+    jump_host         = "ops@bastion.example.com:2222"
+  }
 
+  docker = {
     # For hosts with addresses such as tcp://gpu1:2376: the folder holds ca.pem, cert.pem and key.pem.
     tls = { cert_path = "~/.docker/lab" }
 

@@ -13,13 +13,13 @@ import (
 )
 
 // Recorded returns what was recorded of the decisions of the policies of a cluster.
-func Recorded(t *testing.T, e engine.Engine) []autoscale.Entry {
+func Recorded(t *testing.T, e engine.Store) []autoscale.Entry {
 	t.Helper()
-	records, err := e.Records(context.WithoutCancel(t.Context()), autoscale.ChunkPrefix)
+	stored, err := engine.Contents(context.WithoutCancel(t.Context()), e, autoscale.HistoryKind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := autoscale.ReadHistory(engine.RecordData(records), time.Now(), autoscale.Selection{})
+	entries, err := autoscale.ReadHistory(stored, time.Now(), autoscale.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func EndCluster(t testing.TB, e engine.Engine) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if _, err := e.Cluster(ctx); err != nil {
+	if _, err := engine.Cluster(ctx, e); err != nil {
 		return
 	}
 	observed, err := e.Observe(ctx, "")
@@ -119,7 +119,7 @@ func EndCluster(t testing.TB, e engine.Engine) {
 			t.Error(err)
 		}
 	}
-	if err := e.DeleteCluster(ctx); err != nil {
+	if err := e.Dissolve(ctx); err != nil {
 		t.Error(err)
 	}
 }

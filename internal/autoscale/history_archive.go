@@ -24,7 +24,7 @@ type sizes struct {
 
 // storedSizes has chunks closed that are small: each addition has all of the newest one written again, and what is written to a Swarm stays in the memory of its
 // managers until they take their next snapshot.
-var storedSizes = sizes{closed: 50_000, late: MaxChunk / 2, most: MaxChunk, all: KeepBytes}
+var storedSizes = sizes{closed: 50_000, late: HistoryKind.MaxBytes / 2, most: HistoryKind.MaxBytes, all: KeepBytes}
 
 // Archive is the history of a cluster's policies as it is stored, as far as whoever adds to it has to know it. It is written in chunks, of which only
 // the newest one is written again: what was decided since it was begun is added to it, until it is closed. An entry that goes on beyond that is found in both, and is

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,17 +16,14 @@ import (
 
 // A history is stored in chunks. A chunk is JSON, compressed with Zstandard (RFC 8878): a line that says what it is, and a line for each entry.
 
+// HistoryKind is the kind of the items that are chunks. Their names are numbers.
+var HistoryKind = domain.Kind{Name: "scaling-history", Noun: "part of the history of scaling", MaxBytes: 400_000}
+
 // Chunk is a part of a history as it is stored.
 type Chunk struct {
 	Name string
 	Data []byte
 }
-
-// ChunkPrefix is what the names of chunks begin with; their numbers follow.
-const ChunkPrefix = "scaling-history-"
-
-// MaxChunk is how many bytes a chunk has at most.
-const MaxChunk = 400_000
 
 // lastChunk is a number that no history comes to, one chunk a second for 30 years.
 const lastChunk = 1_000_000_000
@@ -35,14 +31,13 @@ const lastChunk = 1_000_000_000
 // maxUnpacked bounds what a chunk may come to when it is read, which is a hundred times what was ever written to one.
 const maxUnpacked = 256 << 20
 
-func chunkName(number int) string { return ChunkPrefix + strconv.Itoa(number) }
+func chunkName(number int) string { return strconv.Itoa(number) }
 
 // chunkNumber returns the number in the name of a chunk.
 func chunkNumber(name string) (int, error) {
-	text, found := strings.CutPrefix(name, ChunkPrefix)
-	number, err := strconv.Atoi(text)
-	if !found || err != nil || number < 1 || number > lastChunk || chunkName(number) != name {
-		return 0, &ChunkError{name, errors.New("its name is not that of a part of the history")}
+	number, err := strconv.Atoi(name)
+	if err != nil || number < 1 || number > lastChunk || chunkName(number) != name {
+		return 0, &ChunkError{name, fmt.Errorf("its name is not a number from 1 to %d", lastChunk)}
 	}
 	return number, nil
 }
@@ -56,7 +51,7 @@ type ChunkError struct {
 
 // Error names the chunk and the fault.
 func (e *ChunkError) Error() string {
-	return fmt.Sprintf("the record %s is no part of a history of scaling that can be read: %v", e.Name, e.Err)
+	return fmt.Sprintf("part %q of the history of scaling can't be read: %v", e.Name, e.Err)
 }
 
 // Unwrap returns the fault itself.

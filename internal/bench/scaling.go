@@ -158,7 +158,7 @@ func followedBy(w *workspace) (*scalingBench, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.engine, err = process.Open(w.name, engine.Settings{StateDir: s.dir.Root}, process.Program{File: program, Version: holder.Version}); err != nil {
+	if s.engine, err = process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: s.dir.Root}, process.Program{File: program, Version: holder.Version}); err != nil {
 		return nil, err
 	}
 	s.queue, err = newLengths()

@@ -96,7 +96,7 @@ func (s *scalingBench) steps(ctx context.Context) ([]step, error) {
 		}
 		one := step{grown: s.queue.set(i + 2)}
 		err := await(ctx, events, fmt.Sprintf("count %d", i+2), func() (bool, error) {
-			doc, err := s.engine.Group(ctx, probeGroup)
+			doc, err := engine.Get[domain.GroupDocument](ctx, s.engine, probeGroup)
 			one.written, one.decided = time.Now(), doc.Scaled[probeRole].At
 			return doc.Counts[probeRole] == i+2, err
 		})

@@ -2,60 +2,26 @@
 package command
 
 import (
-	"errors"
 	"flag"
-	"os"
-	"path/filepath"
+	"fmt"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The names of the engines that the flags choose between.
-const (
-	processEngine = "process"
-	swarmEngine   = "swarm"
-)
-
-// Cluster is what the arguments of a command say about the cluster that it is for.
+// Cluster is what the arguments of a command say about the cluster that it is for. What is empty is left out.
 type Cluster struct {
 	// Engine is the name of the cluster's engine.
 	Engine string
-	// StateDir is an absolute path, and empty for the engine's own default.
-	StateDir   string
-	DockerHost string
+	// Endpoint is where the cluster is, as its engine has it.
+	Endpoint string
 	// Name is empty for the only cluster that there is.
 	Name string
 }
 
-// AddFlags has a command take the flags that choose a cluster.
-func (c *Cluster) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&c.StateDir, "state-dir", "", "state `directory` of the provider; its default where this is left out")
-	flags.StringVar(&c.DockerHost, "docker-host", "", "`address` of a manager of a Docker Swarm, as DOCKER_HOST has it; empty for the Engine that docker itself would use")
+// AddFlags has a command take the flags that choose a cluster of one of the engines.
+func (c *Cluster) AddFlags(flags *flag.FlagSet, engines engine.Registry) {
+	flags.StringVar(&c.Engine, "engine", engines.Default(), fmt.Sprintf("`name` of the cluster's engine: %s", strings.Join(engines.Names(), " or ")))
+	flags.StringVar(&c.Endpoint, "endpoint", "", "`where` the cluster is: "+strings.Join(engines.Endpoints(), ", ")+"; the engine's default where this is left out")
 	flags.StringVar(&c.Name, "cluster", "", "`name` of the cluster; the only one there where this is left out")
-}
-
-// Complete takes from flags that were parsed which engine they choose.
-func (c *Cluster) Complete(flags *flag.FlagSet) error {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	c.Engine = processEngine
-	if given["docker-host"] {
-		c.Engine = swarmEngine
-	}
-	if given["docker-host"] && given["state-dir"] {
-		return errors.New("a cluster is in a state directory, or on a Docker Swarm: give --state-dir or --docker-host, not both")
-	}
-	if c.StateDir == "" {
-		return nil
-	}
-	var err error
-	c.StateDir, err = filepath.Abs(c.StateDir)
-	return err
-}
-
-// reach has the Docker client look where the flags say. The flag stands for the variable, with all that belongs to it: certificates, and a host
-// without a scheme.
-func (c Cluster) reach() error {
-	if c.DockerHost == "" {
-		return nil
-	}
-	return os.Setenv("DOCKER_HOST", c.DockerHost)
 }

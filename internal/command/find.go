@@ -9,34 +9,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Engines are where clusters are found, and how they are opened.
-type Engines struct {
-	Open engine.Registry
-	// Lists are by the names of the engines.
-	Lists map[string]engine.List
-}
-
 // Find returns the name of the cluster that the flags choose, and its engine. One that is named need not be within reach at the moment.
-func (c Cluster) Find(ctx context.Context, engines Engines) (string, engine.Engine, error) {
-	if err := c.reach(); err != nil {
-		return "", nil, err
+func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, engine.Engine, error) {
+	driver, err := engines.Driver(c.Engine)
+	if err != nil {
+		return "", nil, fmt.Errorf("--engine: %w", err)
 	}
-	settings, list := engine.Settings{StateDir: c.StateDir}, engines.Lists[c.Engine]
 	name := c.Name
 	if name == "" {
-		var err error
-		if name, err = onlyOne(ctx, list, settings); err != nil {
+		if name, err = c.onlyOne(ctx, driver); err != nil {
 			return "", nil, err
 		}
 	}
-	e, err := engines.Open.Open(domain.ClusterRef{Engine: c.Engine, Name: name}, settings)
+	e, err := driver.Open(domain.ClusterRef{Engine: c.Engine, Name: name, Endpoint: c.Endpoint}, engine.Settings{})
 	if err != nil {
 		return "", nil, err
 	}
-	_, err = e.Cluster(ctx)
+	_, err = engine.Cluster(ctx, e)
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
-		names, err := list(ctx, settings)
+		names, err := driver.Clusters(ctx, c.Endpoint, engine.Settings{})
 		if err != nil {
 			return "", nil, explained(err)
 		}
@@ -48,8 +40,8 @@ func (c Cluster) Find(ctx context.Context, engines Engines) (string, engine.Engi
 }
 
 // onlyOne returns the only cluster that there is.
-func onlyOne(ctx context.Context, list engine.List, settings engine.Settings) (string, error) {
-	names, err := list(ctx, settings)
+func (c Cluster) onlyOne(ctx context.Context, driver engine.Driver) (string, error) {
+	names, err := driver.Clusters(ctx, c.Endpoint, engine.Settings{})
 	switch {
 	case errors.Is(err, engine.ErrUnreachable):
 		return "", fmt.Errorf("%w; to wait for it, name the cluster by --cluster", err)
@@ -66,5 +58,5 @@ func explained(err error) error {
 	if !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
-	return fmt.Errorf("%w; give the provider's state_dir by --state-dir, or by --docker-host a manager of the Swarm that the cluster is on", err)
+	return fmt.Errorf("%w; say by --engine and --endpoint which engine runs the cluster, and where", err)
 }

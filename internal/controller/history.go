@@ -20,7 +20,7 @@ const (
 
 // historyKeeper keeps with the cluster what its policies decide. It is for one goroutine.
 type historyKeeper struct {
-	records engine.Records
+	items   engine.Store
 	added   autoscale.History // since the last time that it was stored
 	due     time.Time
 	stored  time.Time // when that was
@@ -28,26 +28,27 @@ type historyKeeper struct {
 
 	archive   *autoscale.Archive // nil as long as it could not be read
 	revisions map[string]int
-	// doubtful is the content of a record that may have been stored or not.
+	// doubtful is the content of a chunk that may have been stored or not.
 	doubtful map[string][]byte
 }
 
-func newHistoryKeeper(records engine.Records) *historyKeeper {
-	return &historyKeeper{records: records, resting: quietPause}
+func newHistoryKeeper(items engine.Store) *historyKeeper {
+	return &historyKeeper{items: items, resting: quietPause}
 }
 
 // Load reads what is stored, again where another controller may have added to it. A part of the history that can't be read is an [autoscale.ChunkError]: the
 // history goes on without.
 func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
-	found, err := h.records.Records(ctx, autoscale.ChunkPrefix)
+	found, err := h.items.List(ctx, autoscale.HistoryKind)
 	if err != nil {
 		return fmt.Errorf("the history of scaling can't be read: %w", err)
 	}
 	h.revisions, h.doubtful = make(map[string]int, len(found)), map[string][]byte{}
-	for name, record := range found {
-		h.revisions[name] = record.Revision
+	data := make(map[string][]byte, len(found))
+	for _, item := range found {
+		h.revisions[item.Name], data[item.Name] = item.Revision, item.Data
 	}
-	h.archive, err = autoscale.OpenArchive(engine.RecordData(found), now)
+	h.archive, err = autoscale.OpenArchive(data, now)
 	return err
 }
 
@@ -104,7 +105,7 @@ func (h *historyKeeper) store(ctx context.Context, put []autoscale.Chunk, remove
 		h.archive.Stored(chunk.Name)
 	}
 	for _, name := range remove {
-		if err := h.records.DeleteRecord(ctx, name); err != nil {
+		if err := h.items.Delete(ctx, chunkKey(name)); err != nil {
 			return fmt.Errorf("the history of scaling can't be shortened: %w", err)
 		}
 		delete(h.revisions, name)
@@ -113,22 +114,24 @@ func (h *historyKeeper) store(ctx context.Context, put []autoscale.Chunk, remove
 	return nil
 }
 
+func chunkKey(name string) engine.Key { return engine.Key{Kind: autoscale.HistoryKind, Name: name} }
+
 // put stores a chunk on top of what this controller stored last. Where an error left open whether that was stored, it looks.
 func (h *historyKeeper) put(ctx context.Context, chunk autoscale.Chunk) error {
 	if former := h.doubtful[chunk.Name]; former != nil {
-		found, err := h.records.Records(ctx, chunk.Name)
-		if err != nil {
+		found, err := h.items.Get(ctx, chunkKey(chunk.Name))
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return err
 		}
-		if bytes.Equal(found[chunk.Name].Data, former) {
-			h.revisions[chunk.Name] = found[chunk.Name].Revision
+		if bytes.Equal(found.Data, former) {
+			h.revisions[chunk.Name] = found.Revision
 		}
 		delete(h.doubtful, chunk.Name)
 	}
-	record, err := h.records.PutRecord(ctx, engine.Record{Name: chunk.Name, Revision: h.revisions[chunk.Name], Data: chunk.Data})
+	stored, err := h.items.Put(ctx, engine.Item{Key: chunkKey(chunk.Name), Revision: h.revisions[chunk.Name], Data: chunk.Data})
 	switch {
 	case err == nil:
-		h.revisions[chunk.Name] = record.Revision
+		h.revisions[chunk.Name] = stored.Revision
 	case !errors.Is(err, engine.ErrConflict):
 		h.doubtful[chunk.Name] = chunk.Data
 	}

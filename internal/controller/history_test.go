@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -14,77 +13,132 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// records keeps records in memory, as an engine does.
-type records struct {
+// items is the store of a cluster, in memory. Its calls are noted, and can fail.
+type items struct {
+	storetest.Memory
+
 	mutex sync.Mutex
-	kept  map[string]engine.Record
 	// fault is asked before and after each call: what it returns is the error of the call.
 	fault func(call string, done bool) error
 	calls []string
 }
 
-func newRecords() *records {
-	return &records{kept: map[string]engine.Record{}, fault: func(string, bool) error { return nil }}
+// putChunk is what calls begin with that store a part of the history.
+var putChunk = "put " + autoscale.HistoryKind.Name + "/"
+
+func newItems() *items {
+	i := &items{fault: noFault}
+	i.Set(engine.Item{Key: engine.Key{Kind: domain.ClusterKind}, Revision: 1, Data: []byte(`{"version":1}`)})
+	return i
 }
 
-func (r *records) do(call string, do func() error) error {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.calls = append(r.calls, call)
-	if err := r.fault(call, false); err != nil {
+func noFault(string, bool) error { return nil }
+
+func (i *items) do(call string, do func() error) error {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.calls = append(i.calls, call)
+	if err := i.fault(call, false); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	return r.fault(call, true)
+	return i.fault(call, true)
 }
 
-func (r *records) Records(_ context.Context, prefix string) (found map[string]engine.Record, err error) {
-	err = r.do("read "+prefix, func() error {
-		found = maps.Clone(r.kept)
-		maps.DeleteFunc(found, func(name string, _ engine.Record) bool { return !strings.HasPrefix(name, prefix) })
-		return nil
+func (i *items) Get(ctx context.Context, key engine.Key) (item engine.Item, err error) {
+	err = i.do("get "+key.Kind.Name+"/"+key.Name, func() (err error) {
+		item, err = i.Memory.Get(ctx, key)
+		return err
+	})
+	return item, err
+}
+
+func (i *items) List(ctx context.Context, kind domain.Kind) (found []engine.Item, err error) {
+	err = i.do("list "+kind.Name, func() (err error) {
+		found, err = i.Memory.List(ctx, kind)
+		return err
 	})
 	return found, err
 }
 
-func (r *records) PutRecord(_ context.Context, record engine.Record) (engine.Record, error) {
-	err := r.do("put "+record.Name, func() error {
-		if err := record.Check(); err != nil {
-			return err
-		}
-		if r.kept[record.Name].Revision != record.Revision {
-			return engine.ErrConflict
-		}
-		record.Revision++
-		r.kept[record.Name] = record
-		return nil
+func (i *items) Put(ctx context.Context, item engine.Item) (stored engine.Item, err error) {
+	err = i.do("put "+item.Kind.Name+"/"+item.Name, func() (err error) {
+		stored, err = i.Memory.Put(ctx, item)
+		return err
 	})
-	return record, err
+	return stored, err
 }
 
-func (r *records) DeleteRecord(_ context.Context, name string) error {
-	return r.do("delete "+name, func() error {
-		delete(r.kept, name)
-		return nil
-	})
+func (i *items) Delete(ctx context.Context, key engine.Key) error {
+	return i.do("delete "+key.Kind.Name+"/"+key.Name, func() error { return i.Memory.Delete(ctx, key) })
 }
 
-// counts returns the counts that the stored history tells of.
-func (r *records) counts(t rapid.TB) string {
+// documentOf returns a stored document, past all faults.
+func documentOf[T any, P domain.Document[T]](t testing.TB, i *items, name string) T {
 	t.Helper()
-	kept, err := autoscale.ReadHistory(engine.RecordData(r.kept), noon.Add(time.Hour), autoscale.Selection{})
+	doc, err := engine.Get[T, P](t.Context(), &i.Memory, name)
+	if err != nil {
+		t.Error(err)
+	}
+	return doc
+}
+
+// edit changes a stored document, or makes it, past all faults.
+func edit[T any, P domain.Document[T]](t testing.TB, i *items, name string, change func(doc *T)) T {
+	t.Helper()
+	doc, err := engine.Get[T, P](t.Context(), &i.Memory, name)
+	if err == nil || errors.Is(err, engine.ErrNotFound) {
+		change(&doc)
+		doc, err = engine.Put[T, P](t.Context(), &i.Memory, doc)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return doc
+}
+
+// revisions returns those of the items of a kind, by name.
+func (i *items) revisions(t testing.TB, kind domain.Kind) map[string]int {
+	t.Helper()
+	found, err := i.Memory.List(t.Context(), kind)
 	if err != nil {
 		t.Fatal(err)
 	}
+	revisions := map[string]int{}
+	for _, item := range found {
+		revisions[item.Name] = item.Revision
+	}
+	return revisions
+}
+
+// entries returns those of the stored history.
+func (i *items) entries(t rapid.TB, now time.Time, selection autoscale.Selection) []autoscale.Entry {
+	t.Helper()
+	stored, err := engine.Contents(context.Background(), &i.Memory, autoscale.HistoryKind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := autoscale.ReadHistory(stored, now, selection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// counts returns the counts that the stored history tells of.
+func (i *items) counts(t rapid.TB) string {
+	t.Helper()
 	var counts []string
-	for _, e := range kept {
+	for _, e := range i.entries(t, noon.Add(time.Hour), autoscale.Selection{}) {
 		counts = append(counts, fmt.Sprintf("%d→%d", e.From, e.To))
 	}
 	return strings.Join(counts, " ")
@@ -97,7 +151,7 @@ func decided(at time.Time, from, to int) autoscale.Entry {
 
 // What changed a count is stored at once, all else from time to time, and a new controller goes on with all of it.
 func TestHistoryIsStored(t *testing.T) {
-	stored := newRecords()
+	stored := newItems()
 	h := newHistoryKeeper(stored)
 	if err := h.Load(t.Context(), noon); err != nil || !h.Due().IsZero() {
 		t.Fatalf("an empty history is due at %s (%v)", h.Due(), err)
@@ -139,8 +193,8 @@ func TestHistoryIsStored(t *testing.T) {
 	h = newHistoryKeeper(stored)
 	h.Add(decided(noon.Add(30*time.Second), 2, 3))
 	flush(30*time.Second, "1→1 1→2 1→2 2→2 2→3")
-	if len(stored.kept) != 1 || stored.kept["scaling-history-1"].Revision != 3 {
-		t.Errorf("%+v is stored", stored.kept)
+	if diff := cmp.Diff(map[string]int{"1": 3}, stored.revisions(t, autoscale.HistoryKind)); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
 	calls := len(stored.calls)
 	flush(time.Minute, "1→1 1→2 1→2 2→2 2→3")
@@ -151,7 +205,7 @@ func TestHistoryIsStored(t *testing.T) {
 
 // The more there is to write again, the longer what changed nothing waits.
 func TestLargeHistoryRests(t *testing.T) {
-	h := newHistoryKeeper(newRecords())
+	h := newHistoryKeeper(newItems())
 	for i := range 2000 {
 		e := decided(noon, i, i)
 		e.Policy = fmt.Sprintf("job-%d/worker", i)
@@ -172,7 +226,7 @@ func TestLargeHistoryRests(t *testing.T) {
 func TestHistoryOutlastsFaults(t *testing.T) {
 	down := errors.New("the engine is down")
 	rapid.Check(t, func(t *rapid.T) {
-		stored := newRecords()
+		stored := newItems()
 		h := newHistoryKeeper(stored)
 		var want []string
 		rounds := rapid.IntRange(1, 10).Draw(t, "rounds")
@@ -203,7 +257,7 @@ func TestHistoryOutlastsFaults(t *testing.T) {
 
 // A controller that has been replaced learns of it, and goes on with what the other stored once it has loaded that.
 func TestHistoryOfAnother(t *testing.T) {
-	stored := newRecords()
+	stored := newItems()
 	first, second := newHistoryKeeper(stored), newHistoryKeeper(stored)
 	add := func(h *historyKeeper, i int) error {
 		at := noon.Add(time.Duration(i) * time.Minute)
@@ -232,31 +286,32 @@ func TestHistoryOfAnother(t *testing.T) {
 
 // What can't be read is told once, and does not keep the history from going on.
 func TestHistoryGoesOnBesideWhatIsCorrupt(t *testing.T) {
-	stored := newRecords()
-	stored.kept["scaling-history-1"] = engine.Record{Name: "scaling-history-1", Revision: 5, Data: []byte("no chunk")}
+	stored := newItems()
+	stored.Set(engine.Item{Key: chunkKey("1"), Revision: 5, Data: []byte("no chunk")})
 	h := newHistoryKeeper(stored)
 	h.Add(decided(noon, 1, 2))
 	var fault *autoscale.ChunkError
-	if err := h.Flush(t.Context(), noon); !errors.As(err, &fault) || fault.Name != "scaling-history-1" {
+	if err := h.Flush(t.Context(), noon); !errors.As(err, &fault) || fault.Name != "1" {
 		t.Errorf("the error is %v", err)
 	}
 	h.Add(decided(noon.Add(time.Minute), 2, 3))
 	if err := h.Flush(t.Context(), noon.Add(time.Minute)); err != nil {
 		t.Errorf("it is told again: %v", err)
 	}
-	want := map[string]int{"scaling-history-1": 5, "scaling-history-2": 2}
-	got := map[string]int{}
-	for name, record := range stored.kept {
-		got[name] = record.Revision
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(map[string]int{"1": 5, "2": 2}, stored.revisions(t, autoscale.HistoryKind)); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
 }
 
-// A record takes what a chunk may have.
-func TestChunksFitIntoRecords(t *testing.T) {
-	if autoscale.MaxChunk > engine.MaxRecord {
-		t.Errorf("a chunk may have %d bytes, and a record %d", autoscale.MaxChunk, engine.MaxRecord)
+// Every store is shown to take items as large as chunks and shards may be.
+func TestChunksAndShardsFitIntoStores(t *testing.T) {
+	shown := 0
+	for _, kind := range storetest.Kinds {
+		shown = max(shown, kind.MaxBytes)
+	}
+	for _, kind := range []domain.Kind{autoscale.HistoryKind, memoryKind} {
+		if kind.MaxBytes > shown {
+			t.Errorf("an item of kind %q may have %d bytes, and stores are shown to take %d", kind.Name, kind.MaxBytes, shown)
+		}
 	}
 }

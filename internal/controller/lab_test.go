@@ -22,14 +22,12 @@ type lacking struct{ engine.Engine }
 // of it, and panics.
 type lab struct {
 	lacking
-	*records
+	*items
 	*testing.T
 
-	mu       sync.Mutex
-	groups   map[string]domain.GroupDocument
-	policies map[string]domain.AutoscalingPolicyDocument
-	staged   map[string]domain.MemberSpec
-	members  map[string]domain.Observed
+	mu      sync.Mutex
+	staged  map[string]domain.MemberSpec
+	members map[string]domain.Observed
 	// load is what the members of a group have to do, in processors, and loads what single ones have to, in place of their share.
 	load  float64
 	loads map[string]float64
@@ -44,10 +42,13 @@ type lab struct {
 func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
 	t.Helper()
 	l := &lab{
-		records: newRecords(), T: t, groups: map[string]domain.GroupDocument{}, policies: map[string]domain.AutoscalingPolicyDocument{},
-		staged: map[string]domain.MemberSpec{}, members: map[string]domain.Observed{}, loads: map[string]float64{}, now: noon,
+		items: newItems(), T: t, staged: map[string]domain.MemberSpec{}, members: map[string]domain.Observed{}, loads: map[string]float64{}, now: noon,
 		faults: map[string]error{},
 	}
+	host := domain.Host{Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 1 << 16}}
+	edit(t, l.items, "", func(doc *domain.ClusterDocument) {
+		doc.Spec = domain.Cluster{Name: "lab", Engine: "lab", Hosts: map[string]domain.Host{"a": host, "b": host}}
+	})
 	group := domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 		Completion: domain.Completion{When: domain.WhenNever},
@@ -91,18 +92,43 @@ func (l *lab) scale(from, to int) {
 
 // put stores a policy, as Terraform does.
 func (l *lab) put(policy domain.AutoscalingPolicy) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	doc := l.policies[policy.Key()]
-	doc.Spec, doc.Revision = policy, doc.Revision+1
-	l.policies[policy.Key()] = doc
+	l.Helper()
+	edit(l.T, l.items, policy.Key(), func(doc *domain.AutoscalingPolicyDocument) { doc.Spec = policy })
+}
+
+// end has a policy end, and drop has it be gone.
+func (l *lab) end(policy string) {
+	l.Helper()
+	edit(l.T, l.items, policy, func(doc *domain.AutoscalingPolicyDocument) { doc.Ending = true })
+}
+
+func (l *lab) drop(policy string) {
+	l.Helper()
+	if err := engine.Delete[domain.AutoscalingPolicyDocument](l.Context(), &l.Memory, policy); err != nil {
+		l.Error(err)
+	}
+}
+
+// requires has each worker reserve processors.
+func (l *lab) requires(cpus float64) {
+	l.Helper()
+	edit(l.T, l.items, "job", func(doc *domain.GroupDocument) {
+		role := doc.Spec.Roles["worker"]
+		role.Resources.CPUs = cpus
+		doc.Spec.Roles["worker"] = role
+	})
+}
+
+// policy is that of the workers.
+func (l *lab) policy() domain.AutoscalingPolicy {
+	l.Helper()
+	return documentOf[domain.AutoscalingPolicyDocument](l.T, l.items, "job/worker").Spec
 }
 
 // count is that of the workers.
 func (l *lab) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.groups["job"].Counts["worker"]
+	l.Helper()
+	return documentOf[domain.GroupDocument](l.T, l.items, "job").Counts["worker"]
 }
 
 // controller returns a scaler with what is stored, as that of a controller that has just been started.
@@ -148,11 +174,6 @@ func (l *lab) Traits() engine.Traits {
 
 func (l *lab) Snapshot() engine.Engine { return l }
 
-func (l *lab) Cluster(context.Context) (domain.ClusterDocument, error) {
-	host := domain.Host{Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 1 << 16}}
-	return domain.ClusterDocument{Version: 1, Revision: 1, Spec: domain.Cluster{Name: "lab", Engine: "lab", Hosts: map[string]domain.Host{"a": host, "b": host}}}, nil
-}
-
 func (l *lab) Inventory(_ context.Context, cluster domain.Cluster) (engine.Inventory, error) {
 	return engine.Inventory{Hosts: cluster.Hosts}, nil
 }
@@ -170,41 +191,23 @@ func (l *lab) Lock(context.Context, string, engine.Holder) (func() error, error)
 	return func() error { return nil }, nil
 }
 
+func (l *lab) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
+	return engine.HoldFor(ctx, l, name, holder)
+}
+
+func (l *lab) Prune(context.Context, string, *domain.Group) error { return nil }
+
 func (l *lab) StartController(context.Context) error { return nil }
 
-func (l *lab) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) { return nil, nil }
-
-func (l *lab) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.policies), nil
-}
-
-func (l *lab) Groups(context.Context) (map[string]domain.GroupDocument, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.groups), nil
-}
-
-func (l *lab) Group(_ context.Context, name string) (domain.GroupDocument, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	doc, found := l.groups[name]
-	if !found {
-		return doc, engine.ErrNotFound
+// Put loses the answer where it is to fail: the item is stored.
+func (l *lab) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
+	stored, err := l.items.Put(ctx, item)
+	if err != nil {
+		return stored, err
 	}
-	return doc, nil
-}
-
-func (l *lab) PutGroup(_ context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.groups[doc.Spec.Name].Revision != doc.Revision {
-		return doc, engine.ErrConflict
-	}
-	doc.Revision++
-	l.groups[doc.Spec.Name] = doc
-	return doc, l.fails("PutGroup")
+	return stored, l.fails("Put " + item.Kind.Name)
 }
 
 func (l *lab) Observe(context.Context, string) ([]domain.Observed, error) {

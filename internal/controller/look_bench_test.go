@@ -16,11 +16,8 @@ import (
 // rest is an engine of a cluster in which nothing changes. Its documents, its members and what they use are in memory.
 type rest struct {
 	lacking
-	*records
+	*items
 
-	cluster  domain.ClusterDocument
-	groups   map[string]domain.GroupDocument
-	policies map[string]domain.AutoscalingPolicyDocument
 	observed []domain.Observed
 	used     engine.Usage
 }
@@ -29,30 +26,23 @@ func (r *rest) Snapshot() engine.Engine { return r }
 
 func (r *rest) Traits() engine.Traits { return engine.Traits{Name: "rest"} }
 
-func (r *rest) Cluster(context.Context) (domain.ClusterDocument, error) { return r.cluster, nil }
-
-func (r *rest) Groups(context.Context) (map[string]domain.GroupDocument, error) { return r.groups, nil }
-
-func (r *rest) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
-	return r.policies, nil
-}
-
 func (r *rest) Observe(context.Context, string) ([]domain.Observed, error) { return r.observed, nil }
 
 func (r *rest) Usage(context.Context, time.Duration) (engine.Usage, error) { return r.used, nil }
 
 // atRest returns a cluster of so many groups, with so many roles each, each of so many members, that are as busy as the policies of all roles want
 // them to be.
-func atRest(groups, roles, members int) *rest {
-	r := &rest{
-		records: newRecords(), cluster: domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}}},
-		groups: map[string]domain.GroupDocument{}, policies: map[string]domain.AutoscalingPolicyDocument{}, used: engine.Usage{Members: map[string]engine.MemberUsage{}},
-	}
+func atRest(b *testing.B, groups, roles, members int) *rest {
+	b.Helper()
+	r := &rest{items: newItems(), used: engine.Usage{Members: map[string]engine.MemberUsage{}}}
+	edit(b, r.items, "", func(doc *domain.ClusterDocument) {
+		doc.Spec = domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}}
+	})
 	started := noon.Add(-time.Hour)
 	windows := []*domain.Duration{nil, new(domain.Duration(15 * time.Second)), new(domain.Duration(time.Minute))}
 	for g := range groups {
 		document := domain.GroupDocument{
-			Version: domain.DocumentVersion, Revision: 1, MinRun: 1, Counts: map[string]int{}, Assignments: map[string]domain.Assignment{},
+			MinRun: 1, Counts: map[string]int{}, Assignments: map[string]domain.Assignment{},
 			Spec: domain.Group{Cluster: "lab", Name: fmt.Sprintf("group-%02d", g), Framework: "none", Template: domain.Template{Command: []string{"work"}}, Roles: map[string]domain.Role{}},
 		}
 		group := document.Spec.Name
@@ -65,7 +55,7 @@ func atRest(groups, roles, members int) *rest {
 					Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}, Window: windows[n%len(windows)],
 				}},
 			}
-			r.policies[policy.Key()] = domain.AutoscalingPolicyDocument{Version: domain.DocumentVersion, Revision: 1, Spec: policy, Before: members}
+			edit(b, r.items, policy.Key(), func(doc *domain.AutoscalingPolicyDocument) { doc.Spec, doc.Before = policy, members })
 			for i := range members {
 				name := domain.MemberName(group, role, i)
 				document.Assignments[name] = domain.Assignment{Host: "gpu1", Port: 20000 + i}
@@ -75,15 +65,15 @@ func atRest(groups, roles, members int) *rest {
 				r.used.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(2.4)), SampledAt: noon.AddDate(10, 0, 0)} // which never gets old
 			}
 		}
-		r.groups[group] = document
+		edit(b, r.items, group, func(doc *domain.GroupDocument) { *doc = document })
 	}
 	return r
 }
 
 // BenchmarkLook has a thousand policies decide at the same time about ten thousand members, in a cluster that is at rest: all but what it takes to
-// read documents, members and metrics.
+// get at items, members and metrics.
 func BenchmarkLook(b *testing.B) {
-	e := atRest(20, 50, 10)
+	e := atRest(b, 20, 50, 10)
 	s, err := newScaler(b.Context(), reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
 	if err != nil {
 		b.Fatal(err)

@@ -33,7 +33,7 @@ func watchScaling(ctx context.Context, r reconcile.Reconciler, events <-chan str
 		return err
 	}
 	holder := engine.Holder{Who: "controller", Process: os.Getpid(), Operation: "autoscaling", Since: time.Now(), Controller: true}
-	held, release, err := engine.Hold(ctx, r.Engine, scalingLock, holder)
+	held, release, err := r.Engine.Hold(ctx, scalingLock, holder)
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
 		pause(ctx, standby)
 		return nil
@@ -53,7 +53,7 @@ func watchScaling(ctx context.Context, r reconcile.Reconciler, events <-chan str
 func awaitPolicies(ctx context.Context, e engine.Engine, events <-chan struct{}) error {
 	for {
 		start := time.Now()
-		policies, err := e.Snapshot().Policies(ctx)
+		policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, e.Snapshot())
 		if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(policies)), decides) {
 			return err
 		}
@@ -74,6 +74,7 @@ type scaler struct {
 	log        *slog.Logger
 	told       faults
 	board      *board
+	policies   engine.Decoded[domain.AutoscalingPolicyDocument, *domain.AutoscalingPolicyDocument]
 	memory     *memory
 	history    *historyKeeper
 	// scaledAt is when the history last has a policy change a count, by the policies' keys, as it was read.
@@ -132,11 +133,11 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 
 // loadHistory reads the history. It goes on without what of it can't be read.
 func (s *scaler) loadHistory(ctx context.Context) error {
-	records, err := s.reconciler.Engine.Records(ctx, autoscale.ChunkPrefix)
+	stored, err := engine.Contents(ctx, s.reconciler.Engine, autoscale.HistoryKind)
 	if err != nil {
 		return err
 	}
-	entries, unread := autoscale.ReadHistory(engine.RecordData(records), time.Now(), autoscale.Selection{OnlyChanges: true})
+	entries, unread := autoscale.ReadHistory(stored, time.Now(), autoscale.Selection{OnlyChanges: true})
 	for _, e := range entries {
 		if e.Scaled() {
 			s.scaledAt[e.Policy] = e.Until
@@ -225,7 +226,7 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 func (s *scaler) look(ctx context.Context, now time.Time) error {
 	snapshot := s.reconciler
 	snapshot.Engine = s.reconciler.Engine.Snapshot()
-	documents, err := snapshot.Engine.Policies(ctx)
+	documents, err := s.policies.List(ctx, snapshot.Engine)
 	if err != nil {
 		for _, f := range s.followed {
 			if !f.next.After(now) {
@@ -304,7 +305,7 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	f := s.followed[key]
 	name, role := autoscale.Entry{Policy: key}.Key()
-	group, err := e.Group(ctx, name)
+	group, err := engine.Get[domain.GroupDocument](ctx, e, name)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}

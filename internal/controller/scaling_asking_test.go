@@ -98,7 +98,7 @@ func TestBoundsWaitForNobody(t *testing.T) {
 		p.Guards.Busy = &domain.BusyGuard{Prometheus: &domain.PrometheusSource{URL: server.URL + "/idle", Query: "applications"}}
 	})
 	s := l.controller()
-	policy := l.policies["job/worker"].Spec
+	policy := l.policy()
 	for _, bounds := range [][2]int{{4, 6}, {1, 3}} {
 		policy.Min, policy.Max = bounds[0], bounds[1]
 		l.put(policy)
@@ -125,8 +125,8 @@ func TestBoundsWaitForNobody(t *testing.T) {
 func TestAnswersToNobody(t *testing.T) {
 	for name, change := range map[string]func(l *lab){
 		"it was changed":   func(l *lab) { l.askedByQueue() },
-		"it was destroyed": func(l *lab) { delete(l.policies, "job/ps") },
-		"it was made anew": func(l *lab) { delete(l.policies, "job/ps"); l.askedByQueue() },
+		"it was destroyed": func(l *lab) { l.drop("job/ps") },
+		"it was made anew": func(l *lab) { l.drop("job/ps"); l.askedByQueue() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, plain)
@@ -160,11 +160,14 @@ type unreadable struct {
 
 func (u *unreadable) Snapshot() engine.Engine { return u }
 
-func (u *unreadable) Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
+func (u *unreadable) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
+	if kind != domain.PolicyKind {
+		return u.lab.List(ctx, kind)
+	}
 	u.reads = append(u.reads, time.Now())
 	switch len(u.reads) {
 	case 1:
-		return u.lab.Policies(ctx)
+		return u.lab.List(ctx, kind)
 	case 3:
 		u.end()
 	}

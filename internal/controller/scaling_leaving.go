@@ -34,7 +34,7 @@ type leaving struct {
 func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c change) (leaving, error) {
 	wanted := c.decision.From - c.decision.To
 	working := s.working(ctx, policy, c.scene)
-	if reconcile.Distributed(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) {
+	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingEngine {
 		return leavingAny(policy, wanted, working)
 	}
 	order, err := s.inOrder(ctx, policy, c.scene)

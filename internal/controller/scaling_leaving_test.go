@@ -19,13 +19,11 @@ import (
 
 // spark has the workers of the group be without identity, so that any of them may go.
 func (l *lab) spark() {
-	group := l.groups["job"].Spec
-	group.Framework = "spark"
-	group.Roles["master"] = domain.Role{Replicas: new(1), Template: group.Roles["worker"].Template}
-	doc := l.groups["job"]
-	doc.Spec = group
-	l.groups["job"] = doc
-	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), group))
+	doc := edit(l.T, l.items, "job", func(doc *domain.GroupDocument) {
+		doc.Spec.Framework = "spark"
+		doc.Spec.Roles["master"] = domain.Role{Replicas: new(1), Template: doc.Spec.Roles["worker"].Template}
+	})
+	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), doc.Spec))
 }
 
 // worker is the name of a worker of the lab.
@@ -67,9 +65,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards = test.guards })
-			role := l.groups["job"].Spec.Roles["worker"]
-			role.Resources.CPUs = 1
-			l.groups["job"].Spec.Roles["worker"] = role
+			l.requires(1)
 			if !test.identity {
 				l.spark()
 			}
@@ -91,7 +87,7 @@ func TestLeaving(t *testing.T) {
 				o := &scene.Members["job"][i]
 				o.Host = []string{"a", "b"}[o.Index%2]
 			}
-			gone, err := s.leaving(t.Context(), l.policies["job/worker"].Spec, change{decision: autoscale.Decision{From: 4, To: 2}, scene: scene})
+			gone, err := s.leaving(t.Context(), l.policy(), change{decision: autoscale.Decision{From: 4, To: 2}, scene: scene})
 			why := gone.why
 			if err != nil {
 				why = err.Error()

@@ -14,16 +14,19 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 )
 
+// memoryKind is the kind of the items that hold what policies remember, a share of the policies each: the shards. Their names are numbers from 0.
+var memoryKind = domain.Kind{Name: "scaling-state", Noun: "record of what autoscaling policies remember", MaxBytes: 400_000}
+
 const (
-	// memoryRecord begins the names of the records that hold what policies remember: each holds a share of the policies. There are leastShards of them,
-	// which is enough for some hundred policies, and twice as many as often as one would be larger than a record may be, up to mostShards.
-	memoryRecord = "scaling-state-"
-	leastShards  = 8
-	mostShards   = 1024
+	// There are leastShards of them, which is enough for some hundred policies, and twice as many as often as one would be larger than an item may
+	// be, up to mostShards.
+	leastShards = 8
+	mostShards  = 1024
 	// keepEvery is how often it is stored where no count changes.
 	keepEvery = 30 * time.Second
 )
@@ -37,48 +40,48 @@ type remembered struct {
 
 // memory is what policies remember, as it is kept with the cluster.
 type memory struct {
-	records engine.Records
-	// shards are the records as they were written or read last; whoever finds another one there is no longer the one that decides. Their number is
+	items engine.Store
+	// shards are the items as they were written or read last; whoever finds another one there is no longer the one that decides. Their number is
 	// leastShards times a power of two.
-	shards []engine.Record
+	shards []engine.Item
 	kept   time.Time
 }
 
-func newMemory(records engine.Records) *memory {
-	return &memory{records: records, shards: make([]engine.Record, leastShards)}
+func newMemory(items engine.Store) *memory {
+	return &memory{items: items, shards: make([]engine.Item, leastShards)}
 }
 
 // grow doubles the number of shards.
-func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Record, len(m.shards))...) }
+func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Item, len(m.shards))...) }
 
-func shardName(shard int) string { return memoryRecord + strconv.Itoa(shard) }
+func shardKey(shard int) engine.Key { return engine.Key{Kind: memoryKind, Name: strconv.Itoa(shard)} }
 
-// load reads what policies remember, by their keys. Unread tells of records that can't be read: it goes on without what they hold, and store writes
+// load reads what policies remember, by their keys. Unread says which items can't be read: it goes on without what they hold, and store writes
 // them anew.
 func (m *memory) load(ctx context.Context) (known map[string]remembered, unread, err error) {
-	records, err := m.records.Records(ctx, memoryRecord)
+	items, err := m.items.List(ctx, memoryKind)
 	if err != nil {
 		return nil, nil, fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
 	}
-	for name, record := range records {
-		shard, err := strconv.Atoi(name[len(memoryRecord):])
-		if err != nil || shard < 0 || shard >= mostShards || name != shardName(shard) {
-			unread = errors.Join(unread, fmt.Errorf("record %s: its number is not one from 0 to %d", name, mostShards-1))
+	for _, item := range items {
+		shard, err := strconv.Atoi(item.Name)
+		if err != nil || shard < 0 || shard >= mostShards || item.Key != shardKey(shard) {
+			unread = errors.Join(unread, fmt.Errorf("%s: its name is not a number from 0 to %d", item.Key, mostShards-1))
 			continue
 		}
 		for shard >= len(m.shards) {
 			m.grow()
 		}
-		m.shards[shard] = record
+		m.shards[shard] = item
 	}
 	known = map[string]remembered{}
-	for _, record := range m.shards {
-		if record.Revision == 0 {
+	for _, item := range m.shards {
+		if item.Revision == 0 {
 			continue
 		}
 		var states map[string]remembered
-		if err := unpack(record.Data, &states); err != nil {
-			unread = errors.Join(unread, fmt.Errorf("record %s: %w", record.Name, err))
+		if err := unpack(item.Data, &states); err != nil {
+			unread = errors.Join(unread, fmt.Errorf("%s: %w", item.Key, err))
 			continue
 		}
 		maps.Copy(known, states) // a policy that is in two of them was moved to the later one
@@ -132,7 +135,7 @@ func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 			}
 			largest = max(largest, len(packed[i]))
 		}
-		if largest <= engine.MaxRecord || len(shares) == mostShards {
+		if largest <= memoryKind.MaxBytes || len(shares) == mostShards {
 			return packed, nil
 		}
 		m.grow()
@@ -141,14 +144,14 @@ func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 
 // put writes a shard, unless that is what is there.
 func (m *memory) put(ctx context.Context, shard int, data []byte) error {
-	record := m.shards[shard]
-	if bytes.Equal(data, record.Data) {
+	item := m.shards[shard]
+	if bytes.Equal(data, item.Data) {
 		return nil
 	}
-	record.Name, record.Data = shardName(shard), data
-	stored, err := m.records.PutRecord(ctx, record)
+	item.Key, item.Data = shardKey(shard), data
+	stored, err := m.items.Put(ctx, item)
 	if err != nil {
-		return fmt.Errorf("what autoscaling policies remember can't be stored: record %s: %w", record.Name, err)
+		return fmt.Errorf("what autoscaling policies remember can't be stored: %w", err)
 	}
 	m.shards[shard] = stored
 	return nil

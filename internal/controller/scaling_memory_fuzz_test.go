@@ -35,15 +35,15 @@ func FuzzMemory(f *testing.F) {
 		if plain {
 			data = zip(string(data))
 		}
-		r := newRecords()
-		stored := engine.Record{Name: memoryRecord + name, Revision: 1, Data: data}
-		r.kept[stored.Name] = stored
-		m := newMemory(r)
+		s := newItems()
+		stored := engine.Item{Key: engine.Key{Kind: memoryKind, Name: name}, Revision: 1, Data: data}
+		s.Set(stored)
+		m := newMemory(s)
 		known, unread, err := m.load(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if unread != nil && (len(known) > 0 || !strings.Contains(unread.Error(), stored.Name)) {
+		if unread != nil && (len(known) > 0 || !strings.Contains(unread.Error(), stored.String())) {
 			t.Errorf("%d policies are read, and %v", len(known), unread)
 		}
 		all := map[string]*followed{}
@@ -53,7 +53,7 @@ func FuzzMemory(f *testing.F) {
 		if err := m.store(t.Context(), all, noon); err != nil {
 			t.Fatalf("what was read can't be stored: %v", err)
 		}
-		again, _, err := newMemory(r).load(t.Context())
+		again, _, err := newMemory(s).load(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // many are so many policies that remember something each.
@@ -32,9 +33,9 @@ func many(policies int, remembers func(i int) autoscale.State) map[string]*follo
 func begun(i int) autoscale.State { return autoscale.State{Since: noon.Add(time.Duration(i))} }
 
 // expectRemembered fails unless what is stored is what policies remember.
-func (r *records) expectRemembered(t *testing.T, want map[string]*followed) *memory {
+func (i *items) expectRemembered(t *testing.T, want map[string]*followed) *memory {
 	t.Helper()
-	m := newMemory(r)
+	m := newMemory(i)
 	got, unread, err := m.load(t.Context())
 	if err = errors.Join(err, unread); err != nil {
 		t.Fatal(err)
@@ -52,13 +53,13 @@ func (r *records) expectRemembered(t *testing.T, want map[string]*followed) *mem
 // TestLargeMemory: a thousand policies remember counts that never were the same twice, and the seasons of several metrics: all of that
 // is stored and read again, beside what was stored of few, and so is what they remember later.
 func TestLargeMemory(t *testing.T) {
-	r := newRecords()
+	s := newItems()
 	random := rand.New(rand.NewPCG(1, 2))
 	few := many(100, begun)
-	if err := newMemory(r).store(t.Context(), few, noon); err != nil {
+	if err := newMemory(s).store(t.Context(), few, noon); err != nil {
 		t.Fatal(err)
 	}
-	m := r.expectRemembered(t, few)
+	m := s.expectRemembered(t, few)
 	all := many(1000, func(i int) autoscale.State {
 		state := begun(i)
 		for n := range 100 {
@@ -77,18 +78,18 @@ func TestLargeMemory(t *testing.T) {
 	if err := m.store(t.Context(), all, noon); err != nil {
 		t.Fatal(err)
 	}
-	m = r.expectRemembered(t, all)
+	m = s.expectRemembered(t, all)
 	if err := m.store(t.Context(), few, noon); err != nil {
 		t.Fatal(err)
 	}
-	r.expectRemembered(t, few)
+	s.expectRemembered(t, few)
 }
 
 // TestMemoryGrows: whoever dies between two writes of a memory that grows loses nothing, and what was moved counts where it was moved to.
 func TestMemoryGrows(t *testing.T) {
-	r := newRecords()
+	s := newItems()
 	all := many(200, begun)
-	m := newMemory(r)
+	m := newMemory(s)
 	if err := m.store(t.Context(), all, noon); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestMemoryGrows(t *testing.T) {
 			f.state.LastChange = noon
 		}
 		left := 1
-		r.fault = func(_ string, done bool) error {
+		s.fault = func(_ string, done bool) error {
 			if left == 0 && !done {
 				return died
 			}
@@ -111,55 +112,56 @@ func TestMemoryGrows(t *testing.T) {
 		if err := m.store(t.Context(), all, noon); (err == nil) != (puts == 2*leastShards-1) {
 			t.Fatalf("after %d writes: %v", puts, err)
 		}
-		r.fault = func(string, bool) error { return nil }
-		got, unread, err := newMemory(r).load(t.Context())
+		s.fault = noFault
+		got, unread, err := newMemory(s).load(t.Context())
 		if err != nil || unread != nil || len(got) != len(all) {
 			t.Errorf("%d policies are remembered after %d writes, want %d (%v, %v)", len(got), puts, len(all), unread, err)
 		}
 	}
-	r.expectRemembered(t, all)
+	s.expectRemembered(t, all)
 }
 
-// TestMemoryThatCannotBeStored: a record that can't be written keeps no other from being written, and is written as soon as that is possible, though
-// nothing has changed since.
+// TestMemoryThatCannotBeStored: a shard that can't be written keeps no other from being written, and is written as soon as
+// that is possible, though nothing has changed since.
 func TestMemoryThatCannotBeStored(t *testing.T) {
-	r := newRecords()
+	s := newItems()
 	all := many(100, begun)
-	m := newMemory(r)
+	m := newMemory(s)
 	down := errors.New("the engine is down")
-	r.fault = func(call string, _ bool) error {
-		if call == "put scaling-state-0" {
+	s.fault = func(call string, _ bool) error {
+		if call == "put scaling-state/0" {
 			return down
 		}
 		return nil
 	}
-	if err := m.store(t.Context(), all, noon); !errors.Is(err, down) || len(r.kept) != leastShards-1 {
-		t.Errorf("%d records are stored: %v", len(r.kept), err)
+	if err := m.store(t.Context(), all, noon); !errors.Is(err, down) || len(s.revisions(t, memoryKind)) != leastShards-1 {
+		t.Errorf("%v are stored: %v", s.revisions(t, memoryKind), err)
 	}
-	r.fault = func(string, bool) error { return nil }
+	s.fault = noFault
 	if err := m.store(t.Context(), all, noon); err != nil {
 		t.Error(err)
 	}
-	r.expectRemembered(t, all)
+	s.expectRemembered(t, all)
 }
 
 // TestMemoryThatCannotBeRead: policies go on without what can't be read, which is written anew.
 func TestMemoryThatCannotBeRead(t *testing.T) {
-	r := newRecords()
+	s := newItems()
 	all := many(100, begun)
-	if err := newMemory(r).store(t.Context(), all, noon); err != nil {
+	if err := newMemory(s).store(t.Context(), all, noon); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string]string{"scaling-state-3": "no JSON", "scaling-state-x": "whatever"} {
-		record := r.kept[name]
-		record.Name, record.Data = name, []byte(data)
-		if _, err := r.PutRecord(t.Context(), record); err != nil {
+	revisions := s.revisions(t, memoryKind)
+	for name, data := range map[string]string{"3": "no JSON", "x": "whatever"} {
+		item := engine.Item{Key: engine.Key{Kind: memoryKind, Name: name}, Revision: revisions[name], Data: []byte(data)}
+		if _, err := s.Put(t.Context(), item); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m := newMemory(r)
+	m := newMemory(s)
 	got, unread, err := m.load(t.Context())
-	if err != nil || unread == nil || !strings.Contains(unread.Error(), "record scaling-state-3: ") || !strings.Contains(unread.Error(), "record scaling-state-x: ") {
+	const called = "record of what autoscaling policies remember "
+	if err != nil || unread == nil || !strings.Contains(unread.Error(), called+`"3": `) || !strings.Contains(unread.Error(), called+`"x": `) {
 		t.Errorf("unread is %v (%v)", unread, err)
 	}
 	if len(got) == 0 || len(got) >= len(all) {
@@ -168,8 +170,10 @@ func TestMemoryThatCannotBeRead(t *testing.T) {
 	if err := m.store(t.Context(), all, noon); err != nil {
 		t.Fatal(err)
 	}
-	delete(r.kept, "scaling-state-x")
-	r.expectRemembered(t, all)
+	if err := s.Delete(t.Context(), engine.Key{Kind: memoryKind, Name: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	s.expectRemembered(t, all)
 }
 
 // TestScalerKeepsWhatItCan: a history that can't be stored keeps nobody from remembering.
@@ -180,7 +184,7 @@ func TestScalerKeepsWhatItCan(t *testing.T) {
 	l.pass(s, time.Second)
 	down := errors.New("the engine is down")
 	l.fault = func(call string, _ bool) error {
-		if strings.HasPrefix(call, "put "+autoscale.ChunkPrefix) {
+		if strings.HasPrefix(call, putChunk) {
 			return down
 		}
 		return nil
@@ -188,7 +192,7 @@ func TestScalerKeepsWhatItCan(t *testing.T) {
 	if err := s.keep(t.Context(), l.now); !errors.Is(err, down) || !s.changed {
 		t.Errorf("without a history, it is to be kept again: %v (%v)", s.changed, err)
 	}
-	l.fault = func(string, bool) error { return nil }
+	l.fault = noFault
 	if got, _, err := newMemory(l).load(t.Context()); err != nil || got["job/worker"].LastChange.IsZero() {
 		t.Errorf("remembered is %v (%v)", got, err)
 	}

@@ -25,11 +25,7 @@ func plain(*domain.AutoscalingPolicy) {}
 // changes returns what the stored history has of changes, in words.
 func (l *lab) changes() (said []string) {
 	l.Helper()
-	records, err := l.Records(l.Context(), autoscale.ChunkPrefix)
-	l.must(nil, err)
-	entries, err := autoscale.ReadHistory(engine.RecordData(records), l.now, autoscale.Selection{OnlyChanges: true})
-	l.must(nil, err)
-	for _, e := range entries {
+	for _, e := range l.entries(l.T, l.now, autoscale.Selection{OnlyChanges: true}) {
 		said = append(said, strings.TrimSpace(strings.Join([]string{string(rune('0' + e.From)), "→", string(rune('0' + e.To)), string(e.Outcome), e.OutcomeWhy}, " ")))
 	}
 	return said
@@ -69,7 +65,7 @@ func TestScalerBounds(t *testing.T) {
 	s := l.controller()
 	l.load = 1
 	l.pass(s, 12*time.Second)
-	policy := l.policies["job/worker"].Spec
+	policy := l.policy()
 	policy.Min, policy.Max = 4, 5
 	l.put(policy)
 	if got := l.pass(s, time.Second); !slices.Equal(got, []int{4}) {
@@ -80,7 +76,7 @@ func TestScalerBounds(t *testing.T) {
 	if got := l.pass(s, time.Second); !slices.Equal(got, []int{0}) {
 		t.Errorf("with max = 0, the counts are %v", got)
 	}
-	delete(l.policies, policy.Key())
+	l.drop(policy.Key())
 	l.load = 5
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{0}) || len(s.followed) > 0 || len(s.board.statuses()) > 0 {
 		t.Errorf("without a policy, the counts are %v", got)
@@ -177,7 +173,7 @@ func TestScalerNotesFirst(t *testing.T) {
 	}
 	stored := false
 	l.fault = func(call string, _ bool) error {
-		if strings.HasPrefix(call, "put "+autoscale.ChunkPrefix) && !stored {
+		if strings.HasPrefix(call, putChunk) && !stored {
 			stored = true
 			if s.followed["job/worker"].changing {
 				t.Error("another change was begun before the last one was stored")
@@ -195,8 +191,8 @@ func TestScalerNotesFirst(t *testing.T) {
 func TestScalerOutlastsFaults(t *testing.T) {
 	down := errors.New("the engine is down")
 	for call, want := range map[string][]string{
-		"Start":    {"2 → 4 done the engine is down; the controller tries again"},
-		"PutGroup": {"2 → 4 failed the engine is down", "2 → 4 done carried out, though whoever decided it could not note that"},
+		"Start":     {"2 → 4 done the engine is down; the controller tries again"},
+		"Put group": {"2 → 4 failed the engine is down", "2 → 4 done carried out, though whoever decided it could not note that"},
 	} {
 		t.Run(call, func(t *testing.T) {
 			l := newLab(t, plain)
@@ -246,9 +242,9 @@ func TestScalerPolicyReplaced(t *testing.T) {
 	s := l.controller()
 	l.load = 1
 	l.pass(s, 10*time.Second)
-	policy := l.policies["job/worker"].Spec
+	policy := l.policy()
 	policy.Min = 4
-	delete(l.policies, policy.Key())
+	l.drop(policy.Key())
 	l.put(policy)
 	if got := l.pass(s, time.Second); !slices.Equal(got, []int{4}) {
 		t.Errorf("with min = 4, the counts are %v", got)
@@ -269,10 +265,7 @@ func TestEndOfPolicy(t *testing.T) {
 			s := l.controller()
 			l.pass(s, 10*time.Second)
 			key := domain.PolicyKey("job", "worker")
-			document := l.policies[key]
-			document.Ending = true
-			document.Revision++
-			l.policies[key] = document
+			l.end(key)
 			s = during(l, s)
 			_, _, err := reconcile.Reconciler{Engine: l}.Scale(t.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: 3, To: 1, At: l.now, Why: "the policy ends"})
 			l.must(nil, err)
@@ -280,7 +273,7 @@ func TestEndOfPolicy(t *testing.T) {
 			if _, known := s.followed[key]; !known {
 				t.Error("it is forgotten before it is gone")
 			}
-			delete(l.policies, key)
+			l.drop(key)
 			s = during(l, s)
 			l.pass(s, time.Second)
 			if len(s.followed) > 0 || len(s.board.statuses()) > 0 {
@@ -306,7 +299,7 @@ func TestScalerOfUnknownPolicies(t *testing.T) {
 		t.Errorf("it has ended: %v", err)
 	}
 	s := l.controller()
-	policy := l.policies["job/worker"].Spec
+	policy := l.policy()
 	l.must(nil, l.look(s))
 	policy.Schedules = nil
 	l.put(policy)
@@ -377,23 +370,16 @@ func TestDryRun(t *testing.T) {
 func TestHeld(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
-	doc := l.groups["job"]
-	doc.Applying = true
-	l.must(l.PutGroup(t.Context(), doc))
+	edit(t, l.items, "job", func(doc *domain.GroupDocument) { doc.Applying = true })
 	l.load = 3
 	if got := l.pass(s, 20*time.Second); !slices.Equal(got, []int{2}) {
 		t.Errorf("while an apply is under way, the counts were %v", got)
 	}
-	doc = l.groups["job"]
-	doc.Applying = false
-	l.must(l.PutGroup(t.Context(), doc))
+	edit(t, l.items, "job", func(doc *domain.GroupDocument) { doc.Applying = false })
 	if got := l.pass(s, 20*time.Second); !slices.Equal(got, []int{2, 6}) && !slices.Equal(got, []int{6}) {
 		t.Errorf("after it, the counts were %v", got)
 	}
-	records, err := l.Records(t.Context(), autoscale.ChunkPrefix)
-	l.must(nil, err)
-	entries, err := autoscale.ReadHistory(engine.RecordData(records), l.now, autoscale.Selection{})
-	l.must(nil, err)
+	entries := l.entries(t, l.now, autoscale.Selection{})
 	if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), "6 wanted, but an apply of group") }) {
 		t.Errorf("the history does not say what held it: %+v", entries)
 	}
@@ -405,11 +391,7 @@ func TestInitialWithoutPlace(t *testing.T) {
 		p.Initial = new(6)
 		p.ScaleIn.Stabilisation = new(domain.Duration(0))
 	})
-	document := l.groups["job"]
-	role := document.Spec.Roles["worker"]
-	role.Resources.CPUs = 50 // of the 64 that each of two hosts has
-	document.Spec.Roles = map[string]domain.Role{"worker": role}
-	l.groups["job"] = document
+	l.requires(50) // of the 64 processors that each of two hosts has
 	l.load = 0.1
 	if got := l.pass(l.controller(), 20*time.Second); !slices.Equal(got, []int{2, 1}) {
 		t.Errorf("the counts were %v", got)
@@ -424,17 +406,12 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 		says   string
 	}{
 		"paused": {func(l *lab) {
-			policy := l.policies[key].Spec
+			policy := l.policy()
 			policy.Paused = domain.PauseAll
 			l.put(policy)
 		}, "the policy was changed meanwhile, and decides anew"},
-		"ending": {func(l *lab) {
-			document := l.policies[key]
-			document.Ending = true
-			document.Revision++
-			l.policies[key] = document
-		}, "the policy has ended meanwhile"},
-		"gone": {func(l *lab) { delete(l.policies, key) }, "the policy has ended meanwhile"},
+		"ending": {func(l *lab) { l.end(key) }, "the policy has ended meanwhile"},
+		"gone":   {func(l *lab) { l.drop(key) }, "the policy has ended meanwhile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l *lab

@@ -17,7 +17,7 @@ type Cluster struct {
 	// Network is the network of the members, for engines that make one.
 	Network *Network `json:"network,omitempty"`
 	Agent   Agent    `json:"agent,omitzero"`
-	// ID is how the engine knows the hosts as a whole, such as the ID of their swarm; empty where there is no taking them for others. It
+	// ID is how the engine knows the hosts as a whole, such as the ID of a Swarm; empty where there is no taking them for others. It
 	// is the engine's to set.
 	ID string `json:"id,omitempty"`
 }
@@ -39,10 +39,10 @@ type Host struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Capacity is what the members on this host may request in all.
 	Capacity Capacity `json:"capacity"`
-	// Role and Availability are for engines whose hosts form a swarm; empty leaves them as they are.
+	// Role and Availability are left as they are where they are empty.
 	Role         HostRole         `json:"role,omitempty"`
 	Availability HostAvailability `json:"availability,omitempty"`
-	// AdvertiseAddress is where the other hosts of a swarm reach this one; empty leaves the choice to the engine.
+	// AdvertiseAddress is where the other hosts reach this one; empty leaves the choice to the engine.
 	AdvertiseAddress string `json:"advertise_address,omitempty"`
 	// Socket is the path of the engine's socket on the host, for a controller that runs there in a container. If it is
 	// "", the engine finds it.
@@ -53,13 +53,15 @@ type Host struct {
 	Joined bool   `json:"joined,omitempty"`
 }
 
-// HostRole is the part that a host has in a swarm.
+// HostRole is the part that a host has in its cluster.
 type HostRole string
 
 // The roles of hosts.
 const (
+	// HostManager keeps what is stored of the cluster.
 	HostManager HostRole = "manager"
-	HostWorker  HostRole = "worker"
+	// HostWorker only runs members.
+	HostWorker HostRole = "worker"
 )
 
 // HostRoles lists the roles that a host may have.

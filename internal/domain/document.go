@@ -5,27 +5,30 @@ import "time"
 // DocumentVersion is the version of the stored documents that this build reads and writes.
 const DocumentVersion = 1
 
-// Stored is what all documents have in common that are stored with a cluster.
-type Stored[T any] interface {
-	*T
-	// Header returns the version and the revision of the document.
-	Header() (version, revision *int)
+// Header is what all stored documents begin with.
+type Header struct {
+	Version int `json:"version"`
+	// Revision counts the writes. A write on top of a revision that is not the stored one is a conflict. It is kept beside the document.
+	Revision int `json:"-"`
 }
 
-// Next returns a document as it is written on top of its present revision.
-func Next[T any, P Stored[T]](doc T) T {
-	version, revision := P(&doc).Header()
-	*version = DocumentVersion
-	*revision++
-	return doc
+// Head returns the header itself.
+func (h *Header) Head() *Header { return h }
+
+// Document is what is stored with a cluster as JSON.
+type Document[T any] interface {
+	*T
+	Head() *Header
+	// Kind is the same for all documents of a type, also for the zero one.
+	Kind() Kind
+	// Key is the document's name within its kind.
+	Key() string
 }
 
 // GroupDocument is what is stored with the cluster about a group: the specification as Terraform wrote it,
 // and what was decided for it.
 type GroupDocument struct {
-	Version int `json:"version"`
-	// Revision counts the writes. A write on top of a revision that is not the stored one is a conflict.
-	Revision int `json:"revision"`
+	Header
 	// Applying is true from the first write of an apply until its members ran: where it is true and nobody holds
 	// the group's lock, an apply died or failed, and the next one takes over.
 	Applying bool  `json:"applying,omitempty"`
@@ -51,8 +54,11 @@ type GroupDocument struct {
 	Before *GroupDocument `json:"before,omitempty"`
 }
 
-// Header returns the document's version and revision.
-func (d *GroupDocument) Header() (version, revision *int) { return &d.Version, &d.Revision }
+// Kind returns [GroupKind].
+func (*GroupDocument) Kind() Kind { return GroupKind }
+
+// Key returns the group's name.
+func (d *GroupDocument) Key() string { return d.Spec.Name }
 
 // Rerun makes every member start again, as if for the first time, with the next write of the document.
 func (d *GroupDocument) Rerun() {
@@ -74,10 +80,12 @@ func (d *GroupDocument) Resume(started time.Time) {
 
 // ClusterDocument is what is stored about a cluster.
 type ClusterDocument struct {
-	Version  int     `json:"version"`
-	Revision int     `json:"revision"`
-	Spec     Cluster `json:"spec"`
+	Header
+	Spec Cluster `json:"spec"`
 }
 
-// Header returns the document's version and revision.
-func (d *ClusterDocument) Header() (version, revision *int) { return &d.Version, &d.Revision }
+// Kind returns [ClusterKind].
+func (*ClusterDocument) Kind() Kind { return ClusterKind }
+
+// Key is empty: a store is of one cluster.
+func (*ClusterDocument) Key() string { return "" }

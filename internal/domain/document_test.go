@@ -2,6 +2,7 @@ package domain
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,16 +13,16 @@ import (
 func TestRerunAndRestart(t *testing.T) {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := started.Add(time.Hour)
-	doc := GroupDocument{Revision: 7, MinRun: 2}
+	doc := GroupDocument{Header: Header{Revision: 7}, MinRun: 2}
 	for _, step := range []struct {
 		name string
 		do   func()
 		want GroupDocument
 	}{
-		{"restart", func() { doc.Restart(started) }, GroupDocument{Revision: 7, MinRun: 8, GroupRestarts: 1, StartedAt: &started}},
-		{"restart again", func() { doc.Revision = 9; doc.Restart(later) }, GroupDocument{Revision: 9, MinRun: 10, GroupRestarts: 2, StartedAt: &later}},
-		{"restart without an attempt", func() { doc.Revision = 10; doc.Resume(started) }, GroupDocument{Revision: 10, MinRun: 11, GroupRestarts: 2, StartedAt: &started}},
-		{"rerun", func() { doc.Revision = 12; doc.Rerun() }, GroupDocument{Revision: 12, MinRun: 13}},
+		{"restart", func() { doc.Restart(started) }, GroupDocument{Header: Header{Revision: 7}, MinRun: 8, GroupRestarts: 1, StartedAt: &started}},
+		{"restart again", func() { doc.Revision = 9; doc.Restart(later) }, GroupDocument{Header: Header{Revision: 9}, MinRun: 10, GroupRestarts: 2, StartedAt: &later}},
+		{"restart without an attempt", func() { doc.Revision = 10; doc.Resume(started) }, GroupDocument{Header: Header{Revision: 10}, MinRun: 11, GroupRestarts: 2, StartedAt: &started}},
+		{"rerun", func() { doc.Revision = 12; doc.Rerun() }, GroupDocument{Header: Header{Revision: 12}, MinRun: 13}},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, doc); diff != "" {
@@ -148,7 +149,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		roundTrip(t, GroupDocument{
-			Version: DocumentVersion, Revision: rapid.Int().Draw(t, "revision"), Applying: rapid.Bool().Draw(t, "applying"),
+			Header: Header{Version: DocumentVersion}, Applying: rapid.Bool().Draw(t, "applying"),
 			Spec: Group{
 				Cluster: text.Draw(t, "cluster"), Name: text.Draw(t, "name"), Framework: text.Draw(t, "framework"),
 				Template: template.Draw(t, "template"),
@@ -165,9 +166,9 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			GroupRestarts: rapid.Int().Draw(t, "restarts"),
 			StartedAt:     rapid.Ptr(moment, true).Draw(t, "started"),
 			Assignments:   rapid.MapOfN(text, assignment, 0, 3).Draw(t, "assignments"),
-			Before:        &GroupDocument{Revision: rapid.Int().Draw(t, "revision before"), Counts: map[string]int{}, Assignments: map[string]Assignment{}, Spec: Group{Roles: map[string]Role{"worker": role.Draw(t, "role before")}}},
+			Before:        &GroupDocument{Header: Header{Version: rapid.Int().Draw(t, "version before")}, Counts: map[string]int{}, Assignments: map[string]Assignment{}, Spec: Group{Roles: map[string]Role{"worker": role.Draw(t, "role before")}}},
 		})
-		roundTrip(t, ClusterDocument{Version: DocumentVersion, Revision: rapid.Int().Draw(t, "revision"), Spec: Cluster{
+		roundTrip(t, ClusterDocument{Header: Header{Version: DocumentVersion}, Spec: Cluster{
 			Name: text.Draw(t, "cluster"), Engine: text.Draw(t, "engine"), Endpoint: text.Draw(t, "endpoint"),
 			Network: rapid.Ptr(network, true).Draw(t, "network"),
 			Hosts: map[string]Host{text.Draw(t, "host"): {
@@ -178,6 +179,30 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			}},
 		}})
 	})
+}
+
+// TestRevisionIsNoContent: documents begin with their version, and are written alike whatever their revisions, which are
+// kept beside them.
+func TestRevisionIsNoContent(t *testing.T) {
+	text := func(document any) string {
+		t.Helper()
+		written, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(written)
+	}
+	first, second := Header{Version: DocumentVersion, Revision: 1}, Header{Version: DocumentVersion, Revision: 2}
+	for _, c := range []struct{ a, b any }{
+		{GroupDocument{Header: first, Before: &GroupDocument{Header: first}}, GroupDocument{Header: second, Before: &GroupDocument{Header: second}}},
+		{ClusterDocument{Header: first}, ClusterDocument{Header: second}},
+		{GPUPoolDocument{Header: first}, GPUPoolDocument{Header: second}},
+		{AutoscalingPolicyDocument{Header: first}, AutoscalingPolicyDocument{Header: second}},
+	} {
+		if a, b := text(c.a), text(c.b); a != b || !strings.HasPrefix(a, `{"version":1,`) {
+			t.Errorf("%T is written as %s, and as %s", c.a, a, b)
+		}
+	}
 }
 
 // tableOf draws nil or a map of what g draws.

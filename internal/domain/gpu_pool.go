@@ -78,9 +78,8 @@ type DeviceSelector struct {
 
 // GPUPoolDocument is what is stored with the cluster about a pool: the specification, and the devices found for it.
 type GPUPoolDocument struct {
-	Version  int     `json:"version"`
-	Revision int     `json:"revision"`
-	Spec     GPUPool `json:"spec"`
+	Header
+	Spec GPUPool `json:"spec"`
 	// Devices are the pool's devices by host, in the order in which they are numbered there.
 	Devices map[string][]Device `json:"devices"`
 	// Trouble says in words of those that can't be used why, by UUID, such as "fallen off the bus (XID 79)". It is what was found last.
@@ -89,8 +88,11 @@ type GPUPoolDocument struct {
 	Condemned map[string]Condemnation `json:"condemned,omitempty"`
 }
 
-// Header returns the document's version and revision.
-func (d *GPUPoolDocument) Header() (version, revision *int) { return &d.Version, &d.Revision }
+// Kind returns [GPUPoolKind].
+func (*GPUPoolDocument) Kind() Kind { return GPUPoolKind }
+
+// Key returns the pool's name.
+func (d *GPUPoolDocument) Key() string { return d.Spec.Name }
 
 // GPURequest is what one member of a role asks of a pool.
 type GPURequest struct {

@@ -108,10 +108,12 @@ func TestRoleNames(t *testing.T) {
 
 func TestPlace(t *testing.T) {
 	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1:9000", "gpu1": "gpu1:9000", "fd00::1": "[fd00::1]:9000"} {
-		m := Member{Name: "mnist-ps-0", Role: "ps"}
-		m.Place(Assignment{Host: "a", Port: 9000}, address)
-		if diff := cmp.Diff(Member{Name: "mnist-ps-0", Role: "ps", Host: "a", Port: 9000, Address: want}, m); diff != "" {
-			t.Errorf("member at %s (-want +got):\n%s", address, diff)
+		for scheduling, host := range map[Scheduling]string{SchedulingPinned: "a", SchedulingEngine: ""} {
+			m := Member{Name: "mnist-ps-0", Role: "ps"}
+			m.Place(scheduling, Assignment{Host: "a", Port: 9000}, address)
+			if diff := cmp.Diff(Member{Name: "mnist-ps-0", Role: "ps", Scheduling: scheduling, Host: host, Port: 9000, Address: want}, m); diff != "" {
+				t.Errorf("member at %s (-want +got):\n%s", address, diff)
+			}
 		}
 	}
 }

@@ -9,12 +9,25 @@ import (
 	"time"
 )
 
+// Scheduling is who chooses the hosts of members.
+type Scheduling string
+
+// The kinds of scheduling.
+const (
+	// SchedulingPinned: Trainyard does. The host is part of a member's specification, and nothing else moves the member.
+	SchedulingPinned Scheduling = "pinned"
+	// SchedulingEngine: the engine does, and may move members. They have no host of their own, and share one specification.
+	SchedulingEngine Scheduling = "engine"
+)
+
 // Member is one running instance of a role, as the topology lays it out and placement completes it.
 type Member struct {
 	Name  string
 	Role  string
 	Index int
-	// Host is the name of the host; empty before placement.
+	// Scheduling is who chooses its host; empty before placement.
+	Scheduling Scheduling
+	// Host is the name of the host; empty before placement, and where the engine chooses it.
 	Host string
 	// Address is where other members reach it, "host:port"; empty before placement.
 	Address string
@@ -24,9 +37,16 @@ type Member struct {
 	GPUs DeviceSet
 }
 
-// Place completes the member with what it was assigned, on a host with this address.
-func (m *Member) Place(assigned Assignment, address string) {
-	m.Host, m.Port, m.GPUs = assigned.Host, assigned.Port, assigned.GPUs
+// Shared reports whether the member has one specification with all others of its role.
+func (m Member) Shared() bool { return m.Scheduling == SchedulingEngine }
+
+// Place completes the member with what it was assigned, on a host with this address. Where the engine chooses the host, what it was assigned only
+// says that there is room.
+func (m *Member) Place(by Scheduling, assigned Assignment, address string) {
+	m.Scheduling, m.Host, m.Port, m.GPUs = by, assigned.Host, assigned.Port, assigned.GPUs
+	if m.Shared() {
+		m.Host = ""
+	}
 	m.Address = net.JoinHostPort(address, strconv.Itoa(assigned.Port))
 }
 
@@ -59,8 +79,12 @@ type MemberSpec struct {
 	Role    string `json:"role"`
 	Index   int    `json:"index"`
 	Name    string `json:"name"`
-	Host    string `json:"host"`
-	Address string `json:"address"`
+	// Scheduling is who chooses the host; Host is empty where the engine does.
+	Scheduling Scheduling `json:"scheduling,omitempty"`
+	Host       string     `json:"host"`
+	Address    string     `json:"address"`
+	// Shared says that all members of the role have this specification, but for Index and Name.
+	Shared bool `json:"shared,omitempty"`
 	// Hash identifies the specification that this was rendered from. Equal hashes need no restart.
 	Hash string `json:"hash"`
 	// Run is the revision of the group's document under which the member was last (re)started.

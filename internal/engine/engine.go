@@ -1,8 +1,12 @@
 // Package engine is the interface between Trainyard and what runs members on hosts.
 //
-// An engine keeps two things of a cluster: its documents, which are what Terraform and the controller decided,
-// and its members, which are what runs. It decides nothing itself: package reconcile compares the two and says
-// what to change. Every call is idempotent, and may be repeated after a death at any point.
+// An engine keeps two things of a cluster: its store, which holds what Terraform and the controller decided, and its
+// members, which are what runs. It decides nothing itself: package reconcile compares the two and says what to change.
+// Every call is idempotent, and may be repeated after a death at any point.
+//
+// An [Engine] is several interfaces, one for each kind of caller: take the narrowest that does. What only some engines
+// can do is an interface of its own, which [Images] and [RequestJoinToken] ask for. All calls of all of them go through
+// [Intercept].
 package engine
 
 import (
@@ -16,16 +20,36 @@ import (
 
 // Engine runs the members of one cluster.
 type Engine interface {
-	Documents
-	Records
-	Members
-	Controller
+	Store
+	Locker
+	Runner
+	Hosts
+	Telemetry
+	Daemons
 
 	// Traits returns what is particular to this engine. It does no I/O.
 	Traits() Traits
 	// Snapshot returns this engine as it is at one moment, for the many reads of a plan: what was read once may
 	// be returned again. Its writes are those of the engine.
 	Snapshot() Engine
+}
+
+// Locker has one caller at a time act on something.
+type Locker interface {
+	// Lock takes the named lock for the holder, or fails with a [*LockedError] at once. The lock ends with
+	// the release or with the death of its holder.
+	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
+	// Hold takes a lock as Lock does, for a holder who acts for as long as he has it. The context that it returns ends with ctx,
+	// with the release, and when the lock is lost: no later than anybody else can have it, with the reason as its cause.
+	Hold(ctx context.Context, name string, holder Holder) (held context.Context, release func() error, err error)
+}
+
+// Hosts are the machines of the cluster.
+type Hosts interface {
+	// Recognise returns an [*ElsewhereError] where the engine is led to other hosts than those of the cluster with an ID, as in
+	// the cluster's specification. Where the cluster's document is there, that takes no more than to read it. An engine that can't
+	// be led elsewhere returns nil.
+	Recognise(ctx context.Context, id string) error
 	// Complete fills in what a cluster's specification leaves to the engine: hosts, addresses, capacities. It returns
 	// what keeps the hosts from becoming that cluster, too.
 	Complete(ctx context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error)
@@ -39,64 +63,27 @@ type Engine interface {
 	// Preflight returns what would keep specifications from running on their hosts, as far as can be told
 	// without starting them: a command not found, a feature this engine lacks. One specification a role is enough.
 	Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error)
-	// Lock takes the named lock for the holder, or fails with a [*LockedError] at once. The lock ends with
-	// the release or with the death of its holder.
-	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
-	// Usage returns what hosts, GPUs and members use, over a window of time that ends now ([ShortestWindow] to [LongestWindow]). Who has not been measured for that long is told of
-	// since then.
-	Usage(ctx context.Context, window time.Duration) (Usage, error)
-	// GPUs returns the GPUs of the cluster's hosts by host, with the members that use them. A host of which they are not known
-	// says why.
-	GPUs(ctx context.Context) (map[string]domain.HostGPUs, error)
+	// Dissolve ends what runs in the cluster, takes the hosts out of it that Form made part of it, and removes all that is
+	// stored of it. Without a cluster it does nothing.
+	Dissolve(ctx context.Context) error
 }
 
-// Documents are the specifications and decisions stored with the cluster.
-type Documents interface {
-	// Cluster returns the cluster's document, or [ErrNotFound].
-	Cluster(ctx context.Context) (domain.ClusterDocument, error)
-	// PutCluster stores the cluster's document and returns it with its new revision. Its Revision must be the stored one's (0 where there
-	// is none), else [ErrConflict] is returned.
-	PutCluster(ctx context.Context, doc domain.ClusterDocument) (domain.ClusterDocument, error)
-	// DeleteCluster removes the cluster and what remains of it. Without a cluster it does nothing.
-	DeleteCluster(ctx context.Context) error
-
-	// Group returns the document of one group, or [ErrNotFound].
-	Group(ctx context.Context, name string) (domain.GroupDocument, error)
-	// Groups returns the documents of all groups of the cluster by name. A document that can't be read is an
-	// error, never left out.
-	Groups(ctx context.Context) (map[string]domain.GroupDocument, error)
-	// PutGroup stores a group's document as PutCluster does the cluster's.
-	PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error)
-	// DeleteGroup removes the document of a group. Without one it does nothing.
-	DeleteGroup(ctx context.Context, group string) error
-
-	// GPUPools returns the documents of all GPU pools of the cluster by name, as Groups does those of groups.
-	GPUPools(ctx context.Context) (map[string]domain.GPUPoolDocument, error)
-	// PutGPUPool stores a pool's document as PutCluster does the cluster's.
-	PutGPUPool(ctx context.Context, doc domain.GPUPoolDocument) (domain.GPUPoolDocument, error)
-	// DeleteGPUPool removes the document of a pool. Without one it does nothing.
-	DeleteGPUPool(ctx context.Context, pool string) error
-
-	// Policies returns the documents of all autoscaling policies of the cluster by [domain.AutoscalingPolicy.Key], as Groups does those of groups.
-	Policies(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error)
-	// PutPolicy stores a policy's document as PutCluster does the cluster's.
-	PutPolicy(ctx context.Context, doc domain.AutoscalingPolicyDocument) (domain.AutoscalingPolicyDocument, error)
-	// DeletePolicy removes the document of a policy. Without one it does nothing.
-	DeletePolicy(ctx context.Context, key string) error
-}
-
-// Members are what runs.
-type Members interface {
+// Runner runs members.
+type Runner interface {
 	// Observe returns the members of a group, or of all groups where group is empty, in the order of their
 	// names. Its number of requests to the engine does not depend on the number of members.
 	Observe(ctx context.Context, group string) ([]domain.Observed, error)
+	// Specified returns the members as Observe does, but may leave out what comes of running, such as their states: that
+	// may take longer to find out.
+	Specified(ctx context.Context, group string) ([]domain.Observed, error)
 	// Stage hands specifications over without starting anything: a member that runs goes on as it is until
-	// [Members.Start].
+	// [Runner.Start].
 	Stage(ctx context.Context, specs []domain.MemberSpec) error
-	// Start starts every staged member of a group whose Run is run. Where it fails, some may have been started: once the members are
-	// staged again, it starts the others. What was staged for an earlier run and never started is dropped. A member that runs under an older specification is ended first, within
-	// its grace period. One that has the staged run and hash already goes on: where somebody else changed it, or its Placement
-	// is another, it is put right, and restarts only where it has to for that. Start does not wait for the members to run.
+	// Start starts every staged member of a group whose Run is run. Where it fails, some may have been started: once the
+	// members are staged again, it starts the others. What was staged for an earlier run and never started is dropped. A
+	// member that runs under an older specification is ended first, within its grace period. One that has the staged run and
+	// hash already goes on: where somebody else changed it, or its Placement is another, it is put right, and restarts only
+	// where it has to for that. Start does not wait for the members to run.
 	Start(ctx context.Context, group string, run int) error
 	// Stop asks for the members to be ended within their grace periods, and not to be restarted in their
 	// present run. What they left behind (exit code, logs) is kept. It does not wait.
@@ -104,15 +91,28 @@ type Members interface {
 	// Remove asks for the members to be ended within their grace periods and to be forgotten, with their logs.
 	// It does not wait: they are gone when Observe no longer returns them. No controller has to be there for it.
 	Remove(ctx context.Context, names []string) error
-	// Watch returns a channel that receives something after members or documents of the cluster changed, and is
+	// Prune removes what members of a group needed and none of them needs any more, such as files and secrets. What the
+	// specification declares is kept; without one the group ends, and nothing is.
+	Prune(ctx context.Context, group string, spec *domain.Group) error
+	// Watch returns a channel that receives something after members or watched items of the cluster changed, and is
 	// closed when ctx is done or the stream is lost. Changes in quick succession may be reported as one.
 	Watch(ctx context.Context) (<-chan struct{}, error)
+}
+
+// Telemetry is what is measured of members and hosts, and what members write.
+type Telemetry interface {
+	// Usage returns what hosts, GPUs and members use, over a window of time that ends now ([ShortestWindow] to
+	// [LongestWindow]). Anything measured for less than the window is reported from its first sample.
+	Usage(ctx context.Context, window time.Duration) (Usage, error)
+	// GPUs returns the GPUs of the cluster's hosts by host, with the members that use them. A host of which they are not known
+	// says why.
+	GPUs(ctx context.Context) (map[string]domain.HostGPUs, error)
 	// Logs returns the end of what a member wrote. A member that is not there is [ErrNotFound].
 	Logs(ctx context.Context, member string, options LogOptions) ([]string, error)
 }
 
-// Controller is the resident process that acts for the cluster between two applies.
-type Controller interface {
+// Daemons are the resident processes of the cluster: its controller, which acts between two applies, and its agents.
+type Daemons interface {
 	// StartController orders the controller and the agents of this build, without waiting for them. Those that run are
 	// left alone.
 	StartController(ctx context.Context) error
@@ -132,13 +132,14 @@ type Traits struct {
 	// MemberAddress tells how a member is reached by others: where it is nil, at its host's address, so that the
 	// members on hosts of one address share its ports; otherwise at the name it returns, with ports of its own.
 	MemberAddress func(member string) string
-	// Schedules tells that the engine itself distributes the members of interchangeable roles over the hosts: their
-	// specifications have no Host, and one Hash.
+	// Schedules reports whether the engine chooses the hosts of interchangeable members: [domain.SchedulingEngine].
 	Schedules bool
+	// Supports are the features that only some engines have.
+	Supports Features
 	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of the user's.
 	Contained bool
-	// MaxDocument is how many bytes a stored document may have; 0 sets no bound.
-	MaxDocument int
+	// MaxItem is how many bytes a stored item may have; 0 sets no bound.
+	MaxItem int
 	// FilesDir returns the folder in which a member finds the files of its specification.
 	FilesDir func(member string) string
 }

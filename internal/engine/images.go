@@ -145,7 +145,7 @@ func CommonDigest(digests [][]string) string {
 // Images returns the store of an engine's images, or an error where its hosts keep none.
 func Images(e Engine) (ImageStore, error) {
 	if i, ok := e.(intercepted); ok {
-		store, err := Images(i.Engine)
+		store, err := Images(i.engine)
 		if err != nil {
 			return nil, err
 		}
@@ -161,17 +161,17 @@ func Images(e Engine) (ImageStore, error) {
 // interceptedImages is the store of an engine whose calls are intercepted.
 type interceptedImages struct {
 	store ImageStore
-	intercepted
+	calls intercepted
 }
 
 func (i interceptedImages) FindImage(ctx context.Context, name string) (map[string]Image, error) {
-	return through(ctx, i.intercepted, "FindImage", func() (map[string]Image, error) { return i.store.FindImage(ctx, name) })
+	return reads(ctx, i.calls, "FindImage", func() (map[string]Image, error) { return i.store.FindImage(ctx, name) })
 }
 
 func (i interceptedImages) ProvideImage(ctx context.Context, spec ImageSpec) (map[string]Image, error) {
-	return through(ctx, i.intercepted, "ProvideImage", func() (map[string]Image, error) { return i.store.ProvideImage(ctx, spec) })
+	return changes(ctx, i.calls, "ProvideImage", func() (map[string]Image, error) { return i.store.ProvideImage(ctx, spec) })
 }
 
 func (i interceptedImages) RemoveImage(ctx context.Context, name, id string) (map[string]string, error) {
-	return through(ctx, i.intercepted, "RemoveImage", func() (map[string]string, error) { return i.store.RemoveImage(ctx, name, id) })
+	return changes(ctx, i.calls, "RemoveImage", func() (map[string]string, error) { return i.store.RemoveImage(ctx, name, id) })
 }

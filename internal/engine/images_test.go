@@ -85,8 +85,8 @@ func (storing) RemoveImage(context.Context, string, string) (map[string]string, 
 func TestImages(t *testing.T) {
 	var calls []string
 	intercept := func(e Engine) Engine {
-		return Intercept(e, func(_ context.Context, call string, do func() error) error {
-			calls = append(calls, call)
+		return Intercept(e, func(_ context.Context, call Call, do func() error) error {
+			calls = append(calls, call.Name)
 			return do()
 		})
 	}

@@ -1,28 +1,61 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 )
 
-// A name in the list of reads that is no call's would have every such call count as a write.
-func TestReadsAreCalls(t *testing.T) {
-	calls := reflect.TypeFor[interface {
-		Engine
-		Joiner
-		ImageStore
-		Leaser
-		Recogniser
-		Specifier
-	}]()
-	for _, call := range reads {
-		if _, found := calls.MethodByName(call); !found {
-			t.Errorf("engines have no %s", call)
+// TestInterceptSeesAllCalls: each method that takes a context is seen before it reaches the engine, and no two look the same. Those that change nothing
+// are listed once more here, as a mistake in a declaration would have deaths go untested.
+func TestInterceptSeesAllCalls(t *testing.T) {
+	reads := []string{
+		"Complete", "FindImage", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "Observe", "Preflight", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",
+	}
+	stop := errors.New("not made")
+	var seen []Call
+	intercepted := Intercept(storing{}, func(_ context.Context, call Call, _ func() error) error {
+		seen = append(seen, call)
+		return stop
+	})
+	images, err := Images(intercepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for declared, of := range map[reflect.Type]any{
+		reflect.TypeFor[Engine](): intercepted, reflect.TypeFor[ImageStore](): images, reflect.TypeFor[Joiner](): intercepted,
+	} {
+		for method := range declared.Methods() {
+			if method.Type.NumIn() == 0 {
+				continue // no I/O
+			}
+			arguments := []reflect.Value{reflect.ValueOf(t.Context())}
+			for i := 1; i < method.Type.NumIn(); i++ {
+				arguments = append(arguments, reflect.Zero(method.Type.In(i)))
+			}
+			before := len(seen)
+			results := reflect.ValueOf(of).MethodByName(method.Name).Call(arguments)
+			if err := results[len(results)-1].Interface(); len(seen) != before+1 || err != stop { //nolint:errorlint // the very one
+				t.Errorf("%s makes %d calls, and returns %v", method.Name, len(seen)-before, err)
+			}
 		}
 	}
-	for _, write := range []string{"Form", "PutCluster", "DeleteCluster", "PutGroup", "DeleteGroup", "PutPolicy", "PutRecord", "Lock", "Hold", "Stage", "Start", "Stop", "Remove", "StartController", "StopController", "ProvideImage", "RemoveImage"} {
-		if _, found := calls.MethodByName(write); !found || !Changes(write) {
-			t.Errorf("%s is a write of engines: %t, and is in the list of reads: %t", write, found, !Changes(write))
+	for _, call := range seen {
+		if names[call.Name] {
+			t.Errorf("there are two calls %q", call.Name)
+		}
+		names[call.Name] = true
+		if want := !slices.Contains(reads, call.Name); call.Changes != want {
+			t.Errorf("%s changes something: %t", call.Name, call.Changes)
+		}
+	}
+	for _, name := range reads {
+		if !names[name] {
+			t.Errorf("there is no call %q among %q", name, slices.Sorted(maps.Keys(names)))
 		}
 	}
 }

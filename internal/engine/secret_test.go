@@ -10,8 +10,7 @@ import (
 )
 
 func TestSecretsDoNotPrint(t *testing.T) {
-	settings := Settings{Docker: DockerSettings{
-		SSH:        SSHCredentials{PrivateKey: "hunter2", Passphrase: "hunter2"},
+	settings := Settings{SSH: SSHCredentials{PrivateKey: "hunter2", Passphrase: "hunter2"}, Docker: DockerSettings{
 		TLS:        TLSCredentials{Key: "hunter2"},
 		Registries: map[string]RegistryCredentials{"docker.io": {Username: "ops", Password: "hunter2", Token: "hunter2"}},
 	}}

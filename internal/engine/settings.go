@@ -13,6 +13,8 @@ type Settings struct {
 	// Controller tells that it is the cluster's own controller that opens the engine. It has no credentials, and reaches no host but by way
 	// of what it runs beside.
 	Controller bool
+	// SSH is how to log in to hosts, for all engines.
+	SSH SSHCredentials
 	// Docker is for engines that speak to Docker Engines.
 	Docker DockerSettings
 }
@@ -20,7 +22,6 @@ type Settings struct {
 // DockerSettings are how Docker Engines are reached, and what they need to run members. What is left out is taken from
 // where the docker command finds it.
 type DockerSettings struct {
-	SSH SSHCredentials
 	TLS TLSCredentials
 	// Registries are the credentials of image registries by host, such as "registry.example.com:5000", or "docker.io".
 	Registries map[string]RegistryCredentials
@@ -33,9 +34,10 @@ type DockerSettings struct {
 type SSHCredentials struct {
 	// User logs in where the address names none; the user of this process where both are empty.
 	User string
-	// PrivateKey is a key as PEM text, PrivateKeyPath the file of one; ~/ is the home directory.
-	PrivateKey     Secret
-	PrivateKeyPath string
+	// PrivateKey is a key as PEM text, IdentityFiles the files of others, offered after it in their order; ~/ is the home
+	// directory.
+	PrivateKey    Secret
+	IdentityFiles []string
 	// Passphrase decrypts the keys that are encrypted.
 	Passphrase Secret
 	// Agent offers the keys of the agent at SSH_AUTH_SOCK, which has to be there. Where it is false and no key is given,

@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 // Run writes what the arguments ask for. What can't be read of the history is an error, after all that can was written.
-func Run(ctx context.Context, args []string, engines command.Engines, out io.Writer) error {
-	options, err := parse(args)
+func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
+	options, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -37,7 +36,7 @@ func Run(ctx context.Context, args []string, engines command.Engines, out io.Wri
 }
 
 // tell writes what the options ask for, as it is.
-func tell(ctx context.Context, cluster string, e engine.Engine, o options, out io.Writer) error {
+func tell(ctx context.Context, cluster string, e engine.Store, o options, out io.Writer) error {
 	if o.json {
 		return writeJSON(ctx, e, o, out)
 	}
@@ -49,13 +48,13 @@ func tell(ctx context.Context, cluster string, e engine.Engine, o options, out i
 }
 
 // writeJSON writes the entries that the options choose, one a line.
-func writeJSON(ctx context.Context, e engine.Engine, o options, out io.Writer) error {
-	records, err := e.Records(ctx, autoscale.ChunkPrefix)
+func writeJSON(ctx context.Context, e engine.Store, o options, out io.Writer) error {
+	stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	entries, unread := autoscale.ReadHistory(engine.RecordData(records), now, o.selection(now))
+	entries, unread := autoscale.ReadHistory(stored, now, o.selection(now))
 	for _, entry := range entries {
 		line, err := entry.JSON()
 		if err != nil {

@@ -11,54 +11,39 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// told is an engine that tells what is stored of a cluster.
+// told is an engine that tells what is stored of a cluster, and nothing else.
 type told struct {
-	engine.Engine
-	policies map[string]domain.AutoscalingPolicyDocument
-	groups   map[string]domain.GroupDocument
-	records  map[string]engine.Record
-	// failing is the call that fails.
-	failing string
+	rest
+	storetest.Memory
 }
+
+// rest is a field of its own for the store to go before that of the engine.
+type rest struct{ engine.Engine }
 
 var errDown = errors.New("the engine is down")
 
-func (e *told) fails(call string) error {
-	if e.failing == call {
-		return errDown
+// newTold returns the engine of a cluster, and of the chunks of a history.
+func newTold(t *testing.T, chunks ...autoscale.Chunk) *told {
+	t.Helper()
+	e := &told{}
+	put(t, e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab"}})
+	for _, chunk := range chunks {
+		e.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Revision: 1, Data: chunk.Data})
 	}
-	return nil
+	return e
 }
 
-func (e *told) Snapshot() engine.Engine { return e }
-
-func (e *told) Cluster(context.Context) (domain.ClusterDocument, error) {
-	return domain.ClusterDocument{}, e.fails("Cluster")
-}
-
-func (e *told) Policies(context.Context) (map[string]domain.AutoscalingPolicyDocument, error) {
-	return e.policies, e.fails("Policies")
-}
-
-func (e *told) Group(_ context.Context, name string) (domain.GroupDocument, error) {
-	document, found := e.groups[name]
-	if !found {
-		return document, engine.ErrNotFound
+func put[T any, P domain.Document[T]](t *testing.T, e *told, document T) {
+	t.Helper()
+	if _, err := engine.Put[T, P](t.Context(), e, document); err != nil {
+		t.Fatal(err)
 	}
-	return document, e.fails("Group")
-}
-
-func (e *told) Records(_ context.Context, prefix string) (map[string]engine.Record, error) {
-	if prefix != autoscale.ChunkPrefix {
-		return nil, errors.New("these are not the history's")
-	}
-	return e.records, e.fails("Records")
 }
 
 // lab is a cluster with a policy for one of two roles, and a history of that and of another one.
@@ -73,24 +58,21 @@ func lab(t *testing.T) *told {
 		archive.Add(autoscale.NewEntry("job/worker", start.Add(time.Duration(i)*10*time.Minute), 1, autoscale.Decision{From: i, To: i + 1}))
 	}
 	archive.Add(autoscale.NewEntry("old/worker", start, 1, autoscale.Decision{From: 1, To: 2}))
-	put, _, err := archive.Pack(start)
+	chunks, _, err := archive.Pack(start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &told{policies: map[string]domain.AutoscalingPolicyDocument{}, groups: map[string]domain.GroupDocument{}, records: map[string]engine.Record{}}
-	for _, chunk := range put {
-		e.records[chunk.Name] = engine.Record{Name: chunk.Name, Data: chunk.Data}
-	}
-	e.policies["job/worker"] = *policy()
-	e.groups["job"] = domain.GroupDocument{Counts: map[string]int{"worker": 15, "ps": 1}}
+	e := newTold(t, chunks...)
+	put(t, e, *policy())
+	put(t, e, domain.GroupDocument{Spec: domain.Group{Name: "job"}, Counts: map[string]int{"worker": 15, "ps": 1}})
 	return e
 }
 
-func run(t *testing.T, e *told, args string) (string, error) {
+func run(t *testing.T, e engine.Engine, args string) (string, error) {
 	t.Helper()
 	var out strings.Builder
 	err := Run(t.Context(), append([]string{"explain", "--cluster", "lab"}, strings.Fields(args)...),
-		command.Engines{Open: engine.Registry{"process": func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }}}, &out)
+		engine.Registry{"process": {Default: true, Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }}}, &out)
 	return out.String(), err
 }
 
@@ -133,14 +115,11 @@ func TestRunIsPrintable(t *testing.T) {
 		entry := autoscale.NewEntry("job/worker", time.Now(), 1, autoscale.Decision{From: 1, To: 2, Asked: []autoscale.Asked{{Name: s, Why: s}}})
 		entry.Changed, entry.Outcome, entry.OutcomeWhy = []string{s, s}, autoscale.OutcomeHeld, s
 		archive.Add(entry)
-		put, _, err := archive.Pack(time.Now())
+		chunks, _, err := archive.Pack(time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &told{records: map[string]engine.Record{}}
-		for _, chunk := range put {
-			e.records[chunk.Name] = engine.Record{Name: chunk.Name, Data: chunk.Data}
-		}
+		e := newTold(t, chunks...)
 		for _, args := range []string{"job/worker", "--json"} {
 			out, err := run(t, e, args)
 			if err != nil || !strings.Contains(out, acctest.HostileMark) || out != printable.Text(out) {
@@ -168,9 +147,13 @@ func TestRunFails(t *testing.T) {
 	if want := `cluster lab has no autoscaling policy job/chief, and its history tells of none; the policies are ["job/worker"]`; out != "" || err == nil || err.Error() != want {
 		t.Errorf("%v, want %s; and it wrote %q", err, want, out)
 	}
-	for _, call := range []string{"Cluster", "Policies", "Group", "Records"} {
-		e := lab(t)
-		e.failing = call
+	for _, call := range []string{"Get cluster", "List policy", "Get group", "List scaling-history"} {
+		e := engine.Intercept(lab(t), func(_ context.Context, made engine.Call, do func() error) error {
+			if made.Name == call {
+				return errDown
+			}
+			return do()
+		})
 		if out, err := run(t, e, "job/worker"); out != "" || !errors.Is(err, errDown) {
 			t.Errorf("%s fails: %v, and it wrote %q", call, err, out)
 		}
@@ -178,9 +161,9 @@ func TestRunFails(t *testing.T) {
 	// What can't be read of the history is told after what can.
 	for _, args := range []string{"job/worker -n 0", "job/worker --json"} {
 		e := lab(t)
-		e.records["scaling-history-9"] = engine.Record{Name: "scaling-history-9", Data: []byte("x")}
+		e.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: "9"}, Revision: 1, Data: []byte("x")})
 		out, err := run(t, e, args)
-		if err == nil || !strings.Contains(err.Error(), "the record scaling-history-9 is no part of a history") || strings.Count(out, "\n") < 15 {
+		if err == nil || !strings.Contains(err.Error(), `part "9" of the history of scaling can't be read`) || strings.Count(out, "\n") < 15 {
 			t.Errorf("%s: %v, and it wrote %q", args, err, out)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // defaultEntries is how many entries are shown where nothing else is asked for.
@@ -28,14 +29,13 @@ type options struct {
 
 const usage = `Shows what an autoscaling policy decided, and why: the newest decision last.
 
-  terraform-provider-trainyard autoscale explain [--state-dir DIR] [--cluster NAME] GROUP/ROLE
-  terraform-provider-trainyard autoscale explain --docker-host ADDRESS [--cluster NAME] GROUP/ROLE
+  terraform-provider-trainyard autoscale explain [--engine ENGINE] [--endpoint WHERE] [--cluster NAME] GROUP/ROLE
 
 With --json, GROUP/ROLE may be left out, for all policies.
 
 `
 
-func parse(args []string) (options, error) {
+func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	if len(args) > 0 && args[0] == "explain" {
 		args = args[1:]
@@ -43,7 +43,7 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("autoscale has one command, explain, and was given %q: see terraform-provider-trainyard autoscale --help", args)
 	}
 	flags := flag.NewFlagSet("autoscale explain", flag.ContinueOnError)
-	o.cluster.AddFlags(flags)
+	o.cluster.AddFlags(flags, engines)
 	flags.IntVar(&o.entries, "n", defaultEntries, "`number` of entries, the newest; 0 for all, as with --json unless it is given")
 	flags.DurationVar(&o.since, "since", 0, "leave out what was decided before so much `time` ago, such as 2h")
 	flags.BoolVar(&o.json, "json", false, "print lines of JSON, one an entry")
@@ -85,7 +85,7 @@ func (o *options) complete(flags *flag.FlagSet, policy string) error {
 	case o.since < 0:
 		return fmt.Errorf("--since %s is ahead; a time back from now is allowed, such as 2h", o.since)
 	}
-	return o.cluster.Complete(flags)
+	return nil
 }
 
 // selection is what the options choose of the history.

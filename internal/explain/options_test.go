@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 func TestParse(t *testing.T) {
+	engines := engine.Registry{"process": {Endpoint: "state directory", Default: true}, "swarm": {Endpoint: "address"}}
 	local := command.Cluster{Engine: "process"}
 	for _, c := range []struct {
 		args string
@@ -21,8 +23,8 @@ func TestParse(t *testing.T) {
 		{"explain --json", options{cluster: local, json: true}, ""},
 		{"explain --json -n 10 mnist/worker", options{cluster: local, group: "mnist", role: "worker", entries: 10, json: true}, ""},
 		{
-			"explain --docker-host ssh://ops@gpu1 mnist/worker --cluster lab",
-			options{cluster: command.Cluster{Engine: "swarm", DockerHost: "ssh://ops@gpu1", Name: "lab"}, group: "mnist", role: "worker", entries: 10}, "",
+			"explain --engine swarm --endpoint ssh://ops@gpu1 mnist/worker --cluster lab",
+			options{cluster: command.Cluster{Engine: "swarm", Endpoint: "ssh://ops@gpu1", Name: "lab"}, group: "mnist", role: "worker", entries: 10}, "",
 		},
 		{"", options{}, "autoscale has one command, explain, and was given []"},
 		{"mnist/worker", options{}, `autoscale has one command, explain, and was given ["mnist/worker"]`},
@@ -34,11 +36,10 @@ func TestParse(t *testing.T) {
 		{"explain mnist/worker -n -1", options{}, "-n -1 is no number of entries"},
 		{"explain mnist/worker --since -1h", options{}, "--since -1h0m0s is ahead"},
 		{"explain mnist/worker --since today", options{}, "invalid value"},
-		{"explain mnist/worker --docker-host= --state-dir=", options{}, "not both"},
 		{"--help", options{}, "help requested"},
 		{"explain mnist/worker -h", options{}, "help requested"},
 	} {
-		got, err := parse(strings.Fields(c.args))
+		got, err := parse(strings.Fields(c.args), engines)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q: %v does not say %q", c.args, err, c.err)

@@ -20,11 +20,11 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 // The program explains what is stored of a cluster, of which nothing runs.
 func TestProgram(t *testing.T) {
 	stateDir := t.TempDir()
-	e, err := process.Open("lab", engine.Settings{StateDir: stateDir}, process.Program{})
+	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: stateDir}, process.Program{})
 	must(t, err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
 	must(t, err)
-	_, err = e.PutPolicy(t.Context(), domain.AutoscalingPolicyDocument{Spec: domain.AutoscalingPolicy{
+	_, err = engine.Put(t.Context(), e, domain.AutoscalingPolicyDocument{Spec: domain.AutoscalingPolicy{
 		Cluster: "lab", Group: "job", Role: "worker", Min: 2, Max: 8, DryRun: true,
 	}})
 	must(t, err)
@@ -36,11 +36,11 @@ func TestProgram(t *testing.T) {
 	put, _, err := archive.Pack(time.Now())
 	must(t, err)
 	for _, chunk := range put {
-		_, err := e.PutRecord(t.Context(), engine.Record{Name: chunk.Name, Data: chunk.Data})
+		_, err := e.Put(t.Context(), engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Data: chunk.Data})
 		must(t, err)
 	}
 
-	out, complaint, err := run(t, "explain", "--state-dir", stateDir, "job/worker")
+	out, complaint, err := run(t, "explain", "--endpoint", stateDir, "job/worker")
 	if err != nil || complaint != "" {
 		t.Fatalf("%v: %s", err, complaint)
 	}
@@ -49,15 +49,15 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	out, complaint, err = run(t, "explain", "--state-dir", stateDir, "--json")
+	out, complaint, err = run(t, "explain", "--endpoint", stateDir, "--json")
 	if err != nil || complaint != "" || !strings.HasPrefix(out, `{"policy":"job/worker",`) || strings.Count(out, "\n") != 1 {
 		t.Errorf("as JSON: %v: %s\n%s", err, complaint, out)
 	}
-	out, complaint, err = run(t, "explain", "--state-dir", stateDir, "job/ps")
+	out, complaint, err = run(t, "explain", "--endpoint", stateDir, "job/ps")
 	if err == nil || out != "" || !strings.Contains(complaint, `cluster lab has no autoscaling policy job/ps, and its history tells of none; the policies are ["job/worker"]`) {
 		t.Errorf("of another role: %v: %s\n%s", err, complaint, out)
 	}
-	_, complaint, err = run(t, "explain", "--state-dir", stateDir, "\x1b[2Jjob/ps")
+	_, complaint, err = run(t, "explain", "--endpoint", stateDir, "\x1b[2Jjob/ps")
 	if err == nil || !strings.Contains(complaint, "no autoscaling policy \uFFFD[2Jjob/ps") {
 		t.Errorf("of a role that is a command for terminals: %v: %q", err, complaint)
 	}

@@ -29,17 +29,17 @@ type reading struct {
 }
 
 // read reads what there is of a policy.
-func read(ctx context.Context, cluster string, e engine.Engine, o options, now time.Time) (reading, error) {
+func read(ctx context.Context, cluster string, e engine.Store, o options, now time.Time) (reading, error) {
 	r := reading{cluster: cluster, key: domain.PolicyKey(o.group, o.role), at: now}
-	snapshot := e.Snapshot() // what several of these read is read once
-	policies, err := snapshot.Policies(ctx)
+	snapshot := engine.ReadOnce(e) // what several of these read is read once
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, snapshot)
 	if err != nil {
 		return r, err
 	}
 	if policy, found := policies[r.key]; found {
 		r.policy = &policy
 	}
-	switch group, err := snapshot.Group(ctx, o.group); {
+	switch group, err := engine.Get[domain.GroupDocument](ctx, snapshot, o.group); {
 	case err == nil:
 		if count, found := group.Counts[o.role]; found {
 			r.count = &count
@@ -47,11 +47,10 @@ func read(ctx context.Context, cluster string, e engine.Engine, o options, now t
 	case !errors.Is(err, engine.ErrNotFound):
 		return r, err
 	}
-	records, err := e.Records(ctx, autoscale.ChunkPrefix)
+	stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)
 	if err != nil {
 		return r, err
 	}
-	stored := engine.RecordData(records)
 	newest, unread := autoscale.ReadHistory(stored, now, autoscale.Selection{Group: o.group, Role: o.role, Limit: 1})
 	if len(newest) > 0 {
 		r.last = &newest[0]

@@ -28,7 +28,7 @@ type Meter struct {
 	// Limit is how long sources may take. It is not to be changed while one is asked.
 	Limit time.Duration
 
-	engine engine.Engine
+	engine Engine
 	http   *http.Client
 	usages usages
 
@@ -37,8 +37,14 @@ type Meter struct {
 	windows map[string]*window
 }
 
+// Engine is what a meter asks: an [engine.Engine].
+type Engine interface {
+	engine.Telemetry
+	Snapshot() engine.Engine
+}
+
 // New returns a meter of the cluster of an engine, with the default limit.
-func New(e engine.Engine) *Meter {
+func New(e Engine) *Meter {
 	return &Meter{Limit: DefaultLimit, engine: e, http: newClient(requestsAtOnce), usages: usages{engine: e}, windows: map[string]*window{}}
 }
 
@@ -111,7 +117,7 @@ type reading struct {
 	lanes   map[string]lane
 	servers map[string]*redisServer
 	// logs is the engine for reading logs, each of whose lists is read once.
-	logs       engine.Engine
+	logs       engine.Telemetry
 	memberLogs map[logKey]*memberLog
 
 	mu    sync.Mutex

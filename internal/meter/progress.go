@@ -122,7 +122,7 @@ func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Re
 }
 
 // read reads the log, and returns the rates by the patterns.
-func (l *memberLog) read(ctx context.Context, logs engine.Engine, member string, since time.Time, elapsed time.Duration) (map[string]rate, error) {
+func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) (map[string]rate, error) {
 	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
 		return nil, fmt.Errorf("%w in %s, which are too many to follow: set a shorter window", err, elapsed)

@@ -22,7 +22,7 @@ const (
 // usages are what the agents told last, by window. They are asked for each window no more often than they take samples, whatever the number of Reads,
 // and no Read waits for one that hangs: until it is known that it does, what was told before is taken, which says how old it is.
 type usages struct {
-	engine engine.Engine
+	engine engine.Telemetry
 
 	mu sync.Mutex
 	of map[time.Duration]*usage

@@ -20,17 +20,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 )
 
-// Engines returns all engines that a program of this version knows. A new one is a line here, and one in [Lists].
+// Engines returns all engines that a program of this version knows. A new one is a line here.
 func Engines(version string) engine.Registry {
 	return engine.Registry{
-		process.Name: process.Opener(process.Program{Version: version}),
-		swarm.Name:   swarm.Opener(swarm.Program{Version: version}),
+		process.Name: process.Driver(process.Program{Version: version}),
+		swarm.Name:   swarm.Driver(swarm.Program{Version: version}),
 	}
-}
-
-// Lists returns how each of them tells which clusters there are.
-func Lists() map[string]engine.List {
-	return map[string]engine.List{process.Name: process.Clusters, swarm.Name: swarm.Clusters}
 }
 
 // Run runs a command until it is done, or ctx is: "supervise", by which the engine "process" runs the members of a cluster, "controller", which
@@ -52,7 +47,8 @@ func Run(ctx context.Context, version string, args []string) error {
 		}
 		return supervisor.Run(ctx, dir, version, log)
 	case "controller":
-		name := flags.String("engine", process.Name, "engine of the cluster")
+		engines := Engines(version)
+		name := flags.String("engine", engines.Default(), "engine of the cluster")
 		var options controller.Options
 		flags.StringVar(&options.Metrics, "metrics", "", "address at which Prometheus finds what the controller does, such as 127.0.0.1:9466, or that of this host in a range, as 10.0.0.0/24:9466; empty for none")
 		if err := flags.Parse(args); err != nil {
@@ -62,7 +58,7 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err := trustRoots(); err != nil {
 			return err
 		}
-		e, err := Engines(version).Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
+		e, err := engines.Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
 		if err != nil {
 			return err
 		}

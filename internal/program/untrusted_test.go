@@ -14,6 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
@@ -28,17 +30,19 @@ func TestUntrustedStateDirectory(t *testing.T) {
 		t.Skip("only root can make folders of other users")
 	}
 	for name, args := range map[string][]string{
-		"supervise":         {"supervise"},
-		"controller":        {"controller"},
-		"top":               {"top", "--once"},
-		"autoscale explain": {"autoscale", "explain", "--json"},
+		"supervise":         {"supervise", "--state-dir"},
+		"controller":        {"controller", "--state-dir"},
+		"top":               {"top", "--once", "--endpoint"},
+		"autoscale explain": {"autoscale", "explain", "--json", "--endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, evidence := t.TempDir(), filepath.Join(t.TempDir(), "owned")
 			must(t, os.Chmod(root, 0o777|os.ModeSticky))
 			d := statedir.Dir{Root: root, Cluster: "lab"}
-			must(t, d.Create())
-			must(t, statedir.Write(d.ClusterDocument(), domain.ClusterDocument{Version: domain.DocumentVersion, Spec: domain.Cluster{Name: "lab", Engine: "process"}}, statedir.Durable))
+			e, err := process.Open(domain.ClusterRef{Name: "lab", Endpoint: root}, engine.Settings{}, process.Program{})
+			must(t, err)
+			_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
+			must(t, err)
 			must(t, statedir.Write(d.Document(statedir.Specs, "job-worker-0"), domain.MemberSpec{
 				Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Run: 1, Command: []string{"/bin/sh", "-c", ": >" + evidence}, WorkingDir: "/",
 			}, statedir.Durable))
@@ -48,12 +52,11 @@ func TestUntrustedStateDirectory(t *testing.T) {
 			before := content(t, root)
 
 			var complaint bytes.Buffer
-			command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append(args, "--state-dir", root, "--cluster", "lab")...)
+			command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append(args, root, "--cluster", "lab")...)
 			command.Stderr = &complaint
 			must(t, command.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- command.Wait() }()
-			var err error
 			acctest.Eventually(t, "the command to end, or to do as it was told", func() bool {
 				select {
 				case err = <-ended:

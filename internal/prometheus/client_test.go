@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
 			settings := Settings{URL: server.URL, Timeout: 300 * time.Millisecond, Credentials: Credentials{BearerToken: secret}}
-			_, err := Usage(acctest.Bounded(t), settings, lab{}, time.Minute)
+			_, err := Usage(acctest.Bounded(t), settings, newLab(t), time.Minute)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("the error is %v, want %q", err, test.want)
 			}
@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	_, err := Usage(acctest.Bounded(t), Settings{URL: server.URL, Timeout: 10 * time.Second}, lab{}, time.Minute)
+	_, err := Usage(acctest.Bounded(t), Settings{URL: server.URL, Timeout: 10 * time.Second}, newLab(t), time.Minute)
 	if err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("the error is %v", err)
 	}
@@ -119,7 +119,7 @@ func TestCredentials(t *testing.T) {
 				says(http.StatusOK, nothing)(w, r)
 			}))
 			defer server.Close()
-			usage, err := Usage(acctest.Bounded(t), Settings{URL: server.URL + "/", Timeout: 10 * time.Second, Credentials: test.credentials}, lab{}, time.Minute)
+			usage, err := Usage(acctest.Bounded(t), Settings{URL: server.URL + "/", Timeout: 10 * time.Second, Credentials: test.credentials}, newLab(t), time.Minute)
 			if err != nil || usage.Hosts["gpu1"].Reason == "" || usage.Members["job-ps-0"].Reason == "" {
 				t.Errorf("what nobody knows is %+v (%v)", usage, err)
 			}
@@ -156,7 +156,7 @@ func TestCredentialsStaySecret(t *testing.T) {
 			sent := false
 			settings := Settings{URL: test.url, Credentials: test.credentials, Timeout: time.Minute, transport: seen(func(*http.Request) { sent = true })}
 			checked := settings.Check()
-			_, err := Usage(t.Context(), settings, lab{}, time.Minute)
+			_, err := Usage(t.Context(), settings, newLab(t), time.Minute)
 			if sent == test.refused || (checked != nil) != test.refused || (err != nil) != test.refused {
 				t.Fatalf("it is sent: %t; %v, %v", sent, checked, err)
 			}
@@ -184,7 +184,7 @@ func TestRedirectToHTTP(t *testing.T) {
 	server := httptest.NewTLSServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
 	defer server.Close()
 	settings := Settings{URL: server.URL, Credentials: Credentials{BearerToken: "verysecret"}, Timeout: time.Minute, transport: server.Client().Transport}
-	if _, err := Usage(acctest.Bounded(t), settings, lab{}, time.Minute); err == nil || !strings.Contains(err.Error(), "302") {
+	if _, err := Usage(acctest.Bounded(t), settings, newLab(t), time.Minute); err == nil || !strings.Contains(err.Error(), "302") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -209,7 +209,7 @@ func FuzzUsage(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
-		usage, err := Usage(t.Context(), Settings{URL: "http://prometheus", Timeout: time.Minute, transport: answering(answer)}, lab{}, time.Minute)
+		usage, err := Usage(t.Context(), Settings{URL: "http://prometheus", Timeout: time.Minute, transport: answering(answer)}, newLab(t), time.Minute)
 		if err != nil {
 			if _, ok := errors.AsType[*QueryError](err); !ok {
 				t.Errorf("%v is no error of a query", err)

@@ -42,18 +42,17 @@ type Settings struct {
 
 // Cluster is what has to be known of a cluster: an [engine.Engine] tells it.
 type Cluster interface {
-	Cluster(ctx context.Context) (domain.ClusterDocument, error)
-	GPUPools(ctx context.Context) (map[string]domain.GPUPoolDocument, error)
+	engine.Store
 	Observe(ctx context.Context, group string) ([]domain.Observed, error)
 }
 
 // Usage returns what is known of what a cluster uses, over a window of time that ends now.
 func Usage(ctx context.Context, settings Settings, of Cluster, window time.Duration) (engine.Usage, error) {
-	document, err := of.Cluster(ctx)
+	document, err := engine.Cluster(ctx, of)
 	if err != nil {
 		return engine.Usage{}, err
 	}
-	pools, err := of.GPUPools(ctx)
+	pools, err := engine.List[domain.GPUPoolDocument](ctx, of)
 	if err != nil {
 		return engine.Usage{}, err
 	}

@@ -11,20 +11,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
 // lab is a cluster of two hosts. One member runs on each, and one has ended.
-type lab struct{}
+type lab struct{ storetest.Memory }
 
-func (lab) Cluster(context.Context) (domain.ClusterDocument, error) {
-	return domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "ssh://ops@10.0.0.1"}, "gpu2": {}}}}, nil
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{}
+	_, err := engine.Put(t.Context(), l, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "ssh://ops@10.0.0.1"}, "gpu2": {}}}})
+	if err == nil {
+		_, err = engine.Put(t.Context(), l, domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "p"}, Devices: map[string][]domain.Device{"gpu2": {{UUID: "GPU-2"}}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
-func (lab) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) {
-	return map[string]domain.GPUPoolDocument{"p": {Devices: map[string][]domain.Device{"gpu2": {{UUID: "GPU-2"}}}}}, nil
-}
-
-func (lab) Observe(context.Context, string) ([]domain.Observed, error) {
+func (*lab) Observe(context.Context, string) ([]domain.Observed, error) {
 	return []domain.Observed{
 		{Name: "job-ps-0", Group: "job", Role: "ps", Host: "gpu1", State: domain.StateRunning},
 		{Name: "job-worker-0", Group: "job", Role: "worker", Host: "gpu2", State: domain.StateRunning},
@@ -100,7 +106,7 @@ func TestUsage(t *testing.T) {
 	var usage engine.Usage
 	acctest.Eventually(t, "GPU-1 to have worked, and to have been idle", func() bool {
 		var err error
-		if usage, err = Usage(acctest.Bounded(t), settings, lab{}, time.Minute); err != nil {
+		if usage, err = Usage(acctest.Bounded(t), settings, newLab(t), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		mean := usage.GPUs["GPU-1"].Utilisation.Mean
@@ -158,7 +164,7 @@ func TestQueries(t *testing.T) {
 	address := acctest.StartPrometheus(t, exporters...)
 	usage := func(quantity, query string) (float64, string, error) {
 		settings := Settings{URL: address, Timeout: 10 * time.Second, Queries: map[string]string{quantity: query}}
-		usage, err := Usage(acctest.Bounded(t), settings, lab{}, 10*time.Second)
+		usage, err := Usage(acctest.Bounded(t), settings, newLab(t), 10*time.Second)
 		load, memory := usage.Hosts["gpu1"].Load.Mean, usage.Members["job-ps-0"].GPUMemoryMiB.Last
 		for _, value := range []*float64{memory, load} {
 			if value != nil {

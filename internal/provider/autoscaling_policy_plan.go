@@ -133,7 +133,7 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan autoscalingPo
 	if err != nil {
 		return false, nil, err
 	}
-	policies, err := reconciler.Engine.Policies(ctx)
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, reconciler.Engine)
 	if err != nil && !notThereYet(err) {
 		return false, nil, err
 	}
@@ -154,12 +154,12 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan autoscalingPo
 		tflog.Debug(ctx, "the group is not known yet: the policy will be checked during the apply", map[string]any{"cluster": spec.Cluster, "group": spec.Group})
 		return found, nil, nil
 	case !planned:
-		document, err := reconciler.Engine.Group(ctx, spec.Group)
+		document, err := engine.Get[domain.GroupDocument](ctx, reconciler.Engine, spec.Group)
 		if err != nil && !notThereYet(err) {
 			return false, nil, err
 		}
 		if err != nil {
-			groups, err := reconciler.Engine.Groups(ctx)
+			groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
 			if err != nil && !notThereYet(err) {
 				return false, nil, err
 			}
@@ -200,7 +200,7 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 	plans := r.session.plans
 	cluster, planned := plans.cluster(idOf(key))
 	if !planned {
-		document, err := reconciler.Engine.Cluster(ctx)
+		document, err := engine.Cluster(ctx, reconciler.Engine)
 		if err != nil && !notThereYet(err) {
 			return nil, err
 		}
@@ -215,7 +215,7 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 	if view.Inventory, err = reconciler.Engine.Inventory(ctx, cluster.spec); err != nil {
 		return nil, err
 	}
-	pools, err := reconciler.Engine.GPUPools(ctx)
+	pools, err := engine.List[domain.GPUPoolDocument](ctx, reconciler.Engine)
 	if err != nil && !notThereYet(err) {
 		return nil, err
 	}

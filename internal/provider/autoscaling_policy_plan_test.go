@@ -55,12 +55,11 @@ func (tf terraform) uncountedWorkers() map[string]tftypes.Value {
 func scaledStub(t *testing.T, workers int) *stubEngine {
 	t.Helper()
 	stub := storedWorkers(t, 1)
-	document := stub.groups["g"]
-	document.Spec.Roles = maps.Clone(document.Spec.Roles)
-	worker := document.Spec.Roles["worker"]
-	worker.Replicas = nil
-	document.Spec.Roles["worker"] = worker
-	stub.groups["g"] = document
+	change(stub, "g", func(document *domain.GroupDocument) {
+		worker := document.Spec.Roles["worker"]
+		worker.Replicas = nil
+		document.Spec.Roles["worker"] = worker
+	})
 	stub.scale(t, workers)
 	return stub
 }
@@ -68,9 +67,9 @@ func scaledStub(t *testing.T, workers int) *stubEngine {
 // scale has the group "g" have another number of workers, as a policy would.
 func (e *stubEngine) scale(t *testing.T, workers int) {
 	t.Helper()
-	document := e.groups["g"]
+	document := documents[domain.GroupDocument](e)["g"]
 	document.Counts = map[string]int{"worker": workers}
-	decision, problems := reconcile.Decide(reconcile.View{Inventory: inventoryOf(e), Groups: map[string]domain.GroupDocument{"g": document}}, document.Spec)
+	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: e.hosts()}, Groups: map[string]domain.GroupDocument{"g": document}}, document.Spec)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +77,7 @@ func (e *stubEngine) scale(t *testing.T, workers int) {
 	for i, m := range decision.Members {
 		e.observed = append(e.observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
 	}
-	e.groups["g"] = decision.Document
+	set(e, decision.Document)
 }
 
 // planPolicy plans a policy, which has to succeed.
@@ -119,19 +118,19 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 		warns  string
 	}{
 		"a group that is stored":   {},
-		"a group that is planned":  {stub: func(e *stubEngine) { e.groups = nil }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
-		"a cluster that is, too":   {stub: func(e *stubEngine) { e.groups, e.cluster = nil, nil }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
-		"no group":                 {stub: func(e *stubEngine) { e.groups = nil }, says: `Unknown group: group: cluster "lab" has no group "g"; it has none. Where the group is declared beside the policy, refer to it`},
+		"a group that is planned":  {stub: func(e *stubEngine) { drop[domain.GroupDocument](e) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
+		"a cluster that is, too":   {stub: func(e *stubEngine) { drop[domain.ClusterDocument](e) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
+		"no group":                 {stub: func(e *stubEngine) { drop[domain.GroupDocument](e) }, says: `Unknown group: group: cluster "lab" has no group "g"; it has none. Where the group is declared beside the policy, refer to it`},
 		"another group":            {policy: func(m *autoscalingPolicyModel) { m.Group = types.StringValue("h") }, says: `cluster "lab" has no group "h"; it has "g"`},
-		"no cluster":               {stub: func(e *stubEngine) { e.groups, e.cluster = nil, nil }, says: `cluster "lab" has no group "g"`},
-		"a Swarm still to be made": {stub: func(e *stubEngine) { e.policiesErr = fmt.Errorf("hosts: %w", engine.ErrNotFormed) }},
-		"what can't be read":       {stub: func(e *stubEngine) { e.policiesErr = errors.New("disk full") }, says: "disk full"},
+		"no cluster":               {stub: func(e *stubEngine) { drop[domain.ClusterDocument](e) }, says: `cluster "lab" has no group "g"`},
+		"a Swarm still to be made": {stub: func(e *stubEngine) { e.fails = failures{"List policy": fmt.Errorf("hosts: %w", engine.ErrNotFormed)} }},
+		"what can't be read":       {stub: func(e *stubEngine) { e.fails = failures{"List policy": errors.New("disk full")} }, says: "disk full"},
 		"another role":             {policy: func(m *autoscalingPolicyModel) { m.Role = types.StringValue("ps") }, says: `role: group "g" has no role "ps"; it has "worker"`},
 		"a role that is counted": {
-			stub: func(e *stubEngine) { e.groups = storedWorkers(t, 3).groups }, says: `role: role "worker" of group "g" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 9`,
+			stub: func(e *stubEngine) { set(e, documents[domain.GroupDocument](storedWorkers(t, 3))["g"]) }, says: `role: role "worker" of group "g" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 9`,
 		},
 		"a role that this plan counts":         {before: func(tf terraform) { tf.plan("trainyard_group", tf.group("g", three), tf.uncountedWorkers()) }, says: `roles["worker"].replicas = 3`},
-		"a role that this plan counts no more": {stub: func(e *stubEngine) { e.groups = storedWorkers(t, 3).groups }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), tf.group("g", three)) }},
+		"a role that this plan counts no more": {stub: func(e *stubEngine) { set(e, documents[domain.GroupDocument](storedWorkers(t, 3))["g"]) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), tf.group("g", three)) }},
 		"a group that goes":                    {before: func(tf terraform) { tf.plan("trainyard_group", nil, tf.uncountedWorkers()) }, says: `Group leaves: group: this plan destroys group "g"`},
 		"a group that is made anew": {before: func(tf terraform) {
 			tf.plan("trainyard_group", nil, tf.uncountedWorkers())
@@ -143,15 +142,17 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 		"percent of nothing": {policy: func(m *autoscalingPolicyModel) { m.Metrics["used"].Source.Agent.Measure = "cpu_percent" }, says: `metrics["used"].source.agent.measure: cpu_percent is measured by what members request, and roles["worker"].resources.cpus of group "g" is not given`},
 		"more than there is place for": {
 			stub: func(e *stubEngine) {
-				worker := e.groups["g"].Spec.Roles["worker"]
-				worker.Resources.CPUs = 1
-				e.groups["g"].Spec.Roles["worker"] = worker
+				change(e, "g", func(document *domain.GroupDocument) {
+					worker := document.Spec.Roles["worker"]
+					worker.Resources.CPUs = 1
+					document.Spec.Roles["worker"] = worker
+				})
 			},
 			warns: `max: max is 9, and there is no place for that many members even if nothing else is in the cluster: role "worker" has 9 members of 1 CPU each, and only 4 of them fit`,
 		},
 		"a role that is not known":   {open: "role"},
-		"metrics that are not known": {open: "metrics", stub: func(e *stubEngine) { e.groups = nil }},
-		"a group of which not all is known yet": {stub: func(e *stubEngine) { e.groups = nil }, before: func(tf terraform) {
+		"metrics that are not known": {open: "metrics", stub: func(e *stubEngine) { drop[domain.GroupDocument](e) }},
+		"a group of which not all is known yet": {stub: func(e *stubEngine) { drop[domain.GroupDocument](e) }, before: func(tf terraform) {
 			config := tf.uncountedWorkers()
 			config["env"] = unknown(config["env"])
 			tf.plan("trainyard_group", config, nil)
@@ -220,7 +221,7 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	if !slices.Equal(calls[0], calls[1]) {
 		t.Errorf("1 worker: calls %v; 200 workers: %v", calls[0], calls[1])
 	}
-	if i := slices.Index(calls[0], "Policies"); i < 0 {
+	if i := slices.Index(calls[0], "List policy"); i < 0 {
 		t.Errorf("the calls are %v", calls[0])
 	}
 }
@@ -229,11 +230,9 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 	for name, change := range map[string]func(tf terraform, e *stubEngine){
 		"it ends": func(_ terraform, e *stubEngine) {
-			document := e.policies["g/worker"]
-			document.Ending = true
-			e.policies["g/worker"] = document
+			change(e, "g/worker", func(document *domain.AutoscalingPolicyDocument) { document.Ending = true })
 		},
-		"it is gone": func(_ terraform, e *stubEngine) { e.policies = nil },
+		"it is gone": func(_ terraform, e *stubEngine) { drop[domain.AutoscalingPolicyDocument](e) },
 		"its group is made anew": func(tf terraform, _ *stubEngine) {
 			group := tf.uncountedWorkers()
 			tf.plan("trainyard_group", group, group)
@@ -251,7 +250,7 @@ func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 		}
 		after, diagnostics := tf.apply(thePolicy, config, state, planned)
 		fatalOn(t, nil, diagnostics)
-		if document := stub.policies["g/worker"]; !after["id"].Equal(state["id"]) || document.Ending || document.Spec.Max != 9 {
+		if document := documents[domain.AutoscalingPolicyDocument](stub)["g/worker"]; !after["id"].Equal(state["id"]) || document.Ending || document.Spec.Max != 9 {
 			t.Errorf("where %s: the state is %v, and stored is %+v", name, after, document)
 		}
 	}
@@ -291,7 +290,9 @@ func TestPlanOfTwoAutoscalingPolicies(t *testing.T) {
 	stub = scaledStub(t, 2)
 	tf = newTerraform(t, stub)
 	tf.planPolicy(tf.policy(), nil)
-	stub.groups["h"] = stub.groups["g"]
+	other := documents[domain.GroupDocument](stub)["g"]
+	other.Spec.Name = "h"
+	set(stub, other)
 	tf.planPolicy(tf.policy(func(m *autoscalingPolicyModel) { m.Group = types.StringValue("h") }), nil)
 }
 
@@ -328,7 +329,9 @@ func TestPlanOfReplacedAutoscalingPolicy(t *testing.T) {
 
 	// It is for another role from now on, and another one for its former one.
 	tf = newTerraform(t, stub)
-	stub.groups["h"] = stub.groups["g"]
+	other := documents[domain.GroupDocument](stub)["g"]
+	other.Spec.Name = "h"
+	set(stub, other)
 	moved := tf.policy(func(m *autoscalingPolicyModel) { m.Group = types.StringValue("h") })
 	tf.planPolicy(moved, state)
 	tf.planPolicy(config, nil)
@@ -355,9 +358,7 @@ func TestPlanOfCountedGroupWithAutoscalingPolicy(t *testing.T) {
 	for name, prepare := range map[string]func(tf terraform){
 		"it goes": func(tf terraform) { tf.plan(thePolicy, nil, state) },
 		"it ends": func(terraform) {
-			document := stub.policies["g/worker"]
-			document.Ending = true
-			stub.policies["g/worker"] = document
+			change(stub, "g/worker", func(document *domain.AutoscalingPolicyDocument) { document.Ending = true })
 		},
 	} {
 		tf := newTerraform(t, stub)
@@ -366,9 +367,7 @@ func TestPlanOfCountedGroupWithAutoscalingPolicy(t *testing.T) {
 			t.Errorf("where %s: got %q", name, details(diagnostics))
 		}
 	}
-	document := stub.policies["g/worker"]
-	document.Ending = false
-	stub.policies["g/worker"] = document
+	change(stub, "g/worker", func(document *domain.AutoscalingPolicyDocument) { document.Ending = false })
 	if diagnostics := counted(newTerraform(t, stub), nil); len(diagnostics) > 0 {
 		t.Errorf("a group that is made anew: got %q", details(diagnostics))
 	}
@@ -379,10 +378,10 @@ func TestReadOfAutoscalingPolicy(t *testing.T) {
 		change func(*stubEngine)
 		gone   bool
 	}{
-		"gone":              {func(e *stubEngine) { e.policies = nil }, true},
-		"gone with cluster": {func(e *stubEngine) { e.policies, e.cluster = nil, nil }, true},
-		"can't be read":     {func(e *stubEngine) { e.policiesErr = errors.New("disk full") }, false},
-		"nor its cluster":   {func(e *stubEngine) { e.clusterErr = errors.New("disk full") }, false},
+		"gone":              {func(e *stubEngine) { drop[domain.AutoscalingPolicyDocument](e) }, true},
+		"gone with cluster": {func(e *stubEngine) { drop[domain.ClusterDocument](e) }, true},
+		"can't be read":     {func(e *stubEngine) { e.fails = failures{"List policy": errors.New("disk full")} }, false},
+		"nor its cluster":   {func(e *stubEngine) { e.fails = failures{"Get cluster": errors.New("disk full")} }, false},
 	} {
 		stub := scaledStub(t, 2)
 		tf := newTerraform(t, stub)
@@ -399,9 +398,9 @@ func TestReadOfAutoscalingPolicy(t *testing.T) {
 	tf := newTerraform(t, stub)
 	config := tf.policy()
 	state := tf.applyPolicy(config)
-	document := stub.policies["g/worker"]
-	document.Spec.Min, document.Spec.Paused = 2, domain.PauseAll
-	stub.policies["g/worker"] = document
+	change(stub, "g/worker", func(document *domain.AutoscalingPolicyDocument) {
+		document.Spec.Min, document.Spec.Paused = 2, domain.PauseAll
+	})
 	found, diagnostics := tf.read(thePolicy, state)
 	fatalOn(t, nil, diagnostics)
 	if !found["min"].Equal(tftypes.NewValue(tftypes.Number, 2)) || !found["paused"].Equal(text("all")) {
@@ -418,8 +417,9 @@ func TestCreateAndDeleteOfAutoscalingPolicy(t *testing.T) {
 	tf := newTerraform(t, stub)
 	config := tf.policy()
 	state := tf.applyPolicy(config)
-	if !state["id"].Equal(text("lab/g/worker")) || !slices.Contains(stub.calls, "StartController") || stub.policies["g/worker"].Before != 2 {
-		t.Errorf("got %v, by %v; stored is %+v", state, stub.calls, stub.policies)
+	stored := documents[domain.AutoscalingPolicyDocument](stub)
+	if !state["id"].Equal(text("lab/g/worker")) || !slices.Contains(stub.calls, "StartController") || stored["g/worker"].Before != 2 {
+		t.Errorf("got %v, by %v; stored is %+v", state, stub.calls, stored)
 	}
 	adopted, diagnostics := tf.apply(thePolicy, config, nil, tf.planPolicy(config, nil))
 	if adopted == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy adopted" || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning {
@@ -432,15 +432,15 @@ func TestCreateAndDeleteOfAutoscalingPolicy(t *testing.T) {
 	if none != nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy exists already" || !strings.Contains(diagnostics[0].Detail, "terraform import <address> lab/g/worker") {
 		t.Errorf("another: got %v (%v)", none, details(diagnostics))
 	}
-	stub.putErr = engine.ErrConflict
+	stub.fails = failures{"Put policy": engine.ErrConflict}
 	_, diagnostics = tf.apply(thePolicy, tf.policy(atLeast(2)), state, tf.planPolicy(tf.policy(atLeast(2)), state))
 	refuses(t, "a conflict", diagnostics, "Another run changed the same object at the same time")
-	stub.putErr = nil
+	stub.fails = nil
 
 	gone, diagnostics := tf.apply(thePolicy, nil, state, nil)
 	fatalOn(t, nil, diagnostics)
-	if gone != nil || len(stub.policies) > 0 {
-		t.Errorf("got %v, with the policies %v", gone, stub.policies)
+	if stored := documents[domain.AutoscalingPolicyDocument](stub); gone != nil || len(stored) > 0 {
+		t.Errorf("got %v, with the policies %v", gone, stored)
 	}
 	gone, diagnostics = tf.apply(thePolicy, nil, state, nil)
 	fatalOn(t, nil, diagnostics)

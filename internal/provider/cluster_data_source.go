@@ -211,7 +211,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		return
 	}
 	d.session.know(cluster)
-	groups, err := reconciler.Engine.Groups(ctx)
+	groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
 	if err != nil {
 		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
 		return

@@ -268,9 +268,11 @@ func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 	stub := &stubEngine{network: &domain.Network{}}
 	tf := newTerraform(t, stub)
 	state := tf.created(tf.swarm(nil))
-	gpu2 := stub.cluster.Hosts["gpu2"]
-	gpu2.ID, gpu2.Joined = "as it was stored", false
-	stub.cluster.Hosts["gpu2"] = gpu2
+	change(stub, "", func(document *domain.ClusterDocument) {
+		gpu2 := document.Spec.Hosts["gpu2"]
+		gpu2.ID, gpu2.Joined = "as it was stored", false
+		document.Spec.Hosts["gpu2"] = gpu2
+	})
 
 	config := tf.swarm(func(m *clusterModel) {
 		m.Hosts["gpu2"] = hostModel{Address: new("ssh://gpu2"), Labels: map[string]string{"gpu": "a100"}}
@@ -281,14 +283,14 @@ func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 	stub.calls = nil
 	state, diagnostics = tf.applyCluster(config, state, planned)
 	fatalOn(t, nil, diagnostics)
-	hosts := stub.cluster.Hosts
+	hosts := stub.hosts()
 	if hosts["gpu1"].ID != "id-of-gpu1" || !hosts["gpu1"].Joined || hosts["gpu2"].ID != "as it was stored" || hosts["gpu2"].Joined || hosts["gpu3"].ID != "id-of-gpu3" {
 		t.Errorf("stored hosts: %+v", hosts)
 	}
 	if hosts["gpu2"].Labels["gpu"] != "a100" {
 		t.Errorf("stored labels: %v", hosts["gpu2"].Labels)
 	}
-	if form, put := slices.Index(stub.calls, "Form"), slices.Index(stub.calls, "PutCluster"); form < 0 || form > put {
+	if form, put := slices.Index(stub.calls, "Form"), slices.Index(stub.calls, "Put cluster"); form < 0 || form > put {
 		t.Errorf("calls %v: the cluster is to be formed before it is stored", stub.calls)
 	}
 	expectNoChange(t, tf, "after the update", config, state)
@@ -298,9 +300,9 @@ func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 func TestFailuresLeaveTheStateAsItIs(t *testing.T) {
 	unreachable := errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))
 	for name, fail := range map[string]func(stub *stubEngine){
-		"forming":                             func(stub *stubEngine) { stub.formErr = unreachable },
-		"storing":                             func(stub *stubEngine) { stub.putErr = unreachable },
-		"reading":                             func(stub *stubEngine) { stub.clusterErr = unreachable },
+		"forming":                             func(stub *stubEngine) { stub.fails = failures{"Form": unreachable} },
+		"storing":                             func(stub *stubEngine) { stub.fails = failures{"Put cluster": unreachable} },
+		"reading":                             func(stub *stubEngine) { stub.fails = failures{"Get cluster": unreachable} },
 		"surveying":                           func(stub *stubEngine) { stub.surveyed = fails(unreachable) },
 		"surveying, with something not found": func(stub *stubEngine) { stub.surveyed = fails(errors.Join(engine.ErrNotFound, engine.ErrUnreachable)) },
 	} {
@@ -337,7 +339,7 @@ func fails(err error) func(domain.Cluster) (domain.Cluster, error) {
 }
 
 func TestUnreachableSaysWhatToDo(t *testing.T) {
-	stub := &stubEngine{clusterErr: errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))}
+	stub := &stubEngine{fails: failures{"Get cluster": errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))}}
 	tf := newTerraform(t, stub)
 	_, diagnostics := tf.read("trainyard_cluster", tf.swarm(nil))
 	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "ssh://gpu1") || !strings.Contains(diagnostics[0].Detail, "-refresh=false") {

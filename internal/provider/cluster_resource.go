@@ -138,7 +138,12 @@ func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cl
 			return domain.Cluster{}, false
 		}
 	}
-	cluster, problems, err := reconciler.Engine.Complete(ctx, cluster)
+	problems := reconciler.Engine.Traits().CheckCluster(cluster)
+	if problems.Err() != nil {
+		addProblems(diags, problems)
+		return domain.Cluster{}, false
+	}
+	cluster, problems, err = reconciler.Engine.Complete(ctx, cluster)
 	if err != nil {
 		addError(diags, "Unable to look at the hosts", err)
 		return domain.Cluster{}, false
@@ -161,10 +166,10 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 
 	to := clusterRecord{&resp.State, resp.Identity, resp.Private}
 	r.put(ctx, timeout, plan, to, &resp.Diagnostics, func(ctx context.Context, eng engine.Engine) (domain.ClusterDocument, bool) {
-		existing, err := eng.Cluster(ctx)
+		existing, err := engine.Cluster(ctx, eng)
 		switch {
 		case errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNotFormed):
-			return domain.ClusterDocument{Version: domain.DocumentVersion}, true
+			return domain.ClusterDocument{}, true
 		case err != nil:
 			addError(&resp.Diagnostics, fmt.Sprintf("Unable to create cluster %q", spec.Name), err)
 			return domain.ClusterDocument{}, false
@@ -192,7 +197,7 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 		err := recognise(ctx, eng, req.Private)
 		var existing domain.ClusterDocument
 		if err == nil {
-			existing, err = eng.Cluster(ctx)
+			existing, err = engine.Cluster(ctx, eng)
 		}
 		if err != nil {
 			addError(&resp.Diagnostics, fmt.Sprintf("Unable to update cluster %q", plan.Name.ValueString()), err)
@@ -225,7 +230,7 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan c
 		addError(diags, fmt.Sprintf("Unable to form cluster %q", spec.Name), err)
 		return
 	}
-	if document, err = reconciler.Engine.PutCluster(ctx, document); err != nil {
+	if document, err = engine.Put(ctx, reconciler.Engine, document); err != nil {
 		addError(diags, fmt.Sprintf("Unable to store cluster %q", spec.Name), err)
 		return
 	}
@@ -257,7 +262,7 @@ const residentsFailed = "What runs keeps running, and the cluster is in the stat
 
 // survey returns the stored cluster as it is found, or [engine.ErrNotFound] where none is stored.
 func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {
-	document, err := eng.Cluster(ctx)
+	document, err := engine.Cluster(ctx, eng)
 	if err != nil {
 		return domain.Cluster{}, err
 	}
@@ -339,7 +344,7 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 		addError(&resp.Diagnostics, summary, err)
 		return
 	}
-	groups, err := reconciler.Engine.Groups(ctx)
+	groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		addError(&resp.Diagnostics, summary, err)
 		return
@@ -350,7 +355,7 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 				state.Name.ValueString(), domain.Enumerate(slices.Collect(maps.Keys(groups))), domain.GroupID(state.Name.ValueString(), "<group>")))
 		return
 	}
-	if err := reconciler.Engine.DeleteCluster(ctx); err != nil {
+	if err := reconciler.Engine.Dissolve(ctx); err != nil {
 		addError(&resp.Diagnostics, summary, err)
 		return
 	}

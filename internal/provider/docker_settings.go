@@ -1,33 +1,19 @@
 package provider
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 type dockerModel struct {
-	SSH             *sshModel                `tfsdk:"ssh"`
 	TLS             *tlsModel                `tfsdk:"tls"`
 	Registries      map[string]registryModel `tfsdk:"registries"`
 	ControllerImage *string                  `tfsdk:"controller_image"`
-}
-
-type sshModel struct {
-	User            *string  `tfsdk:"user"`
-	PrivateKey      *string  `tfsdk:"private_key"`
-	PrivateKeyPath  *string  `tfsdk:"private_key_path"`
-	Passphrase      *string  `tfsdk:"passphrase"`
-	UseAgent        *bool    `tfsdk:"use_agent"`
-	KnownHostsPaths []string `tfsdk:"known_hosts_paths"`
-	KnownHosts      *string  `tfsdk:"known_hosts"`
-	JumpHost        *string  `tfsdk:"jump_host"`
 }
 
 type tlsModel struct {
@@ -48,18 +34,8 @@ func (m *dockerModel) expand() engine.DockerSettings {
 	if m == nil {
 		return engine.DockerSettings{}
 	}
-	ssh, tls := value(m.SSH), value(m.TLS)
+	tls := value(m.TLS)
 	return engine.DockerSettings{
-		SSH: engine.SSHCredentials{
-			User:           value(ssh.User),
-			PrivateKey:     engine.Secret(value(ssh.PrivateKey)),
-			PrivateKeyPath: value(ssh.PrivateKeyPath),
-			Passphrase:     engine.Secret(value(ssh.Passphrase)),
-			Agent:          value(ssh.UseAgent),
-			KnownHosts:     ssh.KnownHostsPaths,
-			KnownHostsText: value(ssh.KnownHosts),
-			JumpHost:       value(ssh.JumpHost),
-		},
 		TLS: engine.TLSCredentials{CA: value(tls.CA), Cert: value(tls.Cert), Key: engine.Secret(value(tls.Key)), CertPath: value(tls.CertPath)},
 		Registries: convertMap(m.Registries, func(r registryModel) engine.RegistryCredentials {
 			return engine.RegistryCredentials{Username: value(r.Username), Password: engine.Secret(value(r.Password)), Token: engine.Secret(value(r.Token))}
@@ -74,11 +50,10 @@ func beside(name string) path.Expression { return path.MatchRelative().AtParent(
 // dockerAttribute is how Docker Engines are reached, and what they need to run members.
 func dockerAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How clusters of the engine `swarm` are reached, and what they need to run members. Where a cluster's managers are is said by the cluster; here are the credentials, which enter no state. " +
+		MarkdownDescription: "What Docker Engines need beside `ssh`: certificates for those that are reached over TLS, and credentials of image registries, which enter no state. " +
 			"What is left out is taken from where the `docker` command finds it: `DOCKER_HOST`, `DOCKER_CERT_PATH`, `DOCKER_CONTEXT` and `DOCKER_CONFIG`, and the present context.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
-			"ssh": sshAttribute(),
 			"tls": tlsAttribute(),
 			"registries": schema.MapNestedAttribute{
 				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts that pull, each those of the registries that it pulls from. Defaults to those in Docker's `config.json`.",
@@ -105,55 +80,6 @@ func dockerAttribute() schema.Attribute {
 			},
 			"controller_image": schema.StringAttribute{
 				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is the `trainyard-agent` of this version, which is the controller as well, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry. A tag is pinned to its digest when an apply starts the controller.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-		},
-	}
-}
-
-func sshAttribute() schema.Attribute {
-	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host. The keys of hosts are verified, always. `~/.ssh/config` is not read.",
-		Optional:            true,
-		Attributes: map[string]schema.Attribute{
-			"user": schema.StringAttribute{
-				MarkdownDescription: "User where the address names none. Defaults to the user that runs Terraform.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-			"private_key": schema.StringAttribute{
-				MarkdownDescription: "Private key, as PEM text. Where no key is given, those of the agent (`SSH_AUTH_SOCK`) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
-				Optional:            true,
-				Sensitive:           true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(beside("private_key_path"))},
-			},
-			"private_key_path": schema.StringAttribute{
-				MarkdownDescription: "File of a private key, in the place of `private_key`; `~/` is the home directory.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-			"passphrase": schema.StringAttribute{
-				MarkdownDescription: "Passphrase of the key, where it is encrypted.",
-				Optional:            true,
-				Sensitive:           true,
-			},
-			"use_agent": schema.BoolAttribute{
-				MarkdownDescription: "Whether the keys of the agent are offered beside the one that is given; then there has to be an agent. Defaults to `false`: an agent is asked where no key is given.",
-				Optional:            true,
-			},
-			"known_hosts_paths": schema.ListAttribute{
-				MarkdownDescription: "Files with the keys of hosts. Defaults to `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`, unless `known_hosts` is given.",
-				ElementType:         types.StringType,
-				Optional:            true,
-				Validators:          []validator.List{listvalidator.NoNullValues()},
-			},
-			"known_hosts": schema.StringAttribute{
-				MarkdownDescription: "Keys of hosts, as the lines of such a file.",
-				Optional:            true,
-			},
-			"jump_host": schema.StringAttribute{
-				MarkdownDescription: "Host through which all others are reached, as `[user@]host[:port]`. Defaults to none.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

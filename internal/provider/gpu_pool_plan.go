@@ -137,7 +137,7 @@ func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spe
 		return plannedPool{}, err
 	}
 	cluster, planned := r.session.plans.cluster(idOf(key))
-	stored, err := reconciler.Engine.Cluster(ctx)
+	stored, err := engine.Cluster(ctx, reconciler.Engine)
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed), err == nil && planned && !cluster.settled:
 		return plannedPool{}, nil

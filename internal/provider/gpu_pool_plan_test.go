@@ -25,7 +25,7 @@ func uuid(host string, n int) string { return fmt.Sprintf("GPU-%s%07d", host, n)
 
 // gpuStub is an engine of hosts a and b, with eight V100 in a, and one A40 in b.
 func gpuStub() *stubEngine {
-	stub := &stubEngine{cluster: labOf("a", "b"), gpus: map[string]domain.HostGPUs{}}
+	stub := set(&stubEngine{gpus: map[string]domain.HostGPUs{}}, labOf("a", "b"))
 	var eight []domain.GPU
 	for n := range 8 {
 		eight = append(eight, domain.GPU{Index: n, Device: domain.Device{UUID: uuid("a", n), Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}})
@@ -99,12 +99,12 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 		"devices that are chosen": {
 			set: selected(t, selectorModel{MaxPerHost: new(int64(1))}), devices: uuidLists(map[string][]string{"a": {uuid("a", 0)}, "b": {uuid("b", 0)}}), slots: 2,
 		},
-		"without a cluster nothing is known": {set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.cluster = nil }, devices: unknown},
+		"without a cluster nothing is known": {set: selected(t, selectorModel{}), change: func(e *stubEngine) { drop[domain.ClusterDocument](e) }, devices: unknown},
 		"what is no cluster yet is not looked at": {
-			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.clusterErr = fmt.Errorf("hosts: %w", engine.ErrNotFormed) }, devices: unknown,
+			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.fails = failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrNotFormed)} }, devices: unknown,
 		},
 		"a host that can't be reached": {
-			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.clusterErr = fmt.Errorf("hosts: %w", engine.ErrUnreachable) }, refused: "hosts: can't be reached",
+			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.fails = failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrUnreachable)} }, refused: "hosts: can't be reached",
 		},
 		"a host of which nothing is known, beside others": {
 			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.gpus["b"] = domain.HostGPUs{Unknown: "no NVML"} }, devices: unknown, warned: "host b: no NVML",
@@ -118,7 +118,7 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 		"a device of another pool": {
 			set: named(t, map[string][]int{"b": {0}}),
 			change: func(e *stubEngine) {
-				e.pools = map[string]domain.GPUPoolDocument{"other": {Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}}}}
+				set(e, domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "other"}, Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}}})
 			},
 			refused: `is in pools "other" and "p"; a device can be in one pool only`,
 		},
@@ -220,9 +220,9 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 		tf := newTerraform(t, stub)
 		config := tf.gpuPool("p", set)
 		state := tf.applyPool(config)
-		pool := stub.pools["p"]
-		pool.Trouble = map[string]string{uuid("a", 5): "fallen off the bus (XID 79)"}
-		stub.pools["p"] = pool
+		change(stub, "p", func(pool *domain.GPUPoolDocument) {
+			pool.Trouble = map[string]string{uuid("a", 5): "fallen off the bus (XID 79)"}
+		})
 		stub.gpus["a"].GPUs[5].Trouble = "no longer found"
 		for _, why := range []string{"fallen off the bus (XID 79)", "no longer found"} {
 			stub.calls = nil
@@ -250,9 +250,7 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 			}
 		}
 
-		pool = stub.pools["p"]
-		pool.Trouble = nil
-		stub.pools["p"] = pool
+		change(stub, "p", func(pool *domain.GPUPoolDocument) { pool.Trouble = nil })
 		state, diagnostics := tf.read(theGPUPool, state)
 		fatalOn(t, nil, diagnostics)
 		for attribute, planned := range tf.planPool(config, state) {
@@ -278,7 +276,7 @@ func TestUpdateOfGPUPoolInNameOnly(t *testing.T) {
 	stub.calls = nil
 	changed, diagnostics := tf.apply(theGPUPool, config, state, planned)
 	fatalOn(t, nil, diagnostics)
-	if !changed["devices"].Equal(state["devices"]) || slices.Contains(stub.calls, "PutGPUPool") {
+	if !changed["devices"].Equal(state["devices"]) || slices.Contains(stub.calls, "Put gpu-pool") {
 		t.Errorf("got %s, by %v", changed["devices"], stub.calls)
 	}
 }
@@ -337,8 +335,8 @@ func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 			tf := newTerraform(t, stub)
 			tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
 			two := 2
-			stub.groups = map[string]domain.GroupDocument{"g": {
-				Version: domain.DocumentVersion, Revision: 1, MinRun: 1, Counts: map[string]int{"worker": two},
+			set(stub, domain.GroupDocument{
+				Header: domain.Header{Revision: 1}, MinRun: 1, Counts: map[string]int{"worker": two},
 				Spec: domain.Group{
 					Cluster: "lab", Name: "g", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 					Roles: map[string]domain.Role{"worker": {Replicas: &two, GPUs: &domain.GPURequest{Pool: "p"}, Template: domain.Template{Command: []string{"/bin/true"}}}},
@@ -346,7 +344,7 @@ func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 				Assignments: map[string]domain.Assignment{
 					"g-worker-0": {Host: "a", Port: 9000, GPUs: domain.NewDeviceSet(uuid("a", 4))}, "g-worker-1": {Host: "a", Port: 9001, GPUs: domain.NewDeviceSet(uuid("a", 5))},
 				},
-			}}
+			})
 			for _, n := range []int{4, 5} {
 				stub.gpus["a"].GPUs[n].MemoryUsedMiB = new(int64(20_000))
 			}
@@ -367,9 +365,9 @@ func TestReadOfGPUPool(t *testing.T) {
 		change func(*stubEngine)
 		gone   bool
 	}{
-		"gone":              {func(e *stubEngine) { e.pools = nil }, true},
-		"gone with cluster": {func(e *stubEngine) { e.pools, e.cluster = nil, nil }, true},
-		"can't be read":     {func(e *stubEngine) { e.poolsErr = errors.New("disk full") }, false},
+		"gone":              {func(e *stubEngine) { drop[domain.GPUPoolDocument](e) }, true},
+		"gone with cluster": {func(e *stubEngine) { drop[domain.ClusterDocument](e) }, true},
+		"can't be read":     {func(e *stubEngine) { e.fails = failures{"List gpu-pool": errors.New("disk full")} }, false},
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
@@ -420,15 +418,15 @@ func TestDeleteOfGPUPoolInUse(t *testing.T) {
 	stub := gpuStub()
 	tf := newTerraform(t, stub)
 	state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
-	stub.groups = map[string]domain.GroupDocument{"job": {Spec: domain.Group{Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}}}
+	set(stub, domain.GroupDocument{Spec: domain.Group{Name: "job", Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}})
 	left, diagnostics := tf.apply(theGPUPool, nil, state, nil)
 	if left == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "GPU pool in use" || !strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by`) {
 		t.Errorf("got %v (%v)", left, details(diagnostics))
 	}
-	stub.groups = nil
+	drop[domain.GroupDocument](stub)
 	left, diagnostics = tf.apply(theGPUPool, nil, state, nil)
-	if left != nil || len(diagnostics) > 0 || len(stub.pools) > 0 {
-		t.Errorf("got %v (%v), with the pools %v", left, details(diagnostics), stub.pools)
+	if stored := documents[domain.GPUPoolDocument](stub); left != nil || len(diagnostics) > 0 || len(stored) > 0 {
+		t.Errorf("got %v (%v), with the pools %v", left, details(diagnostics), stored)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 
 // Values of secrets are in no plan and no state, and a plan without change has none for them.
 func TestSecretValuesAreInNoPlan(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
 	config := tf.group("g", role{replicas: 1, port: 10000})
 	container := func(v any) tftypes.Value {
 		typ, ok := config["container"].Type().(tftypes.Object)

@@ -330,7 +330,7 @@ func flattenGroup(group reconcile.Group, prior groupModel) groupModel {
 	}
 	distributed := map[string]bool{}
 	for _, member := range group.Members {
-		distributed[member.Role] = member.Host == ""
+		distributed[member.Role] = member.Shared()
 	}
 	members := listed(reconcile.UpToDate(group.Decision, group.Observed))
 	for name, o := range extra {
@@ -354,7 +354,7 @@ func listed(members []domain.Member) memberList {
 	list := memberList{make(map[string]string, len(members)), make(map[string]string, len(members))}
 	for _, m := range members {
 		list.addresses[m.Name] = m.Address
-		if m.Host != "" { // or else the engine chooses it
+		if !m.Shared() { // or else the engine chooses it
 			list.places[m.Name] = placeOf(m)
 		}
 	}

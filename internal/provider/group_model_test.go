@@ -230,7 +230,7 @@ func observedGroup(t *testing.T, applying bool) reconcile.Group {
 	t.Helper()
 	replicas, port := 2, 9000
 	document := domain.GroupDocument{
-		Version: domain.DocumentVersion, Revision: 1, MinRun: 1, Applying: applying,
+		Header: domain.Header{Version: domain.DocumentVersion, Revision: 1}, MinRun: 1, Applying: applying,
 		Spec: domain.Group{
 			Cluster: "lab", Name: "g", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 			Template: domain.Template{Command: []string{"/bin/true"}},
@@ -316,7 +316,7 @@ func TestFlattenGroup(t *testing.T) {
 // TestFlattenPool: members that the engine distributes have an address, which they share, and no host that would change by itself.
 func TestFlattenPool(t *testing.T) {
 	document := domain.GroupDocument{
-		Revision: 2, MinRun: 1,
+		Header: domain.Header{Revision: 2}, MinRun: 1,
 		Spec: domain.Group{
 			Cluster: "lab", Name: "g", Framework: "spark", Template: domain.Template{Image: "spark"},
 			Roles: map[string]domain.Role{"master": {Replicas: new(1)}, "worker": {Replicas: new(2)}},

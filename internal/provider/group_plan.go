@@ -185,7 +185,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	}
 	cluster, planned := r.session.plans.cluster(idOf(key))
 	if !planned {
-		document, err := reconciler.Engine.Cluster(ctx)
+		document, err := engine.Cluster(ctx, reconciler.Engine)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			addError(diags, summary, err)
 			return decision, known, false
@@ -250,7 +250,7 @@ func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.
 	var stored map[string]domain.AutoscalingPolicyDocument
 	if len(counted) > 0 && !created {
 		var err error
-		if stored, err = reconciler.Engine.Policies(ctx); err != nil {
+		if stored, err = engine.List[domain.AutoscalingPolicyDocument](ctx, reconciler.Engine); err != nil {
 			return err
 		}
 	}
@@ -319,7 +319,7 @@ func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	stored := view.Groups[document.Spec.Name]
 	goesOn, oneHost := stored.Spec.Equal(document.Spec), len(view.Inventory.Hosts) == 1
 	for _, member := range decision.Members {
-		if member.Host == "" {
+		if member.Shared() {
 			continue // the engine distributes it, and its address is that of its role
 		}
 		before, role := stored.Assignments[member.Name], document.Spec.Roles[member.Role]

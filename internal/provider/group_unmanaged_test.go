@@ -19,14 +19,14 @@ func (e *stubEngine) have(t *testing.T, n int) {
 	spec := observedGroup(t, false).Document.Spec
 	spec.Template = domain.Template{}
 	spec.Roles = map[string]domain.Role{"worker": {Port: new(10000), Template: domain.Template{Command: []string{"/bin/true"}}}}
-	stored := e.groups["g"]
+	stored := documents[domain.GroupDocument](e)["g"]
 	stored.Spec, stored.Counts, stored.Applying = spec, map[string]int{"worker": n}, false
-	decision, problems := reconcile.Decide(reconcile.View{Inventory: inventoryOf(e), Groups: map[string]domain.GroupDocument{"g": stored}}, spec)
+	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: e.hosts()}, Groups: map[string]domain.GroupDocument{"g": stored}}, spec)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
 	decision.Document.Revision++
-	e.groups = map[string]domain.GroupDocument{"g": decision.Document}
+	set(e, decision.Document)
 	e.observed = nil
 	for i, m := range decision.Members {
 		e.observed = append(e.observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
@@ -38,9 +38,8 @@ func (e *stubEngine) scalingTo(t *testing.T, n int) {
 	t.Helper()
 	observed := e.observed
 	e.have(t, n)
-	document := e.groups["g"]
-	document.Scaling = true
-	e.groups["g"], e.observed = document, observed
+	change(e, "g", func(document *domain.GroupDocument) { document.Scaling = true })
+	e.observed = observed
 }
 
 // unmanagedWorkers is the configuration of such a group.
@@ -81,13 +80,13 @@ type looks struct {
 	n      int
 }
 
-func (e *looks) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
-	e.n++
-	e.before(e.n)
-	return e.stubEngine.Observe(ctx, group)
+func (e *looks) intercept(ctx context.Context, call engine.Call, do func() error) error {
+	if call.Name == "Observe" || call.Name == "Specified" {
+		e.n++
+		e.before(e.n)
+	}
+	return e.stubEngine.intercept(ctx, call, do)
 }
-
-func (e *looks) Snapshot() engine.Engine { return e }
 
 // TestPlanOfUnmanagedCounts: a count that is left out changes at any moment, and makes a difference at none; what else has to be done for the group
 // does.
@@ -130,24 +129,22 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 		},
 		"an apply that died": {
 			first: func(_ *testing.T, stub *stubEngine) {
-				document := stub.groups["g"]
-				document.Applying = true
-				stub.groups["g"] = document
+				change(stub, "g", func(document *domain.GroupDocument) { document.Applying = true })
 			}, members: 2, open: true,
 		},
 		"another address of their host": {
 			then: func(_ *testing.T, stub *stubEngine) {
-				stub.cluster = &domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{"local": host("127.0.0.2", 4, 8000, nil)}}
+				change(stub, "", func(document *domain.ClusterDocument) { document.Spec.Hosts["local"] = host("127.0.0.2", 4, 8000, nil) })
 			}, members: 2, open: true,
 		},
 		"a host that is gone": {
-			then: func(_ *testing.T, stub *stubEngine) { stub.cluster = labOf("other") }, members: 2, open: true,
+			then: func(_ *testing.T, stub *stubEngine) { set(stub, labOf("other")) }, members: 2, open: true,
 		},
 		"another environment":      {change: func(r *roleModel) { r.Env = map[string]string{"A": "1"} }, members: 2, open: true},
 		"a count that is declared": {change: func(r *roleModel) { r.Replicas = new(int64(3)) }, members: 2, open: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stub := &stubEngine{cluster: labOf("local")}
+			stub := set(&stubEngine{}, labOf("local"))
 			stub.have(t, 2)
 			if test.first != nil {
 				test.first(t, stub)
@@ -157,7 +154,7 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 					test.looking(t, stub, look)
 				}
 			}}
-			tf := terraformOn(t, engine.Registry{"process": func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }})
+			tf := terraformOn(t, engine.Registry{"process": driver(e)})
 			state, private := tf.refreshGroup(tf.unmanagedWorkers())
 			if got := textsOf(t, state["members"]); len(got) != test.members {
 				t.Errorf("the refresh finds %v", got)
@@ -180,7 +177,7 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 						t.Errorf("%s differs: planned %s, is %s", attribute, planned[attribute], state[attribute])
 					}
 				}
-				if document := stub.groups["g"]; !document.Scaling && stub.cluster.Hosts["local"].Address == "127.0.0.1" {
+				if !documents[domain.GroupDocument](stub)["g"].Scaling && stub.hosts()["local"].Address == "127.0.0.1" {
 					stub.have(t, 3)
 				}
 			}
@@ -190,7 +187,7 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 
 // TestPlanOfANewUnmanagedCount: a policy may be there before the group is.
 func TestPlanOfANewUnmanagedCount(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
 	planned, diagnostics := tf.plan("trainyard_group", tf.unmanagedWorkers(), nil)
 	fatalOn(t, nil, diagnostics)
 	if planned["members"].IsKnown() || planned["placements"].IsKnown() || planned["cluster_spec"].IsKnown() {

@@ -117,7 +117,7 @@ func (r *imageResource) hostsOf(ctx context.Context, cluster clusterReference, e
 	if planned, found := r.session.plans.cluster(idOf(cluster.key())); found {
 		return planned.spec.HostNames(), nil
 	}
-	document, err := eng.Cluster(ctx)
+	document, err := engine.Cluster(ctx, eng)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
@@ -42,8 +41,8 @@ func known(content string) engine.Image { return engine.Image{ID: content, Conte
 // imageEngineOf is the engine of a cluster of these hosts.
 func imageEngineOf(hosts ...string) *imageEngine {
 	lab := labOf(hosts...)
-	lab.Engine = "swarm"
-	return &imageEngine{stubEngine: &stubEngine{cluster: lab}}
+	lab.Spec.Engine = "swarm"
+	return &imageEngine{stubEngine: set(&stubEngine{}, lab)}
 }
 
 func (e *imageEngine) Snapshot() engine.Engine { return e }
@@ -58,7 +57,7 @@ func (e *imageEngine) ProvideImage(_ context.Context, spec engine.ImageSpec) (ma
 		return nil, e.provide(spec)
 	}
 	e.found = map[string]engine.Image{}
-	for host := range e.cluster.Hosts {
+	for host := range e.hosts() {
 		e.found[host] = known(builtID)
 		if spec.ID != "" {
 			e.found[host] = known(spec.ID)
@@ -83,7 +82,7 @@ type imageLab struct {
 func newImageLab(t *testing.T, hosts ...string) imageLab {
 	t.Helper()
 	e := imageEngineOf(hosts...)
-	return imageLab{terraformOn(t, engine.Registry{"swarm": func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }}), e}
+	return imageLab{terraformOn(t, engine.Registry{"swarm": driver(e)}), e}
 }
 
 const theImage = "trainyard_image"
@@ -275,7 +274,7 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, l.image(text("name", digest)))})
 	fatalOn(t, err, resp.Diagnostics)
 
-	tf := newTerraform(t, &stubEngine{cluster: labOf("gpu1")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("gpu1")))
 	_, diagnostics := tf.plan(theImage, l.archive(file), nil)
 	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `the engine "process" runs no images`) || diagnostics[0].Attribute == nil {
 		t.Errorf("an engine without images: %v", details(diagnostics))

@@ -8,17 +8,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // withoutTokens is an engine that hosts can't join by themselves.
-type withoutTokens struct{ engine.Engine }
+type withoutTokens struct{ stubbed }
 
 func TestJoinToken(t *testing.T) {
-	joinable := &stubEngine{cluster: labOf("local"), joinToken: engine.JoinToken{Token: "SWMTKN", Managers: []string{"10.0.0.1:2377"}}}
+	joinable := set(&stubEngine{joinToken: engine.JoinToken{Token: "SWMTKN", Managers: []string{"10.0.0.1:2377"}}}, labOf("local"))
 	for name, test := range map[string]struct {
-		engine  engine.Engine
+		engine  stubbed
 		role    any
 		want    map[string]string
 		failure string
@@ -26,12 +25,11 @@ func TestJoinToken(t *testing.T) {
 		"of a worker":        {joinable, nil, map[string]string{"role": "worker", "token": "SWMTKN-worker"}, ""},
 		"of a manager":       {joinable, "manager", map[string]string{"role": "manager", "token": "SWMTKN-manager"}, ""},
 		"of no cluster":      {&stubEngine{}, nil, nil, `no join token of cluster "lab"`},
-		"of another engine":  {withoutTokens{&stubEngine{cluster: labOf("local")}}, nil, nil, `"process" has no join tokens`},
-		"of one that is off": {&stubEngine{clusterErr: errors.New("unreachable")}, nil, nil, "unreachable"},
+		"of another engine":  {withoutTokens{set(&stubEngine{}, labOf("local"))}, nil, nil, `"process" has no join tokens`},
+		"of one that is off": {&stubEngine{fails: failures{"Get cluster": errors.New("unreachable")}}, nil, nil, "unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			open := func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return test.engine, nil }
-			server := NewServer("test", engine.Registry{"process": open})
+			server := NewServer("test", engine.Registry{"process": driver(test.engine)})
 			schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 			fatalOn(t, err, schemas.Diagnostics)
 			configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{

@@ -13,23 +13,24 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 func TestPlanOfNewGroup(t *testing.T) {
 	for name, test := range map[string]struct {
-		cluster                            *domain.Cluster
+		hosts                              []string
 		role                               role
 		members, placements, spec, refused bool
 	}{
-		"one host and a port: all is known":          {cluster: labOf("local"), role: role{replicas: 2, port: 9000}, members: true, placements: true, spec: true},
-		"free ports are chosen during the apply":     {cluster: labOf("local"), role: role{replicas: 2}, placements: true},
-		"hosts are chosen during the apply":          {cluster: labOf("a", "b"), role: role{replicas: 2, port: 9000}},
+		"one host and a port: all is known":          {hosts: []string{"local"}, role: role{replicas: 2, port: 9000}, members: true, placements: true, spec: true},
+		"free ports are chosen during the apply":     {hosts: []string{"local"}, role: role{replicas: 2}, placements: true},
+		"hosts are chosen during the apply":          {hosts: []string{"a", "b"}, role: role{replicas: 2, port: 9000}},
 		"without a cluster nothing is known":         {role: role{replicas: 2, port: 9000}},
-		"more than a host has is refused":            {cluster: labOf("local"), role: role{replicas: 1, port: 9000, cpus: 5}, refused: true},
-		"more than all hosts have is refused":        {cluster: labOf("a", "b"), role: role{replicas: 9, port: 9000, cpus: 1}, refused: true},
-		"a port of somebody else's is refused":       {cluster: labOf("local"), role: role{replicas: 2, port: 7999}, refused: true},
-		"capacity of another group counts as in use": {cluster: labOf("local"), role: role{replicas: 1, port: 9000, cpus: 3.5}, refused: true},
+		"more than a host has is refused":            {hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 5}, refused: true},
+		"more than all hosts have is refused":        {hosts: []string{"a", "b"}, role: role{replicas: 9, port: 9000, cpus: 1}, refused: true},
+		"a port of somebody else's is refused":       {hosts: []string{"local"}, role: role{replicas: 2, port: 7999}, refused: true},
+		"capacity of another group counts as in use": {hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 3.5}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := observedGroup(t, false).Document
@@ -37,7 +38,10 @@ func TestPlanOfNewGroup(t *testing.T) {
 			worker.Resources.CPUs = 0.5
 			other.Spec.Roles["worker"] = worker
 			other.Assignments = map[string]domain.Assignment{"g-worker-0": {Host: "local", Port: 7000}, "g-worker-1": {Host: "local", Port: 7001}}
-			stub := &stubEngine{cluster: test.cluster, busy: map[string][]int{"127.0.0.1": {7000, 7001, 8000}}, groups: map[string]domain.GroupDocument{"g": other}}
+			stub := set(&stubEngine{busy: map[string][]int{"127.0.0.1": {7000, 7001, 8000}}}, other)
+			if test.hosts != nil {
+				set(stub, labOf(test.hosts...))
+			}
 			tf := newTerraform(t, stub)
 			planned, diagnostics := tf.plan("trainyard_group", tf.group("new", test.role), nil)
 			if test.refused {
@@ -92,7 +96,7 @@ func TestPlanLooksAtWhatIsPlanned(t *testing.T) {
 }
 
 func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
-	stub := &stubEngine{cluster: labOf("local")}
+	stub := set(&stubEngine{}, labOf("local"))
 	tf := newTerraform(t, stub)
 	hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType().TerraformType(t.Context())
 	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{
@@ -113,11 +117,8 @@ func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
 // A group that is replaced by one of another name leaves its ports to it.
 func TestPlanOfReplacementReusesPorts(t *testing.T) {
 	old := observedGroup(t, false)
-	stub := &stubEngine{
-		cluster: labOf("local"),
-		groups:  map[string]domain.GroupDocument{"g": old.Document},
-		busy:    map[string][]int{"127.0.0.1": {9000, 9001}},
-	}
+	stub := set(&stubEngine{busy: map[string][]int{"127.0.0.1": {9000, 9001}}}, labOf("local"))
+	set(stub, old.Document)
 	tf := newTerraform(t, stub)
 	config := tf.group("other", role{replicas: 2, port: 9000})
 	if _, diagnostics := tf.plan("trainyard_group", config, nil); len(diagnostics) == 0 {
@@ -135,11 +136,8 @@ func TestPlanOfReplacementReusesPorts(t *testing.T) {
 }
 
 func TestPlanOfDestroyFreesPorts(t *testing.T) {
-	stub := &stubEngine{
-		cluster: labOf("local"),
-		groups:  map[string]domain.GroupDocument{"g": observedGroup(t, false).Document},
-		busy:    map[string][]int{"127.0.0.1": {9000, 9001}},
-	}
+	stub := set(&stubEngine{busy: map[string][]int{"127.0.0.1": {9000, 9001}}}, labOf("local"))
+	set(stub, observedGroup(t, false).Document)
 	tf := newTerraform(t, stub)
 	prior := tf.group("g", role{replicas: 2, port: 9000})
 	_, diagnostics := tf.plan("trainyard_group", nil, prior)
@@ -150,7 +148,7 @@ func TestPlanOfDestroyFreesPorts(t *testing.T) {
 
 // A tainted group is replaced by itself, also where members share no ports.
 func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local"), groups: map[string]domain.GroupDocument{"g": observedGroup(t, false).Document}})
+	tf := newTerraform(t, set(set(&stubEngine{}, labOf("local")), observedGroup(t, false).Document))
 	config := tf.group("g", role{replicas: 2, port: 9000})
 	_, diagnostics := tf.plan("trainyard_group", nil, config)
 	fatalOn(t, nil, diagnostics)
@@ -172,12 +170,12 @@ func (tf terraform) readGroup(state map[string]tftypes.Value) map[string]tftypes
 // storedWorkers returns an engine with a group "g" of n workers that are as desired.
 func storedWorkers(t *testing.T, n int) *stubEngine {
 	t.Helper()
-	stub := &stubEngine{cluster: labOf("local")}
+	stub := set(&stubEngine{}, labOf("local"))
 	port := 10000
 	spec := observedGroup(t, false).Document.Spec
 	spec.Template = domain.Template{}
 	spec.Roles = map[string]domain.Role{"worker": {Replicas: &n, Port: &port, Template: domain.Template{Command: []string{"/bin/true"}}}}
-	decision, problems := reconcile.Decide(reconcile.View{Inventory: inventoryOf(stub)}, spec)
+	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: stub.hosts()}}, spec)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +183,7 @@ func storedWorkers(t *testing.T, n int) *stubEngine {
 	for i, m := range decision.Members {
 		stub.observed = append(stub.observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
 	}
-	stub.groups = map[string]domain.GroupDocument{"g": decision.Document}
-	return stub
+	return set(stub, decision.Document)
 }
 
 // A plan without change makes no difference, and asks the engine a number of times that does not depend on the number
@@ -223,9 +220,7 @@ func TestPlanWithoutChange(t *testing.T) {
 // An apply that died may have left members half way: the next plan is not empty.
 func TestPlanAfterApplyThatDied(t *testing.T) {
 	stub := storedWorkers(t, 2)
-	document := stub.groups["g"]
-	document.Applying = true
-	stub.groups["g"] = document
+	change(stub, "g", func(document *domain.GroupDocument) { document.Applying = true })
 	tf := newTerraform(t, stub)
 	config := tf.group("g", role{replicas: 2, port: 10000})
 	state := tf.readGroup(config)
@@ -252,18 +247,18 @@ func TestReadTellsNotFoundFromFailure(t *testing.T) {
 		}
 		return resp, v.IsNull()
 	}
-	stub.clusterErr = errors.New("the disk does not answer")
+	stub.fails = failures{"Get cluster": errors.New("the disk does not answer")}
 	if resp, gone := read(); gone || len(resp.Diagnostics) != 1 || !strings.Contains(resp.Diagnostics[0].Detail, "does not answer") {
 		t.Errorf("a failed read: gone %t, %v", gone, resp.Diagnostics)
 	}
-	stub.groups = nil
+	drop[domain.GroupDocument](stub)
 	if resp, gone := read(); !gone || len(resp.Diagnostics) != 0 {
 		t.Errorf("a group that is not there: gone %t, %v", gone, resp.Diagnostics)
 	}
 }
 
 func TestPreflightProblemsFailThePlan(t *testing.T) {
-	stub := &stubEngine{cluster: labOf("local")}
+	stub := set(&stubEngine{}, labOf("local"))
 	stub.problems.Add(domain.Path{"roles", domain.Key("worker"), "command"}, "Command not found", "no %q", "/bin/true")
 	stub.problems.Warn(nil, "No limits", "memory is not limited here")
 	tf := newTerraform(t, stub)
@@ -280,7 +275,7 @@ func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
 	worker := old.Spec.Roles["worker"]
 	worker.Port = nil
 	old.Spec.Roles["worker"] = worker
-	stub := &stubEngine{cluster: labOf("local"), groups: map[string]domain.GroupDocument{"g": old}}
+	stub := set(set(&stubEngine{}, labOf("local")), old)
 	tf := newTerraform(t, stub)
 	config := tf.group("g", role{replicas: 2})
 	update, diagnostics := tf.plan("trainyard_group", config, tf.readGroup(config))
@@ -296,7 +291,7 @@ func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
 }
 
 func TestPlanDefersUnknownConfiguration(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
 	config := tf.group("g", role{replicas: 1, port: 9000})
 	config["env"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
 	planned, diagnostics := tf.plan("trainyard_group", config, nil)
@@ -330,7 +325,7 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 		"the port of another":      {first: role{replicas: 1, port: 9000}, second: role{replicas: 1, port: 9000}, says: `group "first"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tf := newTerraform(t, &stubEngine{cluster: labOf("local"), busy: map[string][]int{"127.0.0.1": {8000}}})
+			tf := newTerraform(t, set(&stubEngine{busy: map[string][]int{"127.0.0.1": {8000}}}, labOf("local")))
 			var said []string
 			for i, r := range []role{test.first, test.second} {
 				if r.replicas == 0 {
@@ -353,7 +348,7 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 
 // Where members go is left open as long as something is unknown that decides about it.
 func TestPlanDefersUnknownPlaces(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
 	config := tf.group("g", role{replicas: 2, port: 9000, cpus: 5})
 	for _, at := range []string{"", `.AttributeName("replicas")`, `.AttributeName("port")`, `.AttributeName("resources")`, `.AttributeName("resources").AttributeName("cpus")`} {
 		open := maps.Clone(config)

@@ -38,24 +38,24 @@ func TestDiagnosticsArePrintable(t *testing.T) {
 		stub func(text string) *stubEngine
 		call func(tf terraform) []*tfprotov6.Diagnostic
 	}{
-		"an engine's error": {func(s string) *stubEngine { return &stubEngine{clusterErr: errors.New(s)} }, planGroup},
+		"an engine's error": {func(s string) *stubEngine { return &stubEngine{fails: failures{"Get cluster": errors.New(s)}} }, planGroup},
 		"a failed member's log": {func(s string) *stubEngine {
-			return &stubEngine{clusterErr: &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s}}}
+			return &stubEngine{fails: failures{"Get cluster": &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s}}}}
 		}, planGroup},
 		"who holds a lock": {func(s string) *stubEngine {
-			return &stubEngine{clusterErr: &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}}}
+			return &stubEngine{fails: failures{"Get cluster": &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}}}}
 		}, planGroup},
 		"a problem of a host": {func(s string) *stubEngine {
-			return &stubEngine{cluster: labOf("local"), problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}}}
+			return set(&stubEngine{problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}}}, labOf("local"))
 		}, planGroup},
 		"a warning": {func(s string) *stubEngine {
-			return &stubEngine{cluster: labOf("local"), problems: domain.Problems{{Summary: s, Detail: s, Warning: true}}}
+			return set(&stubEngine{problems: domain.Problems{{Summary: s, Detail: s, Warning: true}}}, labOf("local"))
 		}, planGroup},
-		"a host's name": {func(s string) *stubEngine { return &stubEngine{cluster: labOf(s)} }, planGroupOf(role{replicas: 1, port: 9000, cpus: 64})},
+		"a host's name": {func(s string) *stubEngine { return set(&stubEngine{}, labOf(s)) }, planGroupOf(role{replicas: 1, port: 9000, cpus: 64})},
 		"why an agent fails": {func(s string) *stubEngine {
-			return &stubEngine{cluster: labOf("local"), residents: domain.Residents{Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s}}}
+			return set(&stubEngine{residents: domain.Residents{Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s}}}, labOf("local"))
 		}, planGroup},
-		"an error of an apply": {func(s string) *stubEngine { return &stubEngine{putErr: errors.New(s)} }, applyCluster},
+		"an error of an apply": {func(s string) *stubEngine { return &stubEngine{fails: failures{"Put cluster": errors.New(s)}} }, applyCluster},
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		way := ways[rapid.SampledFrom(slices.Sorted(maps.Keys(ways))).Draw(r, "way")]

@@ -40,6 +40,7 @@ var (
 
 type providerModel struct {
 	StateDir   *string                         `tfsdk:"state_dir"`
+	SSH        *sshModel                       `tfsdk:"ssh"`
 	Docker     *dockerModel                    `tfsdk:"docker"`
 	Prometheus map[string]prometheusLoginModel `tfsdk:"prometheus"`
 }
@@ -62,6 +63,7 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 					"else to `$XDG_STATE_HOME/trainyard`, else to `~/.local/state/trainyard`.",
 				Optional: true,
 			},
+			"ssh":        sshAttribute(),
 			"docker":     dockerAttribute(),
 			"prometheus": prometheusAttribute(),
 		},
@@ -70,9 +72,9 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 
 func (p *trainyardProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	for attribute, unknown := range map[string]string{
-		"state_dir": "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
-		"docker": "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
-			"Where it comes from another resource, apply that one first (-target).",
+		"state_dir":  "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
+		"ssh":        unknownCredentials,
+		"docker":     unknownCredentials,
 		"prometheus": "Who may ask a Prometheus has to be known before it is asked: write it down, take it from a variable, or from an ephemeral resource.",
 	} {
 		if !knownAttribute(req.Config.Raw, attribute) {
@@ -86,10 +88,14 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	s := newSession(p.engines, engine.Settings{StateDir: value(config.StateDir), Docker: config.Docker.expand()})
+	s := newSession(p.engines, engine.Settings{StateDir: value(config.StateDir), SSH: config.SSH.expand(), Docker: config.Docker.expand()})
 	s.logins = convertMap(config.Prometheus, prometheusLoginModel.expand)
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
 }
+
+// unknownCredentials says what to do about credentials that are not known yet.
+const unknownCredentials = "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
+	"Where it comes from another resource, apply that one first (-target)."
 
 // knownAttribute tells whether an attribute of an object is known in all its parts.
 func knownAttribute(object tftypes.Value, name string) bool {

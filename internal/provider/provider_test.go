@@ -1,11 +1,13 @@
 package provider
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -36,14 +38,14 @@ func configured(t *testing.T, set map[string]tftypes.Value) provider.ConfigureRe
 	return resp
 }
 
-// dockerValue returns the docker block as Terraform hands it over.
-func dockerValue(t *testing.T, m *dockerModel) tftypes.Value {
+// blockValue returns a block of the provider's configuration as Terraform hands it over.
+func blockValue(t *testing.T, block schema.Attribute, model any) tftypes.Value {
 	t.Helper()
-	typ, ok := dockerAttribute().GetType().(types.ObjectType)
+	typ, ok := block.GetType().(types.ObjectType)
 	if !ok {
-		t.Fatal("docker is no object")
+		t.Fatal("the block is no object")
 	}
-	v, diags := types.ObjectValueFrom(t.Context(), typ.AttrTypes, m)
+	v, diags := types.ObjectValueFrom(t.Context(), typ.AttrTypes, model)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -76,19 +78,11 @@ func TestStateDir(t *testing.T) {
 
 func TestDockerSettings(t *testing.T) {
 	full := &dockerModel{
-		SSH: &sshModel{
-			User: new("ops"), PrivateKey: new("KEY"), PrivateKeyPath: new("~/key"), Passphrase: new("PASS"), UseAgent: new(true),
-			KnownHostsPaths: []string{"/etc/known"}, KnownHosts: new("gpu1 ssh-ed25519 AAAA"), JumpHost: new("ops@jump:2222"),
-		},
 		TLS:             &tlsModel{CA: new("CA"), Cert: new("CERT"), Key: new("TLSKEY"), CertPath: new("/certs")},
 		Registries:      map[string]registryModel{"docker.io": {Username: new("u"), Password: new("p")}, "other": {Token: new("t")}},
 		ControllerImage: new("trainyard:1"),
 	}
 	want := engine.DockerSettings{
-		SSH: engine.SSHCredentials{
-			User: "ops", PrivateKey: "KEY", PrivateKeyPath: "~/key", Passphrase: "PASS", Agent: true,
-			KnownHosts: []string{"/etc/known"}, KnownHostsText: "gpu1 ssh-ed25519 AAAA", JumpHost: "ops@jump:2222",
-		},
 		TLS:             engine.TLSCredentials{CA: "CA", Cert: "CERT", Key: "TLSKEY", CertPath: "/certs"},
 		Registries:      map[string]engine.RegistryCredentials{"docker.io": {Username: "u", Password: "p"}, "other": {Token: "t"}},
 		ControllerImage: "trainyard:1",
@@ -100,7 +94,7 @@ func TestDockerSettings(t *testing.T) {
 		"all of it": {full, want},
 		"nothing":   {&dockerModel{}, engine.DockerSettings{}},
 	} {
-		resp := configured(t, map[string]tftypes.Value{"docker": dockerValue(t, test.model)})
+		resp := configured(t, map[string]tftypes.Value{"docker": blockValue(t, dockerAttribute(), test.model)})
 		if resp.Diagnostics.HasError() {
 			t.Fatal(resp.Diagnostics)
 		}
@@ -112,6 +106,35 @@ func TestDockerSettings(t *testing.T) {
 	}
 	if got := (*dockerModel)(nil).expand(); !reflect.DeepEqual(got, engine.DockerSettings{}) {
 		t.Errorf("without a docker block: got %+v", got)
+	}
+}
+
+func TestSSHSettings(t *testing.T) {
+	full := &sshModel{
+		User: new("ops"), PrivateKey: new("KEY"), IdentityFiles: []string{"~/a", "~/b"}, Passphrase: new("PASS"), UseAgent: new(true),
+		KnownHostsFiles: []string{"/etc/known"}, KnownHosts: new("gpu1 ssh-ed25519 AAAA"), JumpHost: new("ops@jump:2222"),
+	}
+	want := engine.SSHCredentials{
+		User: "ops", PrivateKey: "KEY", IdentityFiles: []string{"~/a", "~/b"}, Passphrase: "PASS", Agent: true,
+		KnownHosts: []string{"/etc/known"}, KnownHostsText: "gpu1 ssh-ed25519 AAAA", JumpHost: "ops@jump:2222",
+	}
+	for name, test := range map[string]struct {
+		model *sshModel
+		want  engine.SSHCredentials
+	}{
+		"all of it": {full, want},
+		"nothing":   {&sshModel{}, engine.SSHCredentials{}},
+	} {
+		resp := configured(t, map[string]tftypes.Value{"ssh": blockValue(t, sshAttribute(), test.model)})
+		if resp.Diagnostics.HasError() {
+			t.Fatal(resp.Diagnostics)
+		}
+		if got := sessionOf(resp.ResourceData, &resp.Diagnostics).settings.SSH; !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: the settings are other than they were configured", name)
+		}
+	}
+	if got := (*sshModel)(nil).expand(); !reflect.DeepEqual(got, engine.SSHCredentials{}) {
+		t.Errorf("without an ssh block: got %+v", got)
 	}
 }
 
@@ -133,31 +156,39 @@ func TestUnknownCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-func TestValidateDockerSettings(t *testing.T) {
+func TestValidateSettings(t *testing.T) {
+	docker := func(m dockerModel) map[string]tftypes.Value {
+		return map[string]tftypes.Value{"docker": blockValue(t, dockerAttribute(), &m)}
+	}
+	ssh := func(m sshModel) map[string]tftypes.Value {
+		return map[string]tftypes.Value{"ssh": blockValue(t, sshAttribute(), &m)}
+	}
 	for name, test := range map[string]struct {
-		model *dockerModel
-		valid bool
+		blocks map[string]tftypes.Value
+		valid  bool
 	}{
-		"a user with a password":      {&dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p")}}}, true},
-		"a token":                     {&dockerModel{Registries: map[string]registryModel{"a": {Token: new("t")}}}, true},
-		"a user alone":                {&dockerModel{Registries: map[string]registryModel{"a": {Username: new("u")}}}, false},
-		"a password alone":            {&dockerModel{Registries: map[string]registryModel{"a": {Password: new("p")}}}, false},
-		"a token and a password":      {&dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p"), Token: new("t")}}}, false},
-		"no credentials":              {&dockerModel{Registries: map[string]registryModel{"a": {}}}, false},
-		"a key":                       {&dockerModel{SSH: &sshModel{PrivateKey: new("KEY")}}, true},
-		"a key twice":                 {&dockerModel{SSH: &sshModel{PrivateKey: new("KEY"), PrivateKeyPath: new("~/key")}}, false},
-		"an empty key":                {&dockerModel{SSH: &sshModel{PrivateKey: new("")}}, false},
-		"a certificate with its key":  {&dockerModel{TLS: &tlsModel{Cert: new("CERT"), Key: new("KEY")}}, true},
-		"a certificate without a key": {&dockerModel{TLS: &tlsModel{Cert: new("CERT")}}, false},
-		"a key without a certificate": {&dockerModel{TLS: &tlsModel{Key: new("KEY")}}, false},
-		"texts and a folder":          {&dockerModel{TLS: &tlsModel{CA: new("CA"), CertPath: new("/certs")}}, false},
-		"a folder":                    {&dockerModel{TLS: &tlsModel{CertPath: new("/certs")}}, true},
+		"a key":                       {ssh(sshModel{PrivateKey: new("KEY")}), true},
+		"several keys":                {ssh(sshModel{PrivateKey: new("KEY"), IdentityFiles: []string{"~/a", "~/b"}}), true},
+		"an empty key":                {ssh(sshModel{PrivateKey: new("")}), false},
+		"no key of a list":            {ssh(sshModel{IdentityFiles: []string{}}), false},
+		"a file without a name":       {ssh(sshModel{IdentityFiles: []string{""}}), false},
+		"a user with a password":      {docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p")}}}), true},
+		"a token":                     {docker(dockerModel{Registries: map[string]registryModel{"a": {Token: new("t")}}}), true},
+		"a user alone":                {docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u")}}}), false},
+		"a password alone":            {docker(dockerModel{Registries: map[string]registryModel{"a": {Password: new("p")}}}), false},
+		"a token and a password":      {docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p"), Token: new("t")}}}), false},
+		"no credentials":              {docker(dockerModel{Registries: map[string]registryModel{"a": {}}}), false},
+		"a certificate with its key":  {docker(dockerModel{TLS: &tlsModel{Cert: new("CERT"), Key: new("KEY")}}), true},
+		"a certificate without a key": {docker(dockerModel{TLS: &tlsModel{Cert: new("CERT")}}), false},
+		"a key without a certificate": {docker(dockerModel{TLS: &tlsModel{Key: new("KEY")}}), false},
+		"texts and a folder":          {docker(dockerModel{TLS: &tlsModel{CA: new("CA"), CertPath: new("/certs")}}), false},
+		"a folder":                    {docker(dockerModel{TLS: &tlsModel{CertPath: new("/certs")}}), true},
 	} {
 		server := NewServer("test", engine.Registry{})
 		schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 		fatalOn(t, err, schemas.Diagnostics)
 		config := nullsOf(schemas.Provider)
-		config["docker"] = dockerValue(t, test.model)
+		maps.Copy(config, test.blocks)
 		resp, err := server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{
 			Config: encode(t, schemas.Provider, tftypes.NewValue(schemas.Provider.ValueType(), config)),
 		})

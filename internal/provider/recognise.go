@@ -24,7 +24,7 @@ type privateState interface {
 }
 
 // recognise returns an [*engine.ElsewhereError] where the engine is not led to the cluster that a resource was last seen in.
-func recognise(ctx context.Context, eng engine.Engine, private privateState) error {
+func recognise(ctx context.Context, eng engine.Hosts, private privateState) error {
 	stored, diags := private.GetKey(ctx, clusterIDKey)
 	if err := privateError(diags); err != nil || len(stored) == 0 {
 		return err
@@ -33,7 +33,7 @@ func recognise(ctx context.Context, eng engine.Engine, private privateState) err
 	if err := json.Unmarshal(stored, &id); err != nil {
 		return fmt.Errorf("the resource's private state: %w", err)
 	}
-	return engine.Recognise(ctx, eng, id)
+	return eng.Recognise(ctx, id)
 }
 
 // reach opens the cluster of a resource. It has to be the one that the private state knows, which knows it from now on.
@@ -45,7 +45,7 @@ func reach(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconcil
 	if err := recognise(ctx, reconciler.Engine, private); err != nil {
 		return reconciler, err
 	}
-	document, err := reconciler.Engine.Cluster(ctx)
+	document, err := engine.Cluster(ctx, reconciler.Engine)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return reconciler, err
 	}

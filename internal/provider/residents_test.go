@@ -41,7 +41,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 		"a cluster with all":             {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: running}, plan: plain},
 		"a cluster where it is about to": {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain},
 		"a group": {
-			stub: func() *stubEngine { return &stubEngine{cluster: labOf("a", "b")} }, found: down,
+			stub: func() *stubEngine { return set(&stubEngine{}, labOf("a", "b")) }, found: down,
 			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 2}), nil)
 				return diagnostics

@@ -52,16 +52,16 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		return
 	}
 	// A cluster that is not there has no records, which would pass for one where nothing was scaled yet.
-	_, err = reconciler.Engine.Cluster(ctx)
-	var records map[string]engine.Record
+	_, err = engine.Cluster(ctx, reconciler.Engine)
+	var stored map[string][]byte
 	if err == nil {
-		records, err = reconciler.Engine.Records(ctx, autoscale.ChunkPrefix)
+		stored, err = engine.Contents(ctx, reconciler.Engine, autoscale.HistoryKind)
 	}
 	if err != nil {
 		addReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("history of cluster %q", key.Name), err)
 		return
 	}
-	entries, unread := autoscale.ReadHistory(engine.RecordData(records), now, selection)
+	entries, unread := autoscale.ReadHistory(stored, now, selection)
 	if unread != nil {
 		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A part of the history of scaling is left out",
 			fmt.Sprintf("cluster: what can't be read of the history of cluster %q is left out:\n\n%v", key.Name, unread))

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,26 +18,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// remembering is an engine that has records.
-type remembering struct {
-	*stubEngine
-	records map[string]engine.Record
-	err     error
-}
-
-func (e remembering) Records(_ context.Context, prefix string) (map[string]engine.Record, error) {
-	if prefix != autoscale.ChunkPrefix {
-		return nil, errors.New("these are not the history's")
-	}
-	return e.records, e.err
-}
-
-// recordsOf are the records of a history.
-func recordsOf(t *testing.T, now time.Time, entries ...autoscale.Entry) map[string]engine.Record {
+// remembering is an engine with a history.
+func remembering(t *testing.T, now time.Time, entries ...autoscale.Entry) *stubEngine {
 	t.Helper()
 	archive, err := autoscale.OpenArchive(nil, now)
 	if err != nil {
@@ -51,18 +35,17 @@ func recordsOf(t *testing.T, now time.Time, entries ...autoscale.Entry) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := map[string]engine.Record{}
+	stub := set(&stubEngine{}, labOf("local"))
 	for _, chunk := range put {
-		records[chunk.Name] = engine.Record{Name: chunk.Name, Revision: 1, Data: chunk.Data}
+		stub.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Revision: 1, Data: chunk.Data})
 	}
-	return records
+	return stub
 }
 
 // readHistory reads the data source with these attributes.
-func readHistory(t *testing.T, e engine.Engine, set map[string]tftypes.Value) (scalingHistoryModel, diag.Diagnostics) {
+func readHistory(t *testing.T, stub *stubEngine, set map[string]tftypes.Value) (scalingHistoryModel, diag.Diagnostics) {
 	t.Helper()
-	open := func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }
-	d := &scalingHistoryDataSource{session: newSession(engine.Registry{"process": open}, engine.Settings{})}
+	d := &scalingHistoryDataSource{session: newSession(stub.registry(), engine.Settings{})}
 	schema := scalingHistorySchema(nil)
 	typ, ok := schema.Type().TerraformType(t.Context()).(tftypes.Object)
 	if !ok {
@@ -95,8 +78,8 @@ func TestScalingHistory(t *testing.T) {
 	full.Metrics = []autoscale.EntryMetric{
 		{Name: "cpu", Value: new(92.5), Count: new(9), Why: "92.5 of 60"}, {Name: "jobs", Age: 75, Why: "stale"}, {Name: "night", Count: new(0), Why: "0 until 6"},
 	}
-	lab := remembering{stubEngine: &stubEngine{cluster: labOf("local")}, records: recordsOf(t, start,
-		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)}
+	lab := remembering(t, start,
+		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)
 	all, diags := readHistory(t, lab, nil)
 	if diags.HasError() {
 		t.Fatal(diags)
@@ -160,7 +143,7 @@ func TestScalingHistoryIsLimited(t *testing.T) {
 	for i := range 150 {
 		entries = append(entries, autoscale.NewEntry("job/worker", now.Add(time.Duration(i-150)*time.Second), 1, autoscale.Decision{From: i, To: i + 1}))
 	}
-	model, diags := readHistory(t, remembering{stubEngine: &stubEngine{cluster: labOf("local")}, records: recordsOf(t, now, entries...)}, nil)
+	model, diags := readHistory(t, remembering(t, now, entries...), nil)
 	if diags.HasError() || len(model.Entries) != 100 || model.Entries[0].From != 50 || model.Entries[99].From != 149 {
 		t.Errorf("%v: %d entries", diags, len(model.Entries))
 	}
@@ -169,28 +152,27 @@ func TestScalingHistoryIsLimited(t *testing.T) {
 // What can't be read is a warning, beside what can.
 func TestScalingHistoryLeavesOut(t *testing.T) {
 	now := time.Now()
-	corrupt := recordsOf(t, now, autoscale.NewEntry("job/worker", now, 1, autoscale.Decision{From: 1, To: 2}))
-	corrupt["scaling-history-7"] = engine.Record{Name: "scaling-history-7", Data: []byte("x")}
-	model, diags := readHistory(t, remembering{stubEngine: &stubEngine{cluster: labOf("local")}, records: corrupt}, nil)
-	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "the record scaling-history-7 is no part of a history") || len(model.Entries) != 1 {
+	corrupt := remembering(t, now, autoscale.NewEntry("job/worker", now, 1, autoscale.Decision{From: 1, To: 2}))
+	corrupt.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: "7"}, Revision: 1, Data: []byte("x")})
+	model, diags := readHistory(t, corrupt, nil)
+	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), `part "7" of the history of scaling can't be read`) || len(model.Entries) != 1 {
 		t.Errorf("%v, %+v", diags, model)
 	}
 }
 
 func TestScalingHistoryFails(t *testing.T) {
-	stored := &stubEngine{cluster: labOf("local")}
 	for name, test := range map[string]struct {
-		engine engine.Engine
-		set    map[string]tftypes.Value
-		says   string
+		stub *stubEngine
+		set  map[string]tftypes.Value
+		says string
 	}{
-		"no cluster":             {remembering{stubEngine: &stubEngine{}}, nil, `There is no history of cluster "lab"`},
-		"a cluster out of reach": {remembering{stubEngine: &stubEngine{clusterErr: errors.New("down")}}, nil, "down"},
-		"records out of reach":   {remembering{stubEngine: stored, err: errors.New("down")}, nil, "down"},
-		"a time that is none":    {remembering{stubEngine: stored}, map[string]tftypes.Value{"since": text("yesterday")}, `"yesterday" is neither a time in RFC 3339`},
-		"an empty history":       {remembering{stubEngine: stored}, nil, ""},
+		"no cluster":             {&stubEngine{}, nil, `There is no history of cluster "lab"`},
+		"a cluster out of reach": {&stubEngine{fails: failures{"Get cluster": errors.New("down")}}, nil, "down"},
+		"records out of reach":   {set(&stubEngine{fails: failures{"List scaling-history": errors.New("down")}}, labOf("local")), nil, "down"},
+		"a time that is none":    {set(&stubEngine{}, labOf("local")), map[string]tftypes.Value{"since": text("yesterday")}, `"yesterday" is neither a time in RFC 3339`},
+		"an empty history":       {set(&stubEngine{}, labOf("local")), nil, ""},
 	} {
-		model, diags := readHistory(t, test.engine, test.set)
+		model, diags := readHistory(t, test.stub, test.set)
 		switch {
 		case test.says == "" && (diags.HasError() || len(model.Entries) != 0 || *model.JSONLines != ""):
 			t.Errorf("%s: %v, %+v", name, diags, model)

@@ -23,7 +23,7 @@ func fatalOn(t *testing.T, err error, diagnostics []*tfprotov6.Diagnostic) {
 
 // The framework validates the implementation of each schema when it is asked for all of them.
 func TestSchemasAreValidAndDescribed(t *testing.T) {
-	server := NewServer("test", engine.Registry{"process": nil})
+	server := NewServer("test", engine.Registry{"process": {}})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	fatalOn(t, err, schemas.Diagnostics)
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
@@ -61,7 +61,7 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 
 // Whatever is a secret is marked as one, so that Terraform does not show it, and is in no state.
 func TestSecretsAreMarked(t *testing.T) {
-	server := NewServer("test", engine.Registry{"process": nil})
+	server := NewServer("test", engine.Registry{"process": {}})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	fatalOn(t, err, schemas.Diagnostics)
 	attributes := map[string]*tfprotov6.SchemaAttribute{}
@@ -69,7 +69,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	collect(attributes, "group", schemas.ResourceSchemas["trainyard_group"].Block.Attributes)
 	collect(attributes, "join_token", schemas.EphemeralResourceSchemas["trainyard_join_token"].Block.Attributes)
 	for name, writeOnly := range map[string]bool{
-		"provider.docker.ssh.private_key": false, "provider.docker.ssh.passphrase": false, "provider.docker.tls.key": false,
+		"provider.ssh.private_key": false, "provider.ssh.passphrase": false, "provider.docker.tls.key": false,
 		"provider.docker.registries.password": false, "provider.docker.registries.token": false, "join_token.token": false,
 		"provider.prometheus.password": false, "provider.prometheus.bearer_token": false,
 		"group.container.secrets.value": true, "group.roles.container.secrets.value": true,

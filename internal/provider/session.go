@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -105,11 +106,11 @@ func (s *session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{endpoints: endpoints, hosts: settings.Hosts, live: engine.Intercept(eng, func(ctx context.Context, call string, do func() error) error {
-		if engine.Changes(call) {
+	o := &opened{endpoints: endpoints, hosts: settings.Hosts, live: engine.Intercept(eng, func(ctx context.Context, call engine.Call, do func() error) error {
+		if call.Changes {
 			defer s.changed(id)
 		}
-		return trace(ctx, call, do)
+		return trace(ctx, call.Name, do)
 	})}
 	s.opened[cluster] = o
 	return o, nil
@@ -165,8 +166,8 @@ func (s *session) find(ctx context.Context, cluster string) (domain.ClusterRef, 
 	if unsure {
 		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could tell:\n%w", cluster, errors.Join(answers...))
 	}
-	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q; is the provider's state_dir, or the Docker Engine that is reached, the one that it was created with? DOCKER_HOST names another Engine",
-		cluster, engine.ErrNotFound, s.engines.Names())
+	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s; have that lead to where the cluster was created",
+		cluster, engine.ErrNotFound, s.engines.Names(), strings.Join(s.engines.Endpoints(), ", "))
 }
 
 // document returns the stored document of a cluster.
@@ -175,5 +176,5 @@ func (s *session) document(ctx context.Context, cluster domain.ClusterRef) (doma
 	if err != nil {
 		return domain.ClusterDocument{}, err
 	}
-	return reconciler.Engine.Cluster(ctx)
+	return engine.Cluster(ctx, reconciler.Engine)
 }

@@ -14,20 +14,20 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	none, broken := &stubEngine{}, &stubEngine{clusterErr: errors.New("unreachable")}
-	has := &stubEngine{cluster: labOf("local")}
+	none, broken := &stubEngine{}, &stubEngine{fails: failures{"Get cluster": errors.New("unreachable")}}
+	has := set(&stubEngine{}, labOf("local"))
 	for name, test := range map[string]struct {
 		engines engine.Registry
 		want    string
 		failure string
 	}{
-		"the first":             {engine.Registry{"a": opener(has), "b": opener(none)}, "a", ""},
-		"the second":            {engine.Registry{"a": opener(none), "b": opener(has)}, "b", ""},
-		"beside a broken one":   {engine.Registry{"a": opener(broken), "b": opener(has)}, "b", ""},
-		"nowhere":               {engine.Registry{"a": opener(none), "b": opener(none)}, "", `any of the engines ["a" "b"]`},
-		"perhaps in the broken": {engine.Registry{"a": opener(none), "b": opener(broken)}, "", "engine \"a\": there is no such cluster\nengine \"b\": unreachable"},
-		"can't be opened":       {engine.Registry{"a": unopened("unreachable: no credentials"), "b": opener(none)}, "", `engine "a": unreachable: no credentials`},
-		"beside one that can't": {engine.Registry{"a": unopened("no credentials"), "b": opener(has)}, "b", ""},
+		"the first":             {engine.Registry{"a": driver(has), "b": driver(none)}, "a", ""},
+		"the second":            {engine.Registry{"a": driver(none), "b": driver(has)}, "b", ""},
+		"beside a broken one":   {engine.Registry{"a": driver(broken), "b": driver(has)}, "b", ""},
+		"nowhere":               {engine.Registry{"a": driver(none), "b": driver(none)}, "", `any of the engines ["a" "b"]`},
+		"perhaps in the broken": {engine.Registry{"a": driver(none), "b": driver(broken)}, "", "engine \"a\": there is no such cluster\nengine \"b\": unreachable"},
+		"can't be opened":       {engine.Registry{"a": unopened("unreachable: no credentials"), "b": driver(none)}, "", `engine "a": unreachable: no credentials`},
+		"beside one that can't": {engine.Registry{"a": unopened("no credentials"), "b": driver(has)}, "b", ""},
 	} {
 		got, err := newSession(test.engines, engine.Settings{}).find(t.Context(), "lab")
 		if test.failure == "" {
@@ -46,7 +46,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestImportByID(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
 	for _, test := range []struct{ resource, id, failure string }{
 		{"trainyard_cluster", "lab", ""},
 		{"trainyard_group", "lab/g", ""},
@@ -76,7 +76,7 @@ func TestImportByID(t *testing.T) {
 }
 
 func TestImportByIdentity(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{cluster: labOf("local")})
+	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"cluster": tftypes.String, "name": tftypes.String}}
 	identity, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, map[string]tftypes.Value{"cluster": text("lab"), "name": text("g")}))
 	if err != nil {
@@ -99,14 +99,14 @@ func TestImportByIdentity(t *testing.T) {
 	}
 }
 
-func unopened(reason string) engine.Open {
-	return func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, errors.New(reason) }
+func unopened(reason string) engine.Driver {
+	return engine.Driver{Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, errors.New(reason) }}
 }
 
 func TestFindReturnsTheStoredEndpoint(t *testing.T) {
 	lab := labOf("local")
-	lab.Endpoint = "ssh://gpu1"
-	got, err := newSession(engine.Registry{"swarm": opener(&stubEngine{cluster: lab})}, engine.Settings{}).find(t.Context(), "lab")
+	lab.Spec.Endpoint = "ssh://gpu1"
+	got, err := newSession(engine.Registry{"swarm": driver(set(&stubEngine{}, lab))}, engine.Settings{}).find(t.Context(), "lab")
 	if want := (domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "ssh://gpu1"}); err != nil || got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
@@ -117,11 +117,11 @@ type openings []domain.ClusterRef
 
 // registry returns the stub as the engine "swarm", and notes down in last what else it was opened with.
 func (o *openings) registry(stub *stubEngine, last *engine.Settings) engine.Registry {
-	return engine.Registry{"swarm": func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+	return engine.Registry{"swarm": {Open: func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 		*o = append(*o, ref)
 		*last = settings
 		return stub, nil
-	}}
+	}}}
 }
 
 func TestSessionKeepsEngines(t *testing.T) {
@@ -163,8 +163,8 @@ func TestSessionKeepsEngines(t *testing.T) {
 }
 
 func TestPlanReadsASnapshot(t *testing.T) {
-	stub := &stubEngine{cluster: labOf("local")}
-	s := newSession(engine.Registry{"swarm": opener(stub)}, engine.Settings{})
+	stub := set(&stubEngine{}, labOf("local"))
+	s := newSession(engine.Registry{"swarm": driver(stub)}, engine.Settings{})
 	here := domain.ClusterRef{Engine: "swarm", Name: "lab"}
 	there := domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "ssh://gpu1"}
 	planned := func(ref domain.ClusterRef) {
@@ -173,7 +173,7 @@ func TestPlanReadsASnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := reconciler.Engine.Cluster(t.Context()); err != nil {
+		if _, err := engine.Cluster(t.Context(), reconciler.Engine); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,11 +189,11 @@ func TestPlanReadsASnapshot(t *testing.T) {
 		{"the first plan", func() { planned(here) }, 1},
 		{"another", func() { planned(here) }, 1},
 		{"at another endpoint", func() { planned(there) }, 2},
-		{"after a read", func() { _, _ = live.Engine.Groups(t.Context()); planned(here) }, 2},
-		{"after a write", func() { _, _ = live.Engine.PutCluster(t.Context(), domain.ClusterDocument{}); planned(here) }, 3},
+		{"after a read", func() { _, _ = engine.List[domain.GroupDocument](t.Context(), live.Engine); planned(here) }, 2},
+		{"after a write", func() { _, _ = engine.Put(t.Context(), live.Engine, labOf("local")); planned(here) }, 3},
 		{"after a write, at another endpoint", func() { planned(there) }, 4},
 		{"after a write that failed", func() {
-			stub.formErr = errors.New("no quorum")
+			stub.fails = failures{"Form": errors.New("no quorum")}
 			_, _ = live.Engine.Form(t.Context(), domain.Cluster{})
 			planned(here)
 		}, 5},

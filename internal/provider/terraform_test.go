@@ -197,10 +197,11 @@ func labReference(endpoint any) tftypes.Value {
 	})
 }
 
-func labOf(hosts ...string) *domain.Cluster {
-	lab := &domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}}
+// labOf is the cluster "lab" of these hosts, as first stored.
+func labOf(hosts ...string) domain.ClusterDocument {
+	lab := domain.ClusterDocument{Header: domain.Header{Revision: 1}, Spec: domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}}}
 	for _, name := range hosts {
-		lab.Hosts[name] = host("127.0.0.1", 4, 8000, nil)
+		lab.Spec.Hosts[name] = host("127.0.0.1", 4, 8000, nil)
 	}
 	return lab
 }

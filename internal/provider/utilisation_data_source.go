@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
@@ -97,12 +98,12 @@ func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadReq
 }
 
 // expected returns the usage with what should be there and nobody told of.
-func expected(ctx context.Context, usage engine.Usage, of engine.Documents) (engine.Usage, error) {
-	pools, err := of.GPUPools(ctx)
+func expected(ctx context.Context, usage engine.Usage, of engine.Store) (engine.Usage, error) {
+	pools, err := engine.List[domain.GPUPoolDocument](ctx, of)
 	if err != nil {
 		return usage, err
 	}
-	groups, err := of.Groups(ctx)
+	groups, err := engine.List[domain.GroupDocument](ctx, of)
 	if err != nil {
 		return usage, err
 	}

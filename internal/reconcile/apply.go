@@ -27,7 +27,7 @@ func (e *ExistsError) Error() string {
 // group that is specified in just the same way (adopted is true then: its creation went unrecorded). Any other
 // group of the name is an [*ExistsError].
 func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool, err error) {
-	existing, err := r.Engine.Group(ctx, spec.Name)
+	existing, err := engine.Get[domain.GroupDocument](ctx, r.Engine, spec.Name)
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
 	case err != nil:
@@ -94,7 +94,7 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 		return d, err
 	}
 	d.Document.Applying, d.Document.Before = false, nil
-	d.Document, err = r.Engine.PutGroup(ctx, d.Document)
+	d.Document, err = r.finish(ctx, d.Document)
 	return d, err
 }
 
@@ -116,7 +116,7 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return Decision{}, nil, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
@@ -149,7 +149,7 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 		return Decision{}, nil, err
 	}
 	decision.Document.Applying = true
-	decision.Document, err = r.Engine.PutGroup(ctx, decision.Document)
+	decision.Document, err = engine.Put(ctx, r.Engine, decision.Document)
 	return decision, observed, err
 }
 
@@ -160,6 +160,16 @@ func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 	if Progress(previous, observed).Phase.Ended() && (starts || !Progress(*d, observed).Phase.Ended()) {
 		d.Document.Rerun()
 	}
+}
+
+// finish stores the document of a group whose change has come to its end, and prunes what its members no longer need: before, the group might have
+// had to go back, and a secret's former value is nowhere else. What can't be pruned now is left to the next change.
+func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
+	stored, err := engine.Put(ctx, r.Engine, doc)
+	if err == nil {
+		_ = r.Engine.Prune(ctx, stored.Spec.Name, &stored.Spec)
+	}
+	return stored, err
 }
 
 // converge executes the difference between the decision and what was observed, but for what waits for its turn, see [Reconciler.roll].
@@ -239,7 +249,7 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	defer func() { err = errors.Join(err, release()) }()
 
 	var waves [][]string
-	switch doc, err := r.Engine.Group(ctx, name); {
+	switch doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name); {
 	case err == nil:
 		waves = topology.StopOrder(doc.Spec)
 	case !errors.Is(err, engine.ErrNotFound):
@@ -258,7 +268,10 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	if err := r.deletePolicies(ctx, name); err != nil {
 		return err
 	}
-	return r.Engine.DeleteGroup(ctx, name)
+	if err := r.Engine.Prune(ctx, name, nil); err != nil {
+		return err
+	}
+	return engine.Delete[domain.GroupDocument](ctx, r.Engine, name)
 }
 
 // waveOf returns the number of each role's wave.

@@ -54,9 +54,9 @@ func TestCreate(t *testing.T) {
 		t.Errorf("after the apply the locks %v are held", f.locks)
 	}
 	want := []string{
-		"Group",
-		"Lock", "Lock", "Cluster", "Inventory", "Groups", "Observe", "Preflight", "PutGroup",
-		"StartController", "Stage", "Start", "Watch", "Observe", "Group", "Observe", "Group", "PutGroup",
+		"Get group",
+		"Lock", "Lock", "Get cluster", "Inventory", "List group", "Observe", "Preflight", "Put group",
+		"StartController", "Stage", "Start", "Watch", "Observe", "Get group", "Observe", "Get group", "Put group", "Prune",
 	}
 	if diff := cmp.Diff(want, calls.made()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -73,7 +73,7 @@ func TestSecretsReachTheEngine(t *testing.T) {
 			t.Errorf("%s was staged with the secret %q", name, got)
 		}
 	}
-	if stored := string(f.groups["mnist"]); strings.Contains(stored, "hunter2") {
+	if stored := f.raw(t, "mnist"); strings.Contains(stored, "hunter2") {
 		t.Errorf("the secret is in the document: %s", stored)
 	}
 }
@@ -96,7 +96,7 @@ func TestCreateOverAnExistingGroup(t *testing.T) {
 			if c.dead {
 				doc := f.document(t, "mnist")
 				doc.Applying = true
-				_, err := f.PutGroup(t.Context(), doc)
+				_, err := engine.Put(t.Context(), f, doc)
 				must(t, err)
 			}
 			before := f.document(t, "mnist")
@@ -187,8 +187,8 @@ func TestUpdateWithoutChange(t *testing.T) {
 	e, calls := recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 2)))
 	want := []string{
-		"Lock", "Lock", "Cluster", "Inventory", "Groups", "Observe", "Preflight", "PutGroup",
-		"StartController", "Start", "Watch", "Observe", "Group", "PutGroup",
+		"Lock", "Lock", "Get cluster", "Inventory", "List group", "Observe", "Preflight", "Put group",
+		"StartController", "Start", "Watch", "Observe", "Get group", "Put group", "Prune",
 	}
 	if diff := cmp.Diff(want, calls.made()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -274,7 +274,7 @@ func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 	if text := err.Error(); !strings.HasPrefix(text, "member mnist-worker-1 on host "+failure.Member.Host+": exit code 127, which is final\n\nIts last log lines:\n  line 10\n  line 11\n") {
 		t.Errorf("the error says: %s", text)
 	}
-	for _, call := range []string{"Remove", "Stop", "DeleteGroup"} {
+	for _, call := range []string{"Remove", "Stop", "Delete group"} {
 		if slices.Contains(calls.made(), call) {
 			t.Errorf("after a failure there was a call of %s", call)
 		}
@@ -439,7 +439,7 @@ func TestOutageIsBounded(t *testing.T) {
 			switch {
 			case call == "Observe":
 				looks++
-			case call == "Group" && looks >= 3:
+			case call == "Get group" && looks >= 3:
 				return fmt.Errorf("the manager %w", engine.ErrUnwell)
 			}
 			return nil

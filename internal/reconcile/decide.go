@@ -84,8 +84,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		return Decision{}, problems
 	}
 	next := domain.GroupDocument{
-		Version:       domain.DocumentVersion,
-		Revision:      previous.Revision,
+		Header:        previous.Header,
 		Spec:          spec,
 		Counts:        counts,
 		Absent:        absent,
@@ -109,7 +108,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	decision.inform = map[string]bool{}
 	for _, m := range decision.Members {
 		before, now := previous.Spec.Roles[m.Role], spec.Roles[m.Role]
-		if m.Host == "" && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update)) {
+		if m.Shared() && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update)) {
 			decision.inform[m.Role] = true
 		}
 	}
@@ -120,7 +119,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 // it gives them.
 func absentIn(traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
 	stored = maps.Clone(stored)
-	maps.DeleteFunc(stored, func(role string, _ []int) bool { return Distributed(traits, spec, role) })
+	maps.DeleteFunc(stored, func(role string, _ []int) bool { return SchedulingOf(traits, spec, role) == domain.SchedulingEngine })
 	return topology.Absent(spec, counts, stored)
 }
 
@@ -156,7 +155,7 @@ func fallback(previous domain.GroupDocument, spec domain.Group) *domain.GroupDoc
 
 // checkSize adds a problem where a document is larger than the engine can store.
 func checkSize(problems *domain.Problems, traits engine.Traits, document domain.GroupDocument) {
-	if traits.MaxDocument == 0 {
+	if traits.MaxItem == 0 {
 		return
 	}
 	document.Applying = true
@@ -164,12 +163,12 @@ func checkSize(problems *domain.Problems, traits engine.Traits, document domain.
 	switch {
 	case err != nil:
 		problems.Add(nil, "Group can't be stored", "%v", err)
-	case len(data) > traits.MaxDocument && document.Before != nil:
+	case len(data) > traits.MaxItem && document.Before != nil:
 		problems.Add(nil, "Group too large", "what is stored of it takes %d bytes, with what it goes back to should the change fail, and a cluster of engine %q stores at most %d: "+
-			"make its configs, environment and commands smaller, put them into the image or onto the hosts, or leave out update.on_failure = %q", len(data), traits.Name, traits.MaxDocument, domain.UpdateRollback)
-	case len(data) > traits.MaxDocument:
+			"make its configs, environment and commands smaller, put them into the image or onto the hosts, or leave out update.on_failure = %q", len(data), traits.Name, traits.MaxItem, domain.UpdateRollback)
+	case len(data) > traits.MaxItem:
 		problems.Add(nil, "Group too large", "what is stored of it takes %d bytes, and a cluster of engine %q stores at most %d: "+
-			"make its configs, environment and commands smaller, or put them into the image or onto the hosts", len(data), traits.Name, traits.MaxDocument)
+			"make its configs, environment and commands smaller, or put them into the image or onto the hosts", len(data), traits.Name, traits.MaxItem)
 	}
 }
 
@@ -200,7 +199,7 @@ func checkTaken(problems *domain.Problems, view View, spec domain.Group, members
 	reported := map[string]bool{}
 	for _, m := range members {
 		name := m.Name
-		if Distributed(view.Traits, spec, m.Role) {
+		if SchedulingOf(view.Traits, spec, m.Role) == domain.SchedulingEngine {
 			name = domain.PoolName(spec.Name, m.Role)
 		}
 		if whose, taken := view.Inventory.Taken[name]; taken && !reported[m.Role] {
@@ -220,15 +219,15 @@ func decisionOf(view View, doc domain.GroupDocument) Decision {
 	members := topology.Expand(doc.Spec, doc.Counts, doc.Absent)
 	for i := range members {
 		assigned := doc.Assignments[members[i].Name]
-		shared := Distributed(view.Traits, doc.Spec, members[i].Role)
+		scheduling := SchedulingOf(view.Traits, doc.Spec, members[i].Role)
 		host, name := view.Inventory.Hosts[assigned.Host].Address, members[i].Name
-		if shared {
-			assigned.Host, name = "", domain.PoolName(doc.Spec.Name, members[i].Role) // what it was assigned only says that there is room
+		if scheduling == domain.SchedulingEngine {
+			name = domain.PoolName(doc.Spec.Name, members[i].Role)
 		}
 		if view.Traits.MemberAddress != nil {
 			host = view.Traits.MemberAddress(name)
 		}
-		members[i].Place(assigned, host)
+		members[i].Place(scheduling, assigned, host)
 	}
 	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesDir)}
 }

@@ -45,7 +45,7 @@ func stored(t *testing.T, spec domain.Group, revision int) domain.GroupDocument 
 func TestDecideNew(t *testing.T) {
 	d := decide(t, lab(), group(1, 2, role("ps", func(r *domain.Role) { r.Port = new(8000) })))
 	want := domain.GroupDocument{
-		Version: domain.DocumentVersion, Revision: 0, MinRun: 1, Spec: d.Document.Spec,
+		MinRun: 1, Spec: d.Document.Spec,
 		Counts: map[string]int{"ps": 1, "worker": 2},
 		Assignments: map[string]domain.Assignment{
 			"mnist-ps-0": {Host: "a", Port: 8000}, "mnist-worker-0": {Host: "a", Port: 20000}, "mnist-worker-1": {Host: "a", Port: 20001},
@@ -55,9 +55,9 @@ func TestDecideNew(t *testing.T) {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
 	members := []domain.Member{
-		{Name: "mnist-ps-0", Role: "ps", Host: "a", Port: 8000, Address: "10.0.0.1:8000"},
-		{Name: "mnist-worker-0", Role: "worker", Host: "a", Port: 20000, Address: "10.0.0.1:20000"},
-		{Name: "mnist-worker-1", Role: "worker", Index: 1, Host: "a", Port: 20001, Address: "10.0.0.1:20001"},
+		{Name: "mnist-ps-0", Role: "ps", Scheduling: domain.SchedulingPinned, Host: "a", Port: 8000, Address: "10.0.0.1:8000"},
+		{Name: "mnist-worker-0", Role: "worker", Scheduling: domain.SchedulingPinned, Host: "a", Port: 20000, Address: "10.0.0.1:20000"},
+		{Name: "mnist-worker-1", Role: "worker", Index: 1, Scheduling: domain.SchedulingPinned, Host: "a", Port: 20001, Address: "10.0.0.1:20001"},
 	}
 	if diff := cmp.Diff(members, d.Members); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
@@ -344,7 +344,7 @@ func TestDecideKnowsWhatFits(t *testing.T) {
 		"fits over another":         {5000, &before, large(), ""},
 		"with what it goes back to": {5000, &before, updated(large(), domain.Update{OnFailure: domain.UpdateRollback}), `leave out update.on_failure = "rollback"`},
 	} {
-		view.Traits.MaxDocument = c.most
+		view.Traits.MaxItem = c.most
 		view.Groups = map[string]domain.GroupDocument{}
 		if c.stored != nil {
 			view.Groups["mnist"] = *c.stored

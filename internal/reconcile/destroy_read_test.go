@@ -35,12 +35,12 @@ func TestDestroy(t *testing.T) {
 	if diff := cmp.Diff([]string{"old ps ps worker worker", "old ps ps", "old"}, waves); diff != "" {
 		t.Errorf("members that are left before each wave (-want +got):\n%s", diff)
 	}
-	if _, err := f.Group(t.Context(), "mnist"); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("the destroyed group is still there (%v)", err)
 	}
 	f.expectStates(t, "other-ps-0 (running)", "other-worker-0 (running)")
 	// No controller is needed for it: one that can't be started is no reason to keep what runs.
-	if made := calls.made(); made[len(made)-1] != "DeleteGroup" || slices.Contains(made, "StartController") {
+	if made := calls.made(); made[len(made)-1] != "Delete group" || slices.Contains(made, "StartController") {
 		t.Errorf("the calls are %v", made)
 	}
 	if len(f.locks) > 0 {
@@ -49,7 +49,7 @@ func TestDestroy(t *testing.T) {
 
 	e, calls = recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
-	if diff := cmp.Diff([]string{"Lock", "Group", "Observe", "Policies", "DeleteGroup"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{"Lock", "Get group", "Observe", "List policy", "Prune", "Delete group"}, calls.made()); diff != "" {
 		t.Errorf("calls of a destroy of nothing (-want +got):\n%s", diff)
 	}
 }
@@ -57,7 +57,7 @@ func TestDestroy(t *testing.T) {
 // TestDestroyOfMembersWithoutADocument ends what a destroy left that died before its last call.
 func TestDestroyOfMembersWithoutADocument(t *testing.T) {
 	f, r := applied(t, group(1, 1))
-	must(t, f.DeleteGroup(t.Context(), "mnist"))
+	must(t, engine.Delete[domain.GroupDocument](t.Context(), f, "mnist"))
 	must(t, r.Destroy(within(t), "mnist"))
 	f.expectStates(t)
 }
@@ -92,13 +92,13 @@ func TestReadsAreConstant(t *testing.T) {
 		r := reconcile.Reconciler{Engine: e}
 		_, err := r.Read(t.Context(), "mnist")
 		must(t, err)
-		if diff := cmp.Diff([]string{"Group", "Cluster", "Observe"}, calls.made()); diff != "" {
+		if diff := cmp.Diff([]string{"Get group", "Get cluster", "Observe"}, calls.made()); diff != "" {
 			t.Errorf("calls of a read with %d workers (-want +got):\n%s", workers, diff)
 		}
 		calls.calls = nil
 		_, err = r.Pending(t.Context(), epoch)
 		must(t, err)
-		if diff := cmp.Diff([]string{"Groups", "Cluster", "Observe"}, calls.made()); diff != "" {
+		if diff := cmp.Diff([]string{"List group", "Get cluster", "Observe"}, calls.made()); diff != "" {
 			t.Errorf("calls of a look with %d workers (-want +got):\n%s", workers, diff)
 		}
 	}
@@ -111,11 +111,11 @@ func TestReadOfGroupWithGPUs(t *testing.T) {
 	e, calls := recorded(f)
 	_, err := reconcile.Reconciler{Engine: e}.Read(t.Context(), "mnist")
 	must(t, err)
-	if diff := cmp.Diff([]string{"Group", "Cluster", "GPUPools", "Observe"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{"Get group", "Get cluster", "List gpu-pool", "Observe"}, calls.made()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	calls.before = func(call string) error {
-		if call == "GPUPools" {
+		if call == "List gpu-pool" {
 			return engine.ErrNotFound
 		}
 		return nil
@@ -156,8 +156,8 @@ func TestPendingWithoutOne(t *testing.T) {
 // that something is not there.
 func TestEngineFaults(t *testing.T) {
 	boom := errors.New("the engine is out of reach")
-	// What can't be observed at once is observed group by group.
-	overcome := map[string]string{"pending": "Observe"}
+	// What can't be observed at once is observed group by group, and what can't be pruned is left.
+	overcome := map[string]string{"pending": "Observe", "create": "Prune", "update": "Prune"}
 	completing := func(f *fake) {
 		f.members["mnist-worker-0"].observed.State = domain.StateCompleted
 	}
@@ -171,7 +171,10 @@ func TestEngineFaults(t *testing.T) {
 		calls []string
 	}{
 		"create": {
-			func(f *fake) { f.groups, f.members = map[string][]byte{}, map[string]*actor{} },
+			func(f *fake) {
+				drop[domain.GroupDocument](f)
+				f.members = map[string]*actor{}
+			},
 			func(ctx context.Context, r reconcile.Reconciler) error {
 				adopted, err := r.Create(ctx, group(1, 1))
 				if adopted {
@@ -179,42 +182,42 @@ func TestEngineFaults(t *testing.T) {
 				}
 				return err
 			},
-			[]string{"Cluster", "Group", "Groups", "Inventory", "Lock", "Observe", "Preflight", "PutGroup", "Stage", "Start", "StartController", "Watch"},
+			[]string{"Get cluster", "Get group", "Inventory", "List group", "Lock", "Observe", "Preflight", "Prune", "Put group", "Stage", "Start", "StartController", "Watch"},
 		},
 		"update": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Update(ctx, group(1, 0, onlyChief)) },
-			[]string{"Cluster", "Group", "Groups", "Inventory", "Lock", "Observe", "Preflight", "PutGroup", "Remove", "Stage", "Start", "StartController", "Watch"},
+			[]string{"Get cluster", "Get group", "Inventory", "List group", "Lock", "Observe", "Preflight", "Prune", "Put group", "Remove", "Stage", "Start", "StartController", "Watch"},
 		},
 		"destroy": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Destroy(ctx, "mnist") },
-			[]string{"DeleteGroup", "Group", "Lock", "Observe", "Policies", "Remove", "Watch"},
+			[]string{"Delete group", "Get group", "List policy", "Lock", "Observe", "Prune", "Remove", "Watch"},
 		},
 		"read": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { _, err := r.Read(ctx, "mnist"); return err },
-			[]string{"Cluster", "Group", "Observe"},
+			[]string{"Get cluster", "Get group", "Observe"},
 		},
 		"pending": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { _, err := r.Pending(ctx, epoch); return err },
-			[]string{"Cluster", "Groups", "Observe"},
+			[]string{"Get cluster", "List group", "Observe"},
 		},
 		"keep, to stop": {
 			completing,
 			func(ctx context.Context, r reconcile.Reconciler) error { _, err := r.Keep(ctx, "mnist"); return err },
-			[]string{"Cluster", "Group", "Lock", "Observe", "Stop"},
+			[]string{"Get cluster", "Get group", "Lock", "Observe", "Stop"},
 		},
 		"keep, to restart": {
 			failing,
 			func(ctx context.Context, r reconcile.Reconciler) error { _, err := r.Keep(ctx, "mnist"); return err },
-			[]string{"Cluster", "Group", "Lock", "Observe", "PutGroup", "Stage", "Start"},
+			[]string{"Get cluster", "Get group", "Lock", "Observe", "Put group", "Stage", "Start"},
 		},
 		"keep, to move": {
 			func(f *fake) { f.lose("a") },
 			func(ctx context.Context, r reconcile.Reconciler) error { _, err := r.Keep(ctx, "mnist"); return err },
-			[]string{"Cluster", "Group", "Groups", "Inventory", "Lock", "Observe", "PutGroup", "Stage", "Start"},
+			[]string{"Get cluster", "Get group", "Inventory", "List group", "Lock", "Observe", "Put group", "Stage", "Start"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +264,7 @@ func onlyChief(g *domain.Group) {
 
 func TestNoCluster(t *testing.T) {
 	f, r := applied(t, group(1, 1))
-	f.cluster = nil
+	f.Drop(engine.Key{Kind: domain.ClusterKind})
 	for name, do := range map[string]func() error{
 		"update": func() error { return r.Update(within(t), group(1, 2)) },
 		"read":   func() error { _, err := r.Read(t.Context(), "mnist"); return err },

@@ -83,7 +83,7 @@ type pool struct {
 func (d Decision) pools(found map[string]domain.Observed) map[string]pool {
 	pools := map[string]pool{}
 	for i, m := range d.Members {
-		if m.Host != "" {
+		if !m.Shared() {
 			continue
 		}
 		p := pools[m.Role]

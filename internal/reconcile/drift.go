@@ -44,8 +44,8 @@ func (d Decision) driftOf(i int, o domain.Observed) drift {
 // compare returns what is different in a live specification. Who the member is, its hash and its run are not looked at.
 func compare(want, live domain.MemberSpec) drift {
 	d := drift{want: want.Normal(), live: live.Normal()}
-	if want.Host == "" {
-		d.live.Host = "" // the engine chooses it
+	if want.Scheduling == domain.SchedulingEngine {
+		d.live.Host = ""
 	}
 	for _, a := range attributesOf(d.want, d.live) {
 		if a.differs(d.want, d.live) {
@@ -117,7 +117,7 @@ func found(d Decision, observed []domain.Observed) (spec domain.Group, visible m
 
 // movedTo returns the host that somebody else pinned a member to; "" where nobody did.
 func movedTo(m domain.Member, o domain.Observed) string {
-	if !drifted(o) || o.Live == nil || m.Host == "" || o.Live.Host == m.Host {
+	if !drifted(o) || o.Live == nil || m.Shared() || o.Live.Host == m.Host {
 		return ""
 	}
 	return o.Live.Host

@@ -114,7 +114,7 @@ func TestDifferences(t *testing.T) {
 
 // TestDifferencesOfMembersWithoutAHost: where the engine has put them is no difference.
 func TestDifferencesOfMembersWithoutAHost(t *testing.T) {
-	want := domain.MemberSpec{Interchangeable: true, Image: "a"}
+	want := domain.MemberSpec{Interchangeable: true, Scheduling: domain.SchedulingEngine, Shared: true, Image: "a"}
 	live := want
 	live.Host = "gpu1"
 	if got := reconcile.Differences(want, live); got != nil {

@@ -2,7 +2,6 @@ package reconcile_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,15 +11,16 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // fake is an engine in memory in which nothing happens by itself: with each Observe, every member that was started takes the
 // next step of its play, and every member that was removed goes a step towards its end.
 type fake struct {
+	storetest.Memory
+
 	mutex   sync.Mutex
-	cluster *domain.ClusterDocument
-	groups  map[string][]byte
 	staged  map[string]domain.MemberSpec
 	members map[string]*actor
 	locks   map[string]engine.Holder
@@ -35,12 +35,8 @@ type fake struct {
 	// inventory is what there is to know of the hosts beside their number, and traits what is particular to the engine.
 	inventory engine.Inventory
 	traits    engine.Traits
-	// pools are the GPU pools, and gpus what is found on the hosts at the first, second, … look; the last is found again and again.
-	pools map[string]domain.GPUPoolDocument
-	gpus  []map[string]domain.HostGPUs
-	// policies and records are those that are stored.
-	policies map[string]domain.AutoscalingPolicyDocument
-	records  map[string]engine.Record
+	// gpus are what is found on the hosts at the first, second, … look; the last is found again and again.
+	gpus []map[string]domain.HostGPUs
 	// absent is a command that is not found on the hosts.
 	absent string
 }
@@ -83,14 +79,44 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // newFake returns an engine with the cluster "lab" of two hosts that share an address.
 func newFake() *fake {
 	host := domain.Host{Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 1 << 16}}
-	return &fake{
-		cluster: &domain.ClusterDocument{Version: 1, Revision: 1, Spec: domain.Cluster{
-			Name: "lab", Engine: "fake", Hosts: map[string]domain.Host{"a": host, "b": host},
-		}},
-		groups: map[string][]byte{}, staged: map[string]domain.MemberSpec{}, members: map[string]*actor{},
-		pools: map[string]domain.GPUPoolDocument{}, policies: map[string]domain.AutoscalingPolicyDocument{}, records: map[string]engine.Record{},
-		locks: map[string]engine.Holder{}, watchers: map[chan struct{}]bool{}, logs: map[string][]string{}, plays: map[string][]play{},
+	f := &fake{
+		staged: map[string]domain.MemberSpec{}, members: map[string]*actor{}, locks: map[string]engine.Holder{},
+		watchers: map[chan struct{}]bool{}, logs: map[string][]string{}, plays: map[string][]play{},
 	}
+	f.Changed = func() {
+		f.mutex.Lock()
+		defer f.mutex.Unlock()
+		f.notify()
+	}
+	set(f, domain.ClusterDocument{Header: domain.Header{Revision: 1}, Spec: domain.Cluster{
+		Name: "lab", Engine: "fake", Hosts: map[string]domain.Host{"a": host, "b": host},
+	}})
+	return f
+}
+
+// set has a document be stored as it is.
+func set[T any, P domain.Document[T]](f *fake, doc T) {
+	storetest.Set[T, P](&f.Memory, doc)
+}
+
+// documents returns what is stored of a type.
+func documents[T any, P domain.Document[T]](f *fake) map[string]T {
+	return storetest.Documents[T, P](&f.Memory)
+}
+
+// drop removes all that is stored of a type.
+func drop[T any, P domain.Document[T]](f *fake) { storetest.Drop[T, P](&f.Memory) }
+
+// hosts returns the hosts of the cluster.
+func (f *fake) hosts() map[string]domain.Host {
+	return documents[domain.ClusterDocument](f)[""].Spec.Hosts
+}
+
+// setHosts has the cluster have these hosts.
+func (f *fake) setHosts(hosts map[string]domain.Host) {
+	cluster := documents[domain.ClusterDocument](f)[""]
+	cluster.Spec.Hosts = hosts
+	set(f, cluster)
 }
 
 func (f *fake) Traits() engine.Traits {
@@ -160,73 +186,19 @@ func (f *fake) unlock(name string) {
 	delete(f.locks, name)
 }
 
-func (f *fake) Cluster(context.Context) (domain.ClusterDocument, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	if f.cluster == nil {
-		return domain.ClusterDocument{}, engine.ErrNotFound
-	}
-	return *f.cluster, nil
+func (f *fake) Hold(ctx context.Context, name string, holder engine.Holder) (context.Context, func() error, error) {
+	return engine.HoldFor(ctx, f, name, holder)
 }
 
-func (f *fake) PutCluster(context.Context, domain.ClusterDocument) (domain.ClusterDocument, error) {
-	return domain.ClusterDocument{}, errors.ErrUnsupported
+func (f *fake) Recognise(context.Context, string) error { return nil }
+
+func (f *fake) Dissolve(context.Context) error { return errors.ErrUnsupported }
+
+func (f *fake) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
+	return f.Observe(ctx, group)
 }
 
-func (f *fake) DeleteCluster(context.Context) error { return errors.ErrUnsupported }
-
-func (f *fake) Group(_ context.Context, name string) (domain.GroupDocument, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	return f.group(name)
-}
-
-func (f *fake) group(name string) (doc domain.GroupDocument, err error) {
-	data, found := f.groups[name]
-	if !found {
-		return doc, engine.ErrNotFound
-	}
-	return doc, json.Unmarshal(data, &doc)
-}
-
-func (f *fake) Groups(context.Context) (map[string]domain.GroupDocument, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	groups := map[string]domain.GroupDocument{}
-	for name := range f.groups {
-		doc, err := f.group(name)
-		if err != nil {
-			return nil, err
-		}
-		groups[name] = doc
-	}
-	return groups, nil
-}
-
-func (f *fake) PutGroup(_ context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	stored, err := f.group(doc.Spec.Name)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return doc, err
-	}
-	if stored.Revision != doc.Revision {
-		return doc, engine.ErrConflict
-	}
-	doc.Revision++
-	data, err := json.Marshal(doc)
-	f.groups[doc.Spec.Name] = data
-	f.notify()
-	return doc, err
-}
-
-func (f *fake) DeleteGroup(_ context.Context, name string) error {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	delete(f.groups, name)
-	f.notify()
-	return nil
-}
+func (f *fake) Prune(context.Context, string, *domain.Group) error { return nil }
 
 func (f *fake) Observe(_ context.Context, group string) ([]domain.Observed, error) {
 	f.mutex.Lock()
@@ -443,10 +415,18 @@ func (f *fake) cast() map[string]actor {
 	return cast
 }
 
+// raw returns what is stored of a group.
+func (f *fake) raw(t *testing.T, name string) string {
+	t.Helper()
+	item, err := f.Get(t.Context(), engine.Key{Kind: domain.GroupKind, Name: name})
+	must(t, err)
+	return string(item.Data)
+}
+
 // document returns the stored document of a group.
 func (f *fake) document(t *testing.T, name string) domain.GroupDocument {
 	t.Helper()
-	doc, err := f.Group(t.Context(), name)
+	doc, err := engine.Get[domain.GroupDocument](t.Context(), f, name)
 	must(t, err)
 	return doc
 }

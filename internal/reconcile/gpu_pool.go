@@ -45,7 +45,7 @@ func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, do
 	r.checkOthers()
 	r.checkSlots()
 	problems = append(problems, r.problems...)
-	doc := domain.GPUPoolDocument{Version: domain.DocumentVersion, Revision: previous.Revision, Spec: spec, Devices: r.devices, Trouble: previous.Trouble, Condemned: previous.Condemned}
+	doc := domain.GPUPoolDocument{Header: previous.Header, Spec: spec, Devices: r.devices, Trouble: previous.Trouble, Condemned: previous.Condemned}
 	return Examine(doc, view.GPUs), problems
 }
 
@@ -255,7 +255,7 @@ const (
 // PoolView reads what a decision about a pool of a cluster needs to know.
 func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view PoolView, err error) {
 	view.Hosts = cluster.Hosts
-	if view.Pools, err = r.Engine.GPUPools(ctx); err != nil {
+	if view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine); err != nil {
 		return view, err
 	}
 	view.GPUs, err = r.Engine.GPUs(ctx)
@@ -293,7 +293,7 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return nil, false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
@@ -305,7 +305,7 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 		}
 		view.GPUs[host] = gpus
 	}
-	if view.Pools, err = r.Engine.GPUPools(ctx); err != nil {
+	if view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine); err != nil {
 		return nil, false, err
 	}
 	if existing, found := view.Pools[spec.Name]; found && created && !existing.Spec.Equal(spec) {
@@ -322,13 +322,13 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 	if found := doc.UUIDs(); shown != nil && !maps.EqualFunc(shown, found, slices.Equal) {
 		return nil, false, fmt.Errorf("since the plan was made, the GPUs have changed that GPU pool %q selects: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
 	}
-	_, err = r.Engine.PutGPUPool(ctx, doc)
+	_, err = engine.Put(ctx, r.Engine, doc)
 	return problems, false, err
 }
 
 // Pool returns the document of a pool, or [engine.ErrNotFound].
 func (r Reconciler) Pool(ctx context.Context, name string) (domain.GPUPoolDocument, error) {
-	pools, err := r.Engine.GPUPools(ctx)
+	pools, err := engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	if err != nil {
 		return domain.GPUPoolDocument{}, err
 	}
@@ -350,14 +350,14 @@ func (r Reconciler) DeletePool(ctx context.Context, cluster, name string) (err e
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
-	groups, err := r.Engine.Groups(ctx)
+	groups, err := engine.List[domain.GroupDocument](ctx, r.Engine)
 	if err != nil {
 		return err
 	}
 	if users := groupsOf(groups, name); len(users) > 0 {
 		return &PoolInUseError{cluster, name, users}
 	}
-	return r.Engine.DeleteGPUPool(ctx, name)
+	return engine.Delete[domain.GPUPoolDocument](ctx, r.Engine, name)
 }
 
 // groupsOf returns the names of the groups that have roles with devices of a pool, sorted.

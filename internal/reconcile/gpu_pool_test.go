@@ -44,7 +44,7 @@ func TestResolvePool(t *testing.T) {
 	large := slots
 	large.MemoryMiBPerSlot = 46000
 	stored := func(name string, host string, devices ...domain.Device) map[string]domain.GPUPoolDocument {
-		return map[string]domain.GPUPoolDocument{name: {Revision: 3, Spec: domain.GPUPool{Name: name}, Devices: map[string][]domain.Device{host: devices}}}
+		return map[string]domain.GPUPoolDocument{name: {Header: domain.Header{Revision: 3}, Spec: domain.GPUPool{Name: name}, Devices: map[string][]domain.Device{host: devices}}}
 	}
 	former := domain.Device{UUID: "GPU-c0", Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}
 	for name, test := range map[string]struct {
@@ -220,7 +220,7 @@ func TestDevicesOfWhatLeaves(t *testing.T) {
 			}
 			f.gpus = []map[string]domain.HostGPUs{found}
 			spec := pooled(test.group)
-			view, err := r.View(ctx, f.cluster.Spec, spec)
+			view, err := r.View(ctx, documents[domain.ClusterDocument](f)[""].Spec, spec)
 			must(t, err)
 			test.change(view.Groups)
 			decision, problems, err := r.Decide(ctx, view, spec)
@@ -262,7 +262,7 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	assigned := map[domain.DeviceSet]bool{}
-	group, err := f.Group(ctx, "mnist")
+	group, err := engine.Get[domain.GroupDocument](ctx, f, "mnist")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,12 +357,14 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
-				a := f.cluster.Spec.Hosts["a"]
+				hosts := f.hosts()
+				a := hosts["a"]
 				a.Labels = map[string]string{"gpu": "v100"}
-				f.cluster.Spec.Hosts["a"] = a
+				hosts["a"] = a
+				f.setHosts(hosts)
 				f.gpus = test.gpus
 				if test.stored != nil {
-					f.pools["p"] = domain.GPUPoolDocument{Spec: spec, Devices: test.stored}
+					set(f, domain.GPUPoolDocument{Spec: spec, Devices: test.stored})
 				}
 				changed, start := spec, time.Now()
 				changed.Select = &test.selector
@@ -374,7 +376,7 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 				if took := time.Since(start); (took > 0) != test.waits || took > time.Minute {
 					t.Errorf("it took %s", took)
 				}
-				if diff := cmp.Diff(test.want, f.pools["p"].UUIDs()); diff != "" {
+				if diff := cmp.Diff(test.want, documents[domain.GPUPoolDocument](f)["p"].UUIDs()); diff != "" {
 					t.Errorf("devices (-want +got):\n%s", diff)
 				}
 			})
@@ -392,8 +394,8 @@ func TestSelectionOutOfTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := reconcile.Reconciler{Engine: f}.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}, true, nil)
-		if err == nil || !strings.Contains(err.Error(), "host b: no agent") || errors.As(err, new(domain.Problems)) || len(f.pools) > 0 {
-			t.Errorf("pools %v, and the error %v", f.pools, err)
+		if err == nil || !strings.Contains(err.Error(), "host b: no agent") || errors.As(err, new(domain.Problems)) || len(documents[domain.GPUPoolDocument](f)) > 0 {
+			t.Errorf("pools %v, and the error %v", documents[domain.GPUPoolDocument](f), err)
 		}
 	})
 }
@@ -411,7 +413,7 @@ func TestPlannedDevices(t *testing.T) {
 	if err := r.Update(ctx, pooled("mnist")); err != nil {
 		t.Fatal(err)
 	}
-	group, err := f.Group(ctx, "mnist")
+	group, err := engine.Get[domain.GroupDocument](ctx, f, "mnist")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +435,7 @@ func TestPlannedDevices(t *testing.T) {
 	if err := r.Update(ctx, pooled("other")); !errors.As(err, &stale) || len(stale.Members) != 1 || !strings.Contains(err.Error(), "other-worker-0 was to be on a GPU-a7, and would be on a GPU-a4") {
 		t.Errorf("planned devices that were taken since: %v", err)
 	}
-	if _, err := f.Group(ctx, "other"); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := engine.Get[domain.GroupDocument](ctx, f, "other"); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("of what could not be had as planned there is: %v", err)
 	}
 }
@@ -450,8 +452,8 @@ func TestKeptDevicesAreNotLookedAt(t *testing.T) {
 	if err := r.Update(ctx, pooled("mnist")); err != nil {
 		t.Fatal(err)
 	}
-	r.Engine = engine.Intercept(f, func(_ context.Context, call string, do func() error) error {
-		if call == "GPUs" {
+	r.Engine = engine.Intercept(f, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Name == "GPUs" {
 			t.Error("the GPUs were looked at")
 		}
 		return do()

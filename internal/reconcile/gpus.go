@@ -122,7 +122,7 @@ const asks = 3
 func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
 	var missing error
 	if usesGPUs(group) {
-		_, missing = r.Engine.Group(ctx, group.Name)
+		_, missing = engine.Get[domain.GroupDocument](ctx, r.Engine, group.Name)
 	}
 	err := errUntold
 	if !errors.Is(missing, engine.ErrNotFound) { // what else is wrong is found by do
@@ -131,7 +131,7 @@ func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *
 	for i := 0; i < asks && errors.Is(err, errUntold); i++ {
 		now := r.Engine.Snapshot()
 		var by told
-		if by.groups, err = now.Groups(ctx); err != nil {
+		if by.groups, err = engine.List[domain.GroupDocument](ctx, now); err != nil {
 			return err
 		}
 		if by.hosts, err = now.GPUs(ctx); err != nil {

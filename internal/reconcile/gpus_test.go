@@ -92,7 +92,7 @@ func TestWhatHostsToldIsOld(t *testing.T) {
 		if err := r.Update(within(t), pooled("mnist")); err == nil || !strings.Contains(err.Error(), "held by other-worker-0 of group other") {
 			t.Errorf("devices that another group took: %v", err)
 		}
-		if _, err := f.Group(t.Context(), "mnist"); !errors.Is(err, engine.ErrNotFound) || len(f.cast()) != 2 {
+		if _, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); !errors.Is(err, engine.ErrNotFound) || len(f.cast()) != 2 {
 			t.Errorf("of a group without devices there is: %v, beside %d members", err, len(f.cast()))
 		}
 	})

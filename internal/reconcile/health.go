@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // missing is the trouble of a device that its host no longer has.
@@ -88,7 +89,7 @@ func indexOf(gpus []domain.GPU, uuid string) int {
 // KeepPools looks at the GPUs of the hosts, and notes in the documents of the cluster's GPU pools what is wrong with their devices. It returns
 // false where there are no pools: then no host is asked.
 func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
-	before, err := r.Engine.GPUPools(ctx)
+	before, err := engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	if err != nil || len(before) == 0 {
 		return false, err
 	}
@@ -112,7 +113,7 @@ func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GP
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
-	pools, err := r.Engine.GPUPools(ctx)
+	pools, err := engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GP
 		if sameHealth(examined, pool) || !reflect.DeepEqual(pool, before[name]) {
 			continue
 		}
-		if _, err := r.Engine.PutGPUPool(ctx, examined); err != nil {
+		if _, err := engine.Put(ctx, r.Engine, examined); err != nil {
 			return fmt.Errorf("GPU pool %q: %w", name, err)
 		}
 	}

@@ -187,12 +187,13 @@ func TestKeepPools(t *testing.T) {
 		if err != nil || !pooled {
 			t.Errorf("%s: there are pools: %t (%v)", what, pooled, err)
 		}
-		if diff := cmp.Diff(want, calls.made()) + cmp.Diff(trouble, f.pools["p"].Trouble); diff != "" {
+		if diff := cmp.Diff(want, calls.made()) + cmp.Diff(trouble, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
 			t.Errorf("%s: calls and trouble (-want +got):\n%s", what, diff)
 		}
 	}
-	sound, broken := map[string]string{}, map[string]string{"GPU-a5": offTheBus}
-	write := []string{"GPUPools", "GPUs", "Lock", "GPUPools", "PutGPUPool"}
+	var sound map[string]string
+	broken := map[string]string{"GPU-a5": offTheBus}
+	write := []string{"List gpu-pool", "GPUs", "Lock", "List gpu-pool", "Put gpu-pool"}
 	look("all is well", sound, write[:2]...)
 	f.breakGPUs(0, 5)
 	look("a device fails", broken, write...)
@@ -214,7 +215,7 @@ func TestKeepPools(t *testing.T) {
 	look("an error calls for a reset", map[string]string{"GPU-a4": ecc}, write...)
 	f.breakGPUs()
 	look("the agent was restarted", map[string]string{"GPU-a4": ecc}, write[:2]...)
-	spec := f.pools["p"].Spec
+	spec := documents[domain.GPUPoolDocument](f)["p"].Spec
 	spec.Strategy = domain.Pack
 	putPool(t, r, spec, false)
 	look("the pool was changed", map[string]string{"GPU-a4": ecc}, write[:2]...)
@@ -225,15 +226,15 @@ func TestKeepPools(t *testing.T) {
 	f.breakGPUs(5)
 	calls.before = func(call string) error {
 		if call == "Lock" {
-			pool := f.pools["p"]
+			pool := documents[domain.GPUPoolDocument](f)["p"]
 			pool.Revision, pool.Devices = pool.Revision+1, map[string][]domain.Device{"a": {{UUID: "GPU-a5"}, {UUID: "GPU-new"}}}
-			f.pools["p"] = pool
+			set(f, pool)
 		}
 		return nil
 	}
 	look("the pool is changed meanwhile", sound, write[:4]...)
 	calls.before = func(call string) error {
-		if call == "PutGPUPool" {
+		if call == "Put gpu-pool" {
 			return engine.ErrConflict
 		}
 		return nil
@@ -242,11 +243,12 @@ func TestKeepPools(t *testing.T) {
 		t.Errorf("a conflict: %v", err)
 	}
 
-	f.pools, calls.calls = nil, nil
+	drop[domain.GPUPoolDocument](f)
+	calls.calls = nil
 	if pooled, err := r.KeepPools(t.Context()); err != nil || pooled {
 		t.Errorf("without pools there are some: %t (%v)", pooled, err)
 	}
-	if diff := cmp.Diff([]string{"GPUPools"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{"List gpu-pool"}, calls.made()); diff != "" {
 		t.Errorf("calls without pools (-want +got):\n%s", diff)
 	}
 }
@@ -255,10 +257,10 @@ func TestKeepPools(t *testing.T) {
 func TestPutPoolNotesTrouble(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5")
 	f.breakGPUs(5)
-	spec := f.pools["p"].Spec
+	spec := documents[domain.GPUPoolDocument](f)["p"].Spec
 	spec.Strategy = domain.Pack
 	putPool(t, r, spec, false)
-	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, f.pools["p"].Trouble); diff != "" {
+	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
 		t.Errorf("trouble (-want +got):\n%s", diff)
 	}
 }
@@ -269,20 +271,20 @@ func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
 	found := dgx()
 	found["a"].GPUs[5].Trouble, found["a"].GPUs[5].Condemned = offTheBus, &domain.Condemnation{XID: 79, At: epoch}
 	f.gpus = []map[string]domain.HostGPUs{found}
-	both := f.pools["p"].Spec
+	both := documents[domain.GPUPoolDocument](f)["p"].Spec
 	_, err := r.KeepPools(t.Context())
 	must(t, err)
 	f.breakGPUs() // the agent knows nothing of it any more
 	_, err = r.KeepPools(t.Context())
 	must(t, err)
-	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, f.pools["p"].Trouble); diff != "" {
+	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
 		t.Errorf("before (-want +got):\n%s", diff)
 	}
 	one := both
 	one.Devices = map[string][]string{"a": {"GPU-a4"}}
 	putPool(t, r, one, false)
 	putPool(t, r, both, false)
-	if pool := f.pools["p"]; len(pool.Trouble) > 0 || !pool.Has("GPU-a5") {
+	if pool := documents[domain.GPUPoolDocument](f)["p"]; len(pool.Trouble) > 0 || !pool.Has("GPU-a5") {
 		t.Errorf("afterwards the pool is %+v", pool)
 	}
 }

@@ -17,20 +17,23 @@ import (
 type recorder struct {
 	mutex sync.Mutex
 	calls []string
+	// changes are those of the calls that may change something.
+	changes map[string]bool
 	// before is told the name of each call, and may have it fail.
 	before func(call string) error
 }
 
 // recorded returns the engine with its calls going through a recorder.
 func recorded(e engine.Engine) (engine.Engine, *recorder) {
-	r := &recorder{}
-	return engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
+	r := &recorder{changes: map[string]bool{}}
+	return engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
 		r.mutex.Lock()
-		r.calls = append(r.calls, call)
+		r.calls = append(r.calls, call.Name)
+		r.changes[call.Name] = call.Changes
 		before := r.before
 		r.mutex.Unlock()
 		if before != nil {
-			if err := before(call); err != nil {
+			if err := before(call.Name); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,7 +43,7 @@ func interleave(t *testing.T, seed uint64) {
 	p := &theatre{random: rand.New(rand.NewPCG(seed, 0)), fake: newFake()}
 	defer func() {
 		if t.Failed() {
-			t.Logf("seed %d:\n%s\nthe document: %s\nthe members: %s", seed, strings.Join(p.told, "\n"), p.groups["mnist"], p.states())
+			t.Logf("seed %d:\n%s\nthe document: %s\nthe members: %s", seed, strings.Join(p.told, "\n"), p.raw(t, "mnist"), p.states())
 		}
 	}()
 	withPool("GPU-a1", "GPU-a2", "GPU-a3", "GPU-a4", "GPU-a5")(p.fake)
@@ -144,8 +145,8 @@ func (p *theatre) process(t *testing.T, name string, steps []func(engine.Engine)
 	go func() {
 		for i, step := range steps {
 			c := &caller{name: name, left: lives[i]}
-			err := step(enginetest.OneByOne(engine.Intercept(locking{p.fake, p, c}, func(_ context.Context, call string, do func() error) error {
-				turn := &turnOf{c, call, make(chan error)}
+			err := step(enginetest.OneByOne(engine.Intercept(locking{p.fake, p, c}, func(_ context.Context, call engine.Call, do func() error) error {
+				turn := &turnOf{c, call.Name, make(chan error)}
 				p.turns.Lock()
 				p.waiting = append(p.waiting, turn)
 				p.turns.Unlock()
@@ -231,13 +232,20 @@ func (l locking) Lock(ctx context.Context, name string, holder engine.Holder) (f
 	return once, nil
 }
 
-func (l locking) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
-	before, err := l.Group(ctx, doc.Spec.Name)
-	if err != nil {
-		return doc, err
+func (l locking) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
+	if item.Kind != domain.GroupKind {
+		return l.fake.Put(ctx, item)
 	}
-	after, err := l.fake.PutGroup(ctx, doc)
+	before, err := engine.Get[domain.GroupDocument](ctx, l.fake, item.Name)
 	if err != nil {
+		return item, err
+	}
+	after, err := l.fake.Put(ctx, item)
+	if err != nil {
+		return after, err
+	}
+	var doc domain.GroupDocument
+	if err := json.Unmarshal(item.Data, &doc); err != nil {
 		return after, err
 	}
 	if now := doc.Scaled["worker"]; now != before.Scaled["worker"] {
@@ -253,7 +261,7 @@ func (l locking) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain
 
 // scale asks for any number of workers, by what their number was a moment ago.
 func (p *theatre) scale(t *testing.T, e engine.Engine) error {
-	doc, err := e.Group(t.Context(), "mnist")
+	doc, err := engine.Get[domain.GroupDocument](t.Context(), e, "mnist")
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func TestFollowsALaterApply(t *testing.T) {
 	e, calls := recorded(f)
 	puts := 0
 	calls.before = func(call string) error {
-		if call == "PutGroup" {
+		if call == "Put group" {
 			puts++
 		}
 		if call == "Watch" && puts == 2 { // the first apply starts to wait for the completion
@@ -256,8 +256,8 @@ func TestKeepLeavesAlone(t *testing.T) {
 		calls  []string
 		again  bool
 	}{
-		"a group that runs":                 {func(*fake) {}, []string{"Lock", "Group", "Cluster", "Observe"}, false},
-		"a group that is gone":              {func(f *fake) { delete(f.groups, "mnist") }, []string{"Lock", "Group"}, false},
+		"a group that runs":                 {func(*fake) {}, []string{"Lock", "Get group", "Get cluster", "Observe"}, false},
+		"a group that is gone":              {func(f *fake) { drop[domain.GroupDocument](f) }, []string{"Lock", "Get group"}, false},
 		"a group that is being worked with": {func(f *fake) { f.locks[reconcile.GroupLock("mnist")] = holder }, []string{"Lock"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestKeepSaysWhoItIs(t *testing.T) {
 	for _, controller := range []bool{true, false} {
 		e, calls := recorded(f)
 		calls.before = func(call string) error {
-			if held := f.locks[reconcile.GroupLock("mnist")]; call == "Group" && (held.Controller != controller || held.Process == 0 || !strings.Contains(held.Who, "@")) {
+			if held := f.locks[reconcile.GroupLock("mnist")]; call == "Get group" && (held.Controller != controller || held.Process == 0 || !strings.Contains(held.Who, "@")) {
 				t.Errorf("the lock of a reconciler with Controller %v is held by %+v", controller, held)
 			}
 			return nil

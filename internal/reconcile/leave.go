@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
@@ -25,7 +26,7 @@ func (r Reconciler) poolTrouble(ctx context.Context, spec domain.Group) (map[str
 	if !usesGPUs(spec) {
 		return nil, nil
 	}
-	pools, err := r.Engine.GPUPools(ctx)
+	pools, err := engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	return troubleIn(pools), err
 }
 

@@ -91,7 +91,7 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 			}
 
 			r.Planned = test.planned
-			view, err := r.View(ctx, f.cluster.Spec, spec)
+			view, err := r.View(ctx, documents[domain.ClusterDocument](f)[""].Spec, spec)
 			must(t, err)
 			view.Leave = group.Leaving()
 			decision, problems, err := r.Decide(ctx, view, spec)

@@ -89,7 +89,7 @@ func TestPortsOfConcurrentApplies(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	calls.before = func(call string) error {
-		if call == "PutGroup" {
+		if call == "Put group" {
 			calls.before = nil
 			go func() {
 				ended <- reconcile.Reconciler{Engine: second}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" }))

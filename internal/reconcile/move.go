@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // unplacedRetry is when members are tried to be placed again for which there was no room.
@@ -52,7 +53,7 @@ func (r Reconciler) lostHostsOf(ctx context.Context, group Group) (map[string]st
 	if !slices.ContainsFunc(group.Observed, onTroubledHost) {
 		return nil, nil
 	}
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return nil, withoutCluster(group.Document.Spec, err)
 	}
@@ -118,7 +119,7 @@ func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members [
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return d, withoutCluster(previous.Spec, err)
 	}
@@ -150,7 +151,7 @@ func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members [
 	if started := startOf(next, group.Observed); next.Spec.RestartScope == domain.ScopeGroup && !started.IsZero() {
 		next.Resume(started)
 	}
-	if next, err = r.Engine.PutGroup(ctx, next); err != nil {
+	if next, err = engine.Put(ctx, r.Engine, next); err != nil {
 		return d, fmt.Errorf("members of group %q could not be moved: %w", name, err)
 	}
 	return decisionOf(view, next), nil

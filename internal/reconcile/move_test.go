@@ -229,7 +229,9 @@ func TestNoRoomToMove(t *testing.T) {
 		t.Errorf("left are the locks %v, and staged %v", f.locks, f.staged)
 	}
 	// It is moved when there is room.
-	f.cluster.Spec.Hosts["c"] = f.cluster.Spec.Hosts["b"]
+	hosts := f.hosts()
+	hosts["c"] = hosts["b"]
+	f.setHosts(hosts)
 	_, err = r.Keep(t.Context(), "mnist")
 	must(t, err)
 	if hosts := f.hostsOf(t); hosts["mnist-worker-0"] == hosts["mnist-worker-1"] || hosts["mnist-worker-0"] == "a" || hosts["mnist-worker-1"] == "a" {
@@ -269,10 +271,10 @@ func TestLookingForLostHosts(t *testing.T) {
 		prepare       func()
 		pending, keep []string
 	}{
-		"no trouble": {func() {}, []string{"Groups", "Cluster", "Observe"}, []string{"Lock", "Group", "Cluster", "Observe"}},
+		"no trouble": {func() {}, []string{"List group", "Get cluster", "Observe"}, []string{"Lock", "Get group", "Get cluster", "Observe"}},
 		"a paused host": {
 			func() { f.inventory.Closed = map[string]string{"a": "host a is paused"} },
-			[]string{"Groups", "Cluster", "Observe", "Inventory"}, []string{"Lock", "Group", "Cluster", "Observe", "Cluster", "Inventory"},
+			[]string{"List group", "Get cluster", "Observe", "Inventory"}, []string{"Lock", "Get group", "Get cluster", "Observe", "Get cluster", "Inventory"},
 		},
 	} {
 		c.prepare()
@@ -328,7 +330,7 @@ func TestHostLostDuringApply(t *testing.T) {
 				f.lose("a")
 			}
 		}
-		if call == "PutGroup" && looks == 3 && !f.document(t, "mnist").Applying {
+		if call == "Put group" && looks == 3 && !f.document(t, "mnist").Applying {
 			t.Error("the document says that the apply has ended")
 		}
 		return nil

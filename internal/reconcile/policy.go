@@ -23,7 +23,7 @@ func (e *PolicyExistsError) Error() string {
 
 // Policy returns the document of the policy for a role, or [engine.ErrNotFound].
 func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.AutoscalingPolicyDocument, error) {
-	policies, err := r.Engine.Policies(ctx)
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 	if err != nil {
 		return domain.AutoscalingPolicyDocument{}, err
 	}
@@ -37,12 +37,12 @@ func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.Auto
 // PutPolicy makes the policy of a role be as specified, and sees to it that the cluster's controller is there to keep to it. A new one must not be there
 // yet, but as specified (adopted is true then), or on its end, else it is a [*PolicyExistsError].
 func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool) (adopted bool, err error) {
-	if _, err := r.Engine.Cluster(ctx); err != nil {
+	if _, err := engine.Cluster(ctx, r.Engine); err != nil {
 		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
-	group, err := r.Engine.Group(ctx, spec.Group)
+	group, err := engine.Get[domain.GroupDocument](ctx, r.Engine, spec.Group)
 	if errors.Is(err, engine.ErrNotFound) {
-		groups, err := r.Engine.Groups(ctx)
+		groups, err := engine.List[domain.GroupDocument](ctx, r.Engine)
 		if err != nil {
 			return false, err
 		}
@@ -80,7 +80,7 @@ func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPoli
 		stored.Before = count
 	}
 	stored.Spec, stored.Ending = spec, false
-	_, err = r.Engine.PutPolicy(ctx, stored)
+	_, err = engine.Put(ctx, r.Engine, stored)
 	return false, err
 }
 
@@ -98,7 +98,7 @@ func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left str
 	if left, err = r.settleCount(ctx, doc); err != nil {
 		return "", err
 	}
-	return left, r.Engine.DeletePolicy(ctx, doc.Spec.Key())
+	return left, engine.Delete[domain.AutoscalingPolicyDocument](ctx, r.Engine, doc.Spec.Key())
 }
 
 // markEnding has a policy decide no more.
@@ -109,7 +109,7 @@ func (r Reconciler) markEnding(ctx context.Context, group, role string) (domain.
 			return doc, err
 		}
 		doc.Ending = true
-		if doc, err = r.Engine.PutPolicy(ctx, doc); !errors.Is(err, engine.ErrConflict) {
+		if doc, err = engine.Put(ctx, r.Engine, doc); !errors.Is(err, engine.ErrConflict) {
 			return doc, err
 		}
 	}
@@ -118,7 +118,7 @@ func (r Reconciler) markEnding(ctx context.Context, group, role string) (domain.
 // settleCount brings the count of a role to what its policy, which decides no more, says of its end. Left says why that can't be had.
 func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolicyDocument) (left string, err error) {
 	for {
-		group, err := r.Engine.Group(ctx, doc.Spec.Group)
+		group, err := engine.Get[domain.GroupDocument](ctx, r.Engine, doc.Spec.Group)
 		if errors.Is(err, engine.ErrNotFound) {
 			return "", nil
 		}
@@ -172,7 +172,7 @@ func countAtEnd(doc domain.AutoscalingPolicyDocument, group domain.GroupDocument
 
 // deletePolicies removes the policies for roles of a group: without it they have nothing to decide about, whoever declared them.
 func (r Reconciler) deletePolicies(ctx context.Context, group string) error {
-	policies, err := r.Engine.Policies(ctx)
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (r Reconciler) deletePolicies(ctx context.Context, group string) error {
 		if policies[key].Spec.Group != group {
 			continue
 		}
-		if err := r.Engine.DeletePolicy(ctx, key); err != nil {
+		if err := engine.Delete[domain.AutoscalingPolicyDocument](ctx, r.Engine, key); err != nil {
 			return err
 		}
 	}

@@ -98,7 +98,7 @@ func (c *policyCheck) metrics() {
 
 func (c *policyCheck) guards() {
 	g, at := c.policy.Guards, domain.Path{"guards"}
-	distributed := Distributed(c.traits, c.group, c.policy.Role)
+	distributed := SchedulingOf(c.traits, c.group, c.policy.Role) == domain.SchedulingEngine
 	if g.Remove != "" && g.Remove != domain.RemoveHighestIndex {
 		at := at.At("remove")
 		switch {

@@ -41,7 +41,7 @@ func from(least int) func(p *domain.AutoscalingPolicy) {
 // count has the group "mnist" have so many workers, as if a policy had changed that.
 func (f *fake) count(t *testing.T, n int) {
 	t.Helper()
-	doc, err := f.Group(t.Context(), "mnist")
+	doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist")
 	must(t, err)
 	doc.Counts["worker"] = n
 	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), withCounts(t, f, doc)))
@@ -50,7 +50,7 @@ func (f *fake) count(t *testing.T, n int) {
 // withCounts stores a document, and returns its specification.
 func withCounts(t *testing.T, f *fake, doc domain.GroupDocument) domain.Group {
 	t.Helper()
-	_, err := f.PutGroup(t.Context(), doc)
+	_, err := engine.Put(t.Context(), f, doc)
 	must(t, err)
 	return doc.Spec
 }
@@ -94,14 +94,14 @@ func TestPutPolicy(t *testing.T) {
 	}
 
 	// One whose end came to no end is taken over, whatever it says.
-	doc := f.policies["mnist/worker"]
+	doc := documents[domain.AutoscalingPolicyDocument](f)["mnist/worker"]
 	doc.Ending = true
-	f.policies["mnist/worker"] = doc
+	set(f, doc)
 	if doc := put(policy(from(4)), true, false); doc.Before != 3 {
 		t.Errorf("a new one in the place of another that ends is stored as %+v", doc)
 	}
 	// What was gone is made anew.
-	must(t, f.DeletePolicy(t.Context(), "mnist/worker"))
+	must(t, engine.Delete[domain.AutoscalingPolicyDocument](t.Context(), f, "mnist/worker"))
 	if doc := put(policy(from(4)), false, false); doc.Before != 5 {
 		t.Errorf("one that was gone is stored as %+v", doc)
 	}
@@ -116,8 +116,8 @@ func TestPutPolicyTwiceAtOnce(t *testing.T) {
 		f, _ := applied(t, group(1, 1, uncounted))
 		e, calls := recorded(f)
 		calls.before = func(call string) error {
-			if call == "PutPolicy" && len(f.policies) == 0 {
-				_, err := f.PutPolicy(t.Context(), domain.AutoscalingPolicyDocument{Spec: test.other})
+			if call == "Put policy" && len(documents[domain.AutoscalingPolicyDocument](f)) == 0 {
+				_, err := engine.Put(t.Context(), f, domain.AutoscalingPolicyDocument{Spec: test.other})
 				return err
 			}
 			return nil
@@ -133,7 +133,7 @@ func TestPutPolicyTwiceAtOnce(t *testing.T) {
 	must(t, err)
 	e, calls := recorded(f)
 	calls.before = func(call string) error {
-		if call == "PutPolicy" {
+		if call == "Put policy" {
 			return engine.ErrConflict
 		}
 		return nil
@@ -158,10 +158,10 @@ func TestPutPolicyNeedsItsRole(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(f.policies) > 0 {
-		t.Errorf("stored are %v", f.policies)
+	if len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
+		t.Errorf("stored are %v", documents[domain.AutoscalingPolicyDocument](f))
 	}
-	f.cluster = nil
+	f.Drop(engine.Key{Kind: domain.ClusterKind})
 	if _, err := r.PutPolicy(t.Context(), policy(), true); !errors.Is(err, engine.ErrNotFound) || !strings.Contains(err.Error(), `cluster "lab"`) {
 		t.Errorf("without a cluster: %v", err)
 	}
@@ -331,11 +331,11 @@ func TestEndPolicy(t *testing.T) {
 			if err != nil || left != "" {
 				t.Errorf("left %q, %v", left, err)
 			}
-			if doc, err := f.Group(t.Context(), "mnist"); err != nil || doc.Counts["worker"] != test.want {
+			if doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); err != nil || doc.Counts["worker"] != test.want {
 				t.Errorf("the count is %d, want %d (%v)", doc.Counts["worker"], test.want, err)
 			}
-			if len(f.policies) > 0 {
-				t.Errorf("stored are %v", f.policies)
+			if len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
+				t.Errorf("stored are %v", documents[domain.AutoscalingPolicyDocument](f))
 			}
 			if left, err := r.EndPolicy(within(t), "mnist", "worker"); err != nil || left != "" {
 				t.Errorf("once more: left %q, %v", left, err)
@@ -347,8 +347,10 @@ func TestEndPolicy(t *testing.T) {
 // A policy ends where there is nothing left to scale, and its count is Terraform's where that says one.
 func TestEndPolicyWithoutItsRole(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, f *fake, r reconcile.Reconciler){
-		"no group":   func(_ *testing.T, f *fake, _ reconcile.Reconciler) { delete(f.groups, "mnist") },
-		"no cluster": func(_ *testing.T, f *fake, _ reconcile.Reconciler) { f.groups, f.cluster = nil, nil },
+		"no group": func(_ *testing.T, f *fake, _ reconcile.Reconciler) { drop[domain.GroupDocument](f) },
+		"no cluster": func(t *testing.T, f *fake, _ reconcile.Reconciler) {
+			must(t, f.Delete(t.Context(), engine.Key{Kind: domain.ClusterKind}))
+		},
 		"another role": func(t *testing.T, _ *fake, r reconcile.Reconciler) {
 			must(t, r.Update(within(t), group(1, 0, onlyChief)))
 		},
@@ -359,8 +361,8 @@ func TestEndPolicyWithoutItsRole(t *testing.T) {
 		must(t, err)
 		change(t, f, r)
 		left, err := r.EndPolicy(within(t), "mnist", "worker")
-		if err != nil || left != "" || len(f.policies) > 0 {
-			t.Errorf("%s: left %q, %v; stored are %v", name, left, err, f.policies)
+		if err != nil || left != "" || len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
+			t.Errorf("%s: left %q, %v; stored are %v", name, left, err, documents[domain.AutoscalingPolicyDocument](f))
 		}
 	}
 }
@@ -376,7 +378,7 @@ func TestEndPolicyDiesBetweenCalls(t *testing.T) {
 			e, calls := recorded(f)
 			changed := false
 			calls.before = func(call string) error {
-				if call == "PutPolicy" && !changed {
+				if call == "Put policy" && !changed {
 					changed = true
 					_, err := r.PutPolicy(context.Background(), policy(from(3), onDestroy(rule)), false)
 					return err
@@ -392,11 +394,11 @@ func TestEndPolicyDiesBetweenCalls(t *testing.T) {
 			}
 			f.locks = map[string]engine.Holder{}
 			left, err := r.EndPolicy(within(t), "mnist", "worker")
-			if err != nil || left != "" || len(f.policies) > 0 {
-				t.Fatalf("%s, after the death after call %d: left %q, %v; stored are %v", rule, k, left, err, f.policies)
+			if err != nil || left != "" || len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
+				t.Fatalf("%s, after the death after call %d: left %q, %v; stored are %v", rule, k, left, err, documents[domain.AutoscalingPolicyDocument](f))
 			}
 			want := map[domain.OnDestroy]int{domain.OnDestroyKeep: 1, domain.OnDestroyMin: 3}[rule]
-			if doc, err := f.Group(t.Context(), "mnist"); err != nil || changed && doc.Counts["worker"] != want {
+			if doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); err != nil || changed && doc.Counts["worker"] != want {
 				t.Errorf("%s, after the death after call %d: the count is %d, want %d (%v)", rule, k, doc.Counts["worker"], want, err)
 			}
 			if len(calls.made()) <= k {
@@ -413,12 +415,12 @@ func TestEndPolicyOfGroupThatIsApplied(t *testing.T) {
 	must(t, err)
 	f.locks[reconcile.GroupLock("mnist")] = engine.Holder{Who: "ops@bastion", Process: 7}
 	var locked *engine.LockedError
-	if _, err := r.EndPolicy(within(t), "mnist", "worker"); !errors.As(err, &locked) || !f.policies["mnist/worker"].Ending {
-		t.Errorf("%v; stored are %+v", err, f.policies)
+	if _, err := r.EndPolicy(within(t), "mnist", "worker"); !errors.As(err, &locked) || !documents[domain.AutoscalingPolicyDocument](f)["mnist/worker"].Ending {
+		t.Errorf("%v; stored are %+v", err, documents[domain.AutoscalingPolicyDocument](f))
 	}
 	f.unlock(reconcile.GroupLock("mnist"))
-	if left, err := r.EndPolicy(within(t), "mnist", "worker"); err != nil || left != "" || len(f.policies) > 0 {
-		t.Errorf("left %q, %v; stored are %v", left, err, f.policies)
+	if left, err := r.EndPolicy(within(t), "mnist", "worker"); err != nil || left != "" || len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
+		t.Errorf("left %q, %v; stored are %v", left, err, documents[domain.AutoscalingPolicyDocument](f))
 	}
 }
 
@@ -433,10 +435,10 @@ func TestDestroyEndsPolicies(t *testing.T) {
 	e, calls := recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
 	made := calls.made()
-	if diff := cmp.Diff([]string{"Policies", "DeletePolicy", "DeleteGroup"}, made[len(made)-3:]); diff != "" {
+	if diff := cmp.Diff([]string{"List policy", "Delete policy", "Prune", "Delete group"}, made[len(made)-4:]); diff != "" {
 		t.Errorf("the last calls (-want +got):\n%s", diff)
 	}
-	if _, other := f.policies["other/worker"]; !other || len(f.policies) != 1 {
-		t.Errorf("stored are %v", f.policies)
+	if _, other := documents[domain.AutoscalingPolicyDocument](f)["other/worker"]; !other || len(documents[domain.AutoscalingPolicyDocument](f)) != 1 {
+		t.Errorf("stored are %v", documents[domain.AutoscalingPolicyDocument](f))
 	}
 }

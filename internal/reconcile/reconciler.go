@@ -61,7 +61,7 @@ func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, 
 		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
 			return group, err
 		}
-		doc, err := r.Engine.Group(ctx, name)
+		doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
 		if err != nil || doc.Revision == group.Document.Revision {
 			return group, err
 		}
@@ -88,7 +88,7 @@ func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
 		return Group{}, err
 	}
 	if !group.Document.Applying && len(group.inTrouble()) == 0 {
-		if group.Observed, err = engine.Specified(ctx, r.Engine, name); err != nil {
+		if group.Observed, err = r.Engine.Specified(ctx, name); err != nil {
 			return Group{}, err
 		}
 		if len(Diff(group.atRest(), group.Observed)) == 0 {
@@ -100,11 +100,11 @@ func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
 
 // stored returns a group as its document says.
 func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
-	doc, err := r.Engine.Group(ctx, name)
+	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
 	if err != nil {
 		return Group{}, err
 	}
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return Group{}, withoutCluster(doc.Spec, err)
 	}
@@ -131,8 +131,8 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 		return View{}, err
 	}
 	view := View{Traits: r.Engine.Traits(), Inventory: inventory}
-	if view.Groups, err = r.Engine.Groups(ctx); err == nil && usesGPUs(group) {
-		view.Pools, err = r.Engine.GPUPools(ctx)
+	if view.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err == nil && usesGPUs(group) {
+		view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	}
 	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)), func(host domain.Host) bool { return host.ID != "" })
 	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
@@ -146,7 +146,8 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 // that are kept as they are, whether they run or have ended, need nothing any more.
 func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]bool) (domain.Problems, error) {
 	var specs []domain.MemberSpec
-	asked := map[string]bool{}
+	var problems domain.Problems
+	traits, asked := r.Engine.Traits(), map[string]bool{}
 	for i, m := range d.Members {
 		if kept[m.Name] || asked[m.Role] {
 			continue
@@ -157,8 +158,10 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 			return nil, err
 		}
 		specs = append(specs, spec)
+		problems = append(problems, traits.CheckMember(spec)...)
 	}
-	return r.Engine.Preflight(ctx, specs)
+	found, err := r.Engine.Preflight(ctx, specs)
+	return append(problems, found...), err
 }
 
 const (

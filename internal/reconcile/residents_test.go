@@ -41,9 +41,9 @@ func TestAwaitResidents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
 			f.residents = test.found
-			e := engine.Intercept(f, func(_ context.Context, call string, do func() error) error {
+			e := engine.Intercept(f, func(_ context.Context, call engine.Call, do func() error) error {
 				err := do()
-				if call == "Residents" {
+				if call.Name == "Residents" {
 					f.mutex.Lock()
 					defer f.mutex.Unlock()
 					f.notify() // their state changed
@@ -63,8 +63,8 @@ func TestAwaitResidents(t *testing.T) {
 	f := newFake()
 	f.residents = []domain.Residents{with(starting, running)}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	e := engine.Intercept(f, func(_ context.Context, call string, do func() error) error {
-		if call == "Watch" {
+	e := engine.Intercept(f, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Name == "Watch" {
 			defer cancel(errors.New("the timeout is over"))
 		}
 		return do()

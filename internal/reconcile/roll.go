@@ -20,7 +20,7 @@ func (d Decision) rolling(observed []domain.Observed) map[string]bool {
 	rolling := map[string]bool{}
 	for i, m := range d.Members {
 		o, found := byName[m.Name]
-		if found && m.Host != "" && d.update(m.Role).Parallelism > 0 &&
+		if found && !m.Shared() && d.update(m.Role).Parallelism > 0 &&
 			o.Hash != "" && o.Hash != d.Layout.Hash(i) && o.Run >= d.Document.MinRun && o.HostTrouble == "" {
 			rolling[m.Name] = true
 		}

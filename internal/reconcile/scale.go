@@ -53,7 +53,7 @@ func held(format string, args ...any) error { return &HeldError{fmt.Sprintf(form
 // Nothing is changed where an apply holds the group ([*engine.LockedError]), where it has another count ([*CountError]), and where it is not to
 // be scaled at present ([*HeldError]). Any other error may come with what is stored already: the controller carries that out, see [Keep].
 func (r Reconciler) Scale(ctx context.Context, s Scaling) (done domain.Scaled, short string, err error) {
-	doc, err := r.Engine.Group(ctx, s.Group)
+	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, s.Group)
 	if err != nil {
 		return done, "", fmt.Errorf("group %q: %w", s.Group, err)
 	}
@@ -106,7 +106,7 @@ func (r Reconciler) scalable(ctx context.Context, s Scaling) (group Group, clust
 	if err != nil {
 		return group, cluster, err
 	}
-	document, err := r.Engine.Cluster(ctx)
+	document, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return group, cluster, withoutCluster(group.Document.Spec, err)
 	}
@@ -149,7 +149,7 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 		}
 	}
 	for _, m := range g.Members {
-		if _, known := hosts[m.Host]; m.Host != "" && !known {
+		if _, known := hosts[m.Host]; !m.Shared() && !known {
 			why := fmt.Sprintf("host %s is no longer one of the cluster's, and an apply has to move its members", m.Host)
 			troubled[why] = append(troubled[why], m.Name)
 		}
@@ -204,7 +204,7 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	}
 	next.Scaled[s.Role] = domain.Scaled{At: s.At, From: s.From, To: count, Why: s.Why}
 	next.Scaling = true
-	d.Document, err = r.Engine.PutGroup(ctx, next)
+	d.Document, err = engine.Put(ctx, r.Engine, next)
 	return d, short, err
 }
 
@@ -242,7 +242,7 @@ func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Ob
 	for _, m := range d.Members {
 		next.Assignments[m.Name] = d.Document.Assignments[m.Name]
 	}
-	_, err := r.Engine.PutGroup(ctx, next)
+	_, err := r.finish(ctx, next)
 	return err
 }
 

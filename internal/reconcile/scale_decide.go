@@ -76,16 +76,20 @@ func (s Scaling) indexes(traits engine.Traits, doc domain.GroupDocument, count i
 	return slices.DeleteFunc(indexes, func(i int) bool { return slices.Contains(going, i) })
 }
 
-// Distributed tells whether the engine itself distributes the members of a role over the hosts, and chooses those that go: nobody knows before which they are.
-func Distributed(traits engine.Traits, spec domain.Group, role string) bool {
-	return traits.Schedules && topology.Interchangeable(spec, role)
+// SchedulingOf returns who chooses the hosts of a role's members. Where the engine does, it also chooses those that go: nobody knows before which
+// they are.
+func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.Scheduling {
+	if traits.Schedules && topology.Interchangeable(spec, role) {
+		return domain.SchedulingEngine
+	}
+	return domain.SchedulingPinned
 }
 
 // order returns the indexes of the role's members in the order in which they go. Without its chief a group would never complete.
 func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes []int) []int {
 	order := slices.Sorted(slices.Values(indexes))
 	slices.Reverse(order)
-	if topology.HasIdentity(doc.Spec, s.Role) || Distributed(traits, doc.Spec, s.Role) {
+	if topology.HasIdentity(doc.Spec, s.Role) || SchedulingOf(traits, doc.Spec, s.Role) == domain.SchedulingEngine {
 		return order
 	}
 	rule := topology.Rule(doc.Spec, topology.Expand(doc.Spec, doc.Counts, doc.Absent))

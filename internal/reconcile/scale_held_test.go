@@ -21,7 +21,7 @@ func TestScaleIsHeld(t *testing.T) {
 		return func(t *testing.T, f *fake) {
 			doc := f.document(t, "mnist")
 			change(&doc)
-			_, err := f.PutGroup(t.Context(), doc)
+			_, err := engine.Put(t.Context(), f, doc)
 			must(t, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestScaleIsHeld(t *testing.T) {
 			change: func(_ *testing.T, f *fake) { f.lose("a") }, want: "host a is down: mnist-ps-0, mnist-worker-1",
 		},
 		"a host that is no longer one of the cluster's": {
-			change: func(_ *testing.T, f *fake) { delete(f.cluster.Spec.Hosts, "b") },
+			change: func(_ *testing.T, f *fake) { f.setHosts(map[string]domain.Host{"a": f.hosts()["a"]}) },
 			want:   "host b is no longer one of the cluster's, and an apply has to move its members: mnist-worker-0",
 		},
 		"members that could not run": {
@@ -90,7 +90,7 @@ func TestScaleIsHeld(t *testing.T) {
 func (r *recorder) expectUnchanged(t *testing.T, f *fake, before domain.GroupDocument) {
 	t.Helper()
 	for _, call := range r.names() {
-		if engine.Changes(call) && call != "Lock" {
+		if r.changes[call] && call != "Lock" {
 			t.Errorf("%s was called: %v", call, r.made())
 		}
 	}
@@ -121,7 +121,7 @@ func TestScaleAfterOthers(t *testing.T) {
 	if locked, is := errors.AsType[*engine.LockedError](err); !is || locked.Holder.Who != "ada" {
 		t.Errorf("the error is %v", err)
 	}
-	if diff := cmp.Diff([]string{"Group", "Lock"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{"Get group", "Lock"}, calls.made()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	calls.expectUnchanged(t, f, before)

@@ -31,10 +31,10 @@ type Scene struct {
 func (r Reconciler) Scene(ctx context.Context) (Scene, error) {
 	scene := Scene{traits: r.Engine.Traits()}
 	var err error
-	if scene.Groups, err = r.Engine.Groups(ctx); err != nil || len(scene.Groups) == 0 {
+	if scene.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err != nil || len(scene.Groups) == 0 {
 		return scene, err
 	}
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return Scene{}, err
 	}

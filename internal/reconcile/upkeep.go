@@ -209,7 +209,7 @@ func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string
 		return keep.Next, r.Engine.Stop(ctx, keep.Stop, keep.Reason)
 	case keep.Restart:
 		group.Document.Restart(startOf(group.Document, group.Observed))
-		if group.Document, err = r.Engine.PutGroup(ctx, group.Document); err != nil {
+		if group.Document, err = engine.Put(ctx, r.Engine, group.Document); err != nil {
 			return time.Time{}, fmt.Errorf("group %q could not be restarted: %w", group.Document.Spec.Name, err)
 		}
 	case len(keep.Move) > 0:

@@ -141,14 +141,14 @@ func settled(d Decision, observed []domain.Observed) bool {
 // may change one whose completion is waited for.
 func (r Reconciler) refresh(ctx context.Context, d Decision) (Decision, error) {
 	name := d.Document.Spec.Name
-	doc, err := r.Engine.Group(ctx, name)
+	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
 	if err != nil {
 		return d, fmt.Errorf("group %q could not be read while waiting for it: %w", name, err)
 	}
 	if doc.Revision == d.Document.Revision {
 		return d, nil
 	}
-	cluster, err := r.Engine.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return d, fmt.Errorf("cluster %q could not be read while waiting for group %q: %w", doc.Spec.Cluster, name, err)
 	}

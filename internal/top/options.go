@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 const (
@@ -23,15 +24,14 @@ type options struct {
 
 const usage = `Shows what the hosts, GPUs and members of a cluster do.
 
-  terraform-provider-trainyard top [--state-dir DIR] [--cluster NAME]
-  terraform-provider-trainyard top --docker-host ADDRESS [--cluster NAME]
+  terraform-provider-trainyard top [--engine ENGINE] [--endpoint WHERE] [--cluster NAME]
 
 `
 
-func parse(args []string) (options, error) {
+func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("top", flag.ContinueOnError)
-	o.cluster.AddFlags(flags)
+	o.cluster.AddFlags(flags, engines)
 	flags.DurationVar(&o.interval, "interval", defaultInterval, "`time` from one look to the next")
 	flags.BoolVar(&o.once, "once", false, "print one frame as plain text, as is done where standard output is no terminal")
 	flags.Usage = func() {
@@ -47,5 +47,5 @@ func parse(args []string) (options, error) {
 	case o.interval < shortestInterval:
 		return o, fmt.Errorf("--interval %s is too short: hosts are measured every second, so that %s or more is allowed", o.interval, shortestInterval)
 	}
-	return o, o.cluster.Complete(flags)
+	return o, nil
 }

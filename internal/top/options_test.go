@@ -6,24 +6,25 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 func TestParse(t *testing.T) {
+	engines := engine.Registry{"process": {Endpoint: "state directory", Default: true}, "swarm": {Endpoint: "address"}}
 	for _, c := range []struct {
 		args string
 		want options
 		err  string
 	}{
 		{"", options{cluster: command.Cluster{Engine: "process"}, interval: 2 * time.Second}, ""},
-		{"--state-dir /srv/state --cluster lab --interval 1m --once", options{cluster: command.Cluster{Engine: "process", StateDir: "/srv/state", Name: "lab"}, interval: time.Minute, once: true}, ""},
-		{"--docker-host ssh://ops@gpu1", options{cluster: command.Cluster{Engine: "swarm", DockerHost: "ssh://ops@gpu1"}, interval: 2 * time.Second}, ""},
-		{"--docker-host=", options{cluster: command.Cluster{Engine: "swarm"}, interval: 2 * time.Second}, ""},
-		{"--docker-host= --state-dir=", options{}, "not both"},
+		{"--endpoint /srv/state --cluster lab --interval 1m --once", options{cluster: command.Cluster{Engine: "process", Endpoint: "/srv/state", Name: "lab"}, interval: time.Minute, once: true}, ""},
+		{"--engine swarm --endpoint ssh://ops@gpu1", options{cluster: command.Cluster{Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, interval: 2 * time.Second}, ""},
+		{"--engine swarm", options{cluster: command.Cluster{Engine: "swarm"}, interval: 2 * time.Second}, ""},
 		{"--interval 0.5s", options{}, "1s or more"},
 		{"--interval fast", options{}, "invalid value"},
 		{"lab", options{}, `"lab"`},
 	} {
-		got, err := parse(strings.Fields(c.args))
+		got, err := parse(strings.Fields(c.args), engines)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q: %v does not say %q", c.args, err, c.err)
@@ -33,8 +34,5 @@ func TestParse(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%q: %+v (%v), want %+v", c.args, got, err, c.want)
 		}
-	}
-	if got, err := parse([]string{"--state-dir", "state"}); err != nil || !strings.HasSuffix(got.cluster.StateDir, "/internal/top/state") {
-		t.Errorf("a relative state directory: %+v (%v)", got, err)
 	}
 }

@@ -25,23 +25,32 @@ type reading struct {
 	at      time.Time
 }
 
+// cluster is what is read of an engine.
+type cluster interface {
+	engine.Store
+	engine.Telemetry
+	Observe(ctx context.Context, group string) ([]domain.Observed, error)
+	Residents(ctx context.Context) (domain.Residents, error)
+}
+
 // source reads a cluster.
 type source struct {
-	engine  engine.Engine
-	devices map[string]domain.GPU
+	// snapshot returns the cluster as it is at one moment: what several reads of it need is read once.
+	snapshot func() cluster
+	devices  map[string]domain.GPU
 }
 
 func (s *source) read(ctx context.Context) (r reading, err error) {
-	snapshot := s.engine.Snapshot() // what several of these read is read once
-	cluster, err := snapshot.Cluster(ctx)
+	snapshot := s.snapshot()
+	document, err := engine.Cluster(ctx, snapshot)
 	if err != nil {
 		return r, err
 	}
-	r.cluster = cluster.Spec
-	if r.groups, err = snapshot.Groups(ctx); err != nil {
+	r.cluster = document.Spec
+	if r.groups, err = engine.List[domain.GroupDocument](ctx, snapshot); err != nil {
 		return r, err
 	}
-	if r.policies, err = snapshot.Policies(ctx); err != nil {
+	if r.policies, err = engine.List[domain.AutoscalingPolicyDocument](ctx, snapshot); err != nil {
 		return r, err
 	}
 	if r.usage, err = snapshot.Usage(ctx, window); err != nil {
@@ -60,7 +69,7 @@ func (s *source) read(ctx context.Context) (r reading, err error) {
 
 // known returns what stays the same of GPUs, which is asked for where there is one that was not seen before. It is no more than their
 // names: where it can't be told, they are shown without.
-func (s *source) known(ctx context.Context, e engine.Engine, used map[string]engine.GPUUsage) map[string]domain.GPU {
+func (s *source) known(ctx context.Context, e engine.Telemetry, used map[string]engine.GPUUsage) map[string]domain.GPU {
 	for uuid := range used {
 		if _, seen := s.devices[uuid]; seen {
 			continue

@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal, one frame is
 // written to it as plain text.
-func Run(ctx context.Context, args []string, engines command.Engines, out *os.File) error {
-	options, err := parse(args)
+func Run(ctx context.Context, args []string, engines engine.Registry, out *os.File) error {
+	options, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -31,7 +31,7 @@ func Run(ctx context.Context, args []string, engines command.Engines, out *os.Fi
 	if err != nil {
 		return err
 	}
-	source := &source{engine: e}
+	source := &source{snapshot: func() cluster { return e.Snapshot() }}
 	state := state{cluster: name, engine: options.cluster.Engine}
 	if options.once || !term.IsTerminal(int(out.Fd())) {
 		if state.reading, err = source.read(ctx); err != nil {

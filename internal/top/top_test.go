@@ -27,12 +27,12 @@ func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 func newCluster(t *testing.T, program string) (stateDir, file string) {
 	t.Helper()
 	stateDir, file = t.TempDir(), filepath.Join(t.TempDir(), "enough")
-	e, err := process.Open("lab", engine.Settings{StateDir: stateDir}, process.Program{File: program, Version: "dev"})
+	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: stateDir}, process.Program{File: program, Version: "dev"})
 	must(t, err)
 	t.Cleanup(func() { acctest.EndCluster(t, e) })
 	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: process.Name})
 	must(t, err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 	must(t, e.StartController(t.Context()))
 
@@ -55,7 +55,7 @@ func TestTerminal(t *testing.T) {
 	}
 	nvml.Set(card)
 	stateDir, file := newCluster(t, acctest.ProviderWithGPUs(t, nvml))
-	term := startIn(t, 100, 30, "--state-dir", stateDir, "--interval", "1s")
+	term := startIn(t, 100, 30, "--endpoint", stateDir, "--interval", "1s")
 	term.sees("lab", "process", "1 host", "1 GPU", "1 group")
 	term.sees("local:0", "87 %", "█████████░", "22.5/45.0 GiB", "█████░░░░░", "63 °C", "212 W")
 	term.sees("local", "/", "█", "GiB", "█")
@@ -93,7 +93,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// An Engine that can't be reached is waited for.
-			term := startIn(t, 80, 24, "--docker-host", "unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
+			term := startIn(t, 80, 24, "--engine", "swarm", "--endpoint", "unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
 			term.sees("lab", "swarm")
 			term.sees("the Docker Engine at unix://")
 			term.sees("there is no socket")
@@ -108,18 +108,18 @@ func TestEnds(t *testing.T) {
 func TestSwarm(t *testing.T) {
 	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
 	proxy := testbed.NewProxy(t, bed.Nodes[0])
-	_, complaint, err := once(t, "--docker-host", proxy.Host())
-	if err == nil || !strings.Contains(complaint, "a cluster was not found on the Swarm; give") {
+	_, complaint, err := once(t, "--engine", "swarm", "--endpoint", proxy.Host())
+	if err == nil || !strings.Contains(complaint, "a cluster was not found on the Swarm; say by --engine and --endpoint") {
 		t.Errorf("without a cluster: %v: %s", err, complaint)
 	}
 	store := func(name string) {
 		e, err := swarm.Open(domain.ClusterRef{Engine: swarm.Name, Name: name, Endpoint: proxy.Host()}, engine.Settings{}, swarm.Program{})
 		must(t, err)
-		_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: swarm.Name, Hosts: map[string]domain.Host{"node1": {}}}})
+		_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: swarm.Name, Hosts: map[string]domain.Host{"node1": {}}}})
 		must(t, err)
 	}
 	store("lab")
-	term := startIn(t, 100, 30, "--docker-host", proxy.Host(), "--interval", "1s")
+	term := startIn(t, 100, 30, "--engine", "swarm", "--endpoint", proxy.Host(), "--interval", "1s")
 	term.sees("lab", "swarm", "1 host")
 	term.sees("node1", "–", "–")
 	term.sees("host node1: no agent of the cluster runs")
@@ -132,7 +132,7 @@ func TestSwarm(t *testing.T) {
 	term.ends()
 
 	store("attic")
-	_, complaint, err = once(t, "--docker-host", proxy.Host())
+	_, complaint, err = once(t, "--engine", "swarm", "--endpoint", proxy.Host())
 	if err == nil || !strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] by --cluster`) {
 		t.Errorf("with two clusters: %v: %s", err, complaint)
 	}
@@ -151,7 +151,7 @@ func once(t *testing.T, args ...string) (out, complaint string, err error) {
 
 func TestOnce(t *testing.T) {
 	stateDir, _ := newCluster(t, acctest.Build(t, acctest.Provider))
-	out, complaint, err := once(t, "--state-dir", stateDir)
+	out, complaint, err := once(t, "--endpoint", stateDir)
 	if err != nil || complaint != "" {
 		t.Fatalf("%v: %s", err, complaint)
 	}
@@ -163,7 +163,7 @@ func TestOnce(t *testing.T) {
 	if strings.Contains(out, "\x1b") {
 		t.Errorf("commands for a terminal are in %q", out)
 	}
-	_, complaint, err = once(t, "--state-dir", stateDir, "--cluster", "other")
+	_, complaint, err = once(t, "--endpoint", stateDir, "--cluster", "other")
 	if err == nil || !strings.Contains(complaint, `there is no cluster "other": choose one of ["lab"] by --cluster`) {
 		t.Errorf("another cluster: %v: %s", err, complaint)
 	}
@@ -172,25 +172,29 @@ func TestOnce(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	stateDir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
-		e, err := process.Open(name, engine.Settings{StateDir: stateDir}, process.Program{})
+		e, err := process.Open(domain.ClusterRef{Name: name}, engine.Settings{StateDir: stateDir}, process.Program{})
 		must(t, err)
-		_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: process.Name}})
+		_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: process.Name}})
 		must(t, err)
 	}
 	must(t, os.WriteFile(filepath.Join(stateDir, "note"), nil, 0o600))
+	here, err := os.Getwd()
+	must(t, err)
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no such directory":     {[]string{"--state-dir", "/nowhere"}, "a cluster was not found in the state directory /nowhere; give the provider's state_dir by --state-dir"},
-		"no directory at all":   {nil, ".local/state/trainyard; give"},
-		"no such cluster there": {[]string{"--state-dir", "/nowhere", "--cluster", "lab"}, "a cluster was not found in the state directory /nowhere"},
-		"several":               {[]string{"--state-dir", stateDir}, `there are several clusters: choose one of ["a" "b"] by --cluster`},
-		"not the one":           {[]string{"--state-dir", stateDir, "--cluster", "c"}, `there is no cluster "c": choose one of ["a" "b"] by --cluster`},
-		"not a name":            {[]string{"--state-dir", stateDir, "--cluster", "../a"}, "name"},
-		"no Engine":             {[]string{"--docker-host", "unix:///nowhere.sock"}, "can't be reached"},
-		"no Engine, but a name": {[]string{"--docker-host", "unix:///nowhere.sock", "--cluster", "lab"}, "can't be reached"},
-		"not an address":        {[]string{"--docker-host", "http://gpu1"}, "DOCKER_HOST: engine address"},
+		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "a cluster was not found in the state directory /nowhere; say by --engine and --endpoint which engine runs the cluster, and where"},
+		"a relative directory":  {[]string{"--endpoint", "state"}, "a cluster was not found in the state directory " + here + "/state;"},
+		"no such engine":        {[]string{"--engine", "docker"}, `--engine: "docker" is not an engine; known are ["process" "swarm"]`},
+		"no directory at all":   {nil, ".local/state/trainyard; say by --engine and --endpoint"},
+		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "a cluster was not found in the state directory /nowhere"},
+		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] by --cluster`},
+		"not the one":           {[]string{"--endpoint", stateDir, "--cluster", "c"}, `there is no cluster "c": choose one of ["a" "b"] by --cluster`},
+		"not a name":            {[]string{"--endpoint", stateDir, "--cluster", "../a"}, "name"},
+		"no Engine":             {[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock"}, "can't be reached"},
+		"no Engine, but a name": {[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock", "--cluster", "lab"}, "can't be reached"},
+		"not an address":        {[]string{"--engine", "swarm", "--endpoint", "http://gpu1"}, "engine address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, complaint, err := once(t, c.args...)

@@ -24,7 +24,7 @@ func laidOut(g domain.Group, gpus domain.DeviceSet) *Layout {
 		if members[i].Role == "worker" {
 			at.GPUs = gpus
 		}
-		members[i].Place(at, "10.0.0.1")
+		members[i].Place(domain.SchedulingPinned, at, "10.0.0.1")
 	}
 	return NewLayout(g, members, nil)
 }

@@ -22,7 +22,7 @@ func sealOf(value any) seal {
 // and the constraints of its placement do not enter: changing them restarts nobody. Nor do the addresses of roles
 // of which others come and go without a restart (domain.OnScaleNone).
 //
-// Members without a host are the engine's to distribute, and all the same to it: those of one role have one hash.
+// Members that share a specification have one hash.
 //
 // The hash costs far less than the specification: with a thousand members, TF_CONFIG alone is 25 KB a member.
 func (l *Layout) Hash(i int) string { return string(l.hashes()[i]) }
@@ -32,7 +32,7 @@ func (l *Layout) hashMembers() []seal {
 	seals := l.sealRoles()
 	hashes := make([]seal, len(l.members))
 	for i, m := range l.members {
-		if pooled(m) {
+		if m.Shared() {
 			m.Index, m.Address = 0, ""
 		}
 		hashes[i] = sealOf(struct {

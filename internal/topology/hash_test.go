@@ -205,11 +205,11 @@ func TestHashAndOnScale(t *testing.T) {
 	}
 }
 
-// TestHashWithoutHosts: the members of a role that are nowhere yet are all the same, those of other roles are not.
-func TestHashWithoutHosts(t *testing.T) {
+// TestHashOfShared: members that share a specification are all the same, those of other roles are not.
+func TestHashOfShared(t *testing.T) {
 	after := hashes(group("spark", map[string]int{"master": 1, "worker": 3}), func(m *domain.Member) {
 		if m.Role == "worker" {
-			m.Host = ""
+			m.Scheduling, m.Host = domain.SchedulingEngine, ""
 		}
 	})
 	if after["mnist-worker-0"] != after["mnist-worker-1"] || after["mnist-worker-0"] != after["mnist-worker-2"] || after["mnist-worker-0"] == after["mnist-master-0"] {

@@ -108,7 +108,7 @@ func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 	if interchangeable {
 		constraints = r.Placement
 	}
-	if pooled(m) {
+	if m.Shared() {
 		update = r.Update
 	}
 	return domain.MemberSpec{
@@ -117,8 +117,10 @@ func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 		Role:        m.Role,
 		Index:       m.Index,
 		Name:        m.Name,
+		Scheduling:  m.Scheduling,
 		Host:        m.Host,
 		Address:     m.Address,
+		Shared:      m.Shared(),
 		Hash:        l.Hash(i),
 		Image:       prog.template.Image,
 		Command:     own.command,
@@ -145,9 +147,6 @@ func container(t domain.Template) domain.Container {
 	}
 	return *t.Container
 }
-
-// pooled tells whether the engine itself chooses the host of a member, as one of those of its role that are all the same.
-func pooled(m domain.Member) bool { return m.Host == "" }
 
 // restartRule returns the rule by which the engine restarts a member on its own.
 func restartRule(g domain.Group, r domain.Role) domain.RestartRule {

@@ -9,14 +9,15 @@ func ValidatePools(g domain.Group) domain.Problems {
 	members := Expand(g, Counts(g, nil), nil)
 	for i := range members {
 		members[i].Address, members[i].Port = "host:1", 1
+		members[i].Scheduling = domain.SchedulingEngine
 		if !Interchangeable(g, members[i].Role) {
-			members[i].Host = "host"
+			members[i].Scheduling, members[i].Host = domain.SchedulingPinned, "host"
 		}
 	}
 	l := NewLayout(g, members, nil)
 	tried := map[string]bool{}
 	for _, m := range members {
-		if !pooled(m) || tried[m.Role] {
+		if !m.Shared() || tried[m.Role] {
 			continue
 		}
 		tried[m.Role] = true

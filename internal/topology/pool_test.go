@@ -65,6 +65,9 @@ func TestUpdateIsNoPartOfTheHash(t *testing.T) {
 	placed := func(g domain.Group, host string) *Layout {
 		members := Expand(g, Counts(g, nil), nil)
 		members[0].Host, members[1].Host = "a", host
+		if host == "" {
+			members[1].Scheduling = domain.SchedulingEngine
+		}
 		return NewLayout(g, members, nil)
 	}
 	for host, want := range map[string]domain.Update{"a": {}, "": update} {

@@ -89,7 +89,7 @@ type rendered struct {
 // render executes the templates for a member. The problems lead to the attributes at fault.
 func (p program) render(g domain.Group, m domain.Member) (r rendered, problems domain.Problems) {
 	fields := map[string]any{"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port}
-	if !pooled(m) {
+	if !m.Shared() {
 		maps.Copy(fields, map[string]any{"Index": m.Index, "Name": m.Name, "Host": m.Host, "Address": m.Address})
 	}
 	render := func(t text) string {
@@ -121,7 +121,7 @@ func (p program) render(g domain.Group, m domain.Member) (r rendered, problems d
 
 // context says of a template that failed for which member, and what it could refer to.
 func (p program) context(m domain.Member) string {
-	if pooled(m) {
+	if m.Shared() {
 		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine distributes them over the hosts by itself: they share one specification, "+
 			"and none has an .Index, .Name, .Host or .Address of its own. Once it runs, a member finds where it is in TRAINYARD_HOST and TRAINYARD_ADDRESS", m.Role)
 	}

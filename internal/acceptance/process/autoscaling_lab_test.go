@@ -40,7 +40,7 @@ func newFollowLabOf(t *testing.T, provider string) *followLab {
 	l := &lab{T: t, provider: provider, port: freePorts(t)}
 	w := acctest.NewWorkspace(t, l.program().File)
 	l.files = statedir.Dir{Root: w.StateDir, Cluster: "lab"}
-	t.Cleanup(func() { acceptance.Explain(t, l.program().File, "job/worker", "--state-dir", w.StateDir) })
+	t.Cleanup(func() { acceptance.Explain(t, l.program().File, "job/worker", "--endpoint", w.StateDir) })
 	return &followLab{l, w}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -43,7 +44,7 @@ func (l *lab) scaledJob(more ...string) string {
 // policy returns the stored policy for the workers of the group "job".
 func (l *lab) policy() domain.AutoscalingPolicyDocument {
 	l.Helper()
-	policies, err := l.engine().Policies(l.Context())
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](l.Context(), l.engine())
 	l.must(err)
 	return policies["job/worker"]
 }
@@ -69,7 +70,7 @@ func (l *lab) recount(from, to int) {
 // expectCount returns a check that the group "job" has so many workers, which have come to run.
 func (l *lab) expectCount(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
-		document, err := l.engine().Group(l.Context(), "job")
+		document, err := engine.Get[domain.GroupDocument](l.Context(), l.engine(), "job")
 		l.must(err)
 		if err := acceptance.Differences(want, document.Counts["worker"]); err != nil {
 			return err
@@ -116,7 +117,7 @@ func TestAccAutoscalingPolicy(t *testing.T) {
 			PreConfig: func() {
 				document := l.policy()
 				document.Spec.Max, document.Spec.Paused = 3, domain.PauseAll
-				_, err := l.engine().PutPolicy(t.Context(), document)
+				_, err := engine.Put(t.Context(), l.engine(), document)
 				l.must(err)
 			},
 			Config: config(6),
@@ -126,7 +127,7 @@ func TestAccAutoscalingPolicy(t *testing.T) {
 			Check: l.expectPolicy("1 to 6, after 1"),
 		},
 		resource.TestStep{
-			PreConfig:        func() { l.must(l.engine().DeletePolicy(t.Context(), "job/worker")) },
+			PreConfig:        func() { l.must(engine.Delete[domain.AutoscalingPolicyDocument](t.Context(), l.engine(), "job/worker")) },
 			Config:           config(6),
 			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate)),
 			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
@@ -241,7 +242,7 @@ locals {
 	}
 	expect := func(when, want string) {
 		t.Helper()
-		policies, err := l.engine().Policies(t.Context())
+		policies, err := engine.List[domain.AutoscalingPolicyDocument](t.Context(), l.engine())
 		l.must(err)
 		if got := strings.Join(sorted(policies), " "); got != want {
 			t.Errorf("%s the policies are %q, want %q", when, got, want)

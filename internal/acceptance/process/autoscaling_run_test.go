@@ -19,6 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	prom "github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -221,7 +223,7 @@ func TestAccScalingSharesGPUs(t *testing.T) {
 	owned := func() (count map[string]int, owners map[string]string) {
 		t.Helper()
 		count, owners = map[string]int{}, map[string]string{}
-		groups, err := l.engine().Groups(t.Context())
+		groups, err := engine.List[domain.GroupDocument](t.Context(), l.engine())
 		l.must(err)
 		for name, document := range groups {
 			count[name] = document.Counts["worker"]

@@ -105,7 +105,7 @@ data "trainyard_utilisation" "now" {
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate)),
 			Check:            resource.ComposeAggregateTestCheckFunc(runs(false), measured),
 		},
-		resource.TestStep{Config: cluster(`{ image = "ops/trainyard:1" }`), ExpectError: acceptance.Says(`agent.image`, `has no use for the image "ops/trainyard:1"`)},
+		resource.TestStep{Config: cluster(`{ image = "ops/trainyard:1" }`), ExpectError: acceptance.Says(`agent.image`, `does not support image = "ops/trainyard:1"`)},
 		resource.TestStep{Config: cluster("{ enabled = true }"), Check: runs(true)},
 		resource.TestStep{Config: cluster("{}"), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate))},
 	)

@@ -15,6 +15,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // frameworkCase is a group of a framework, and what its members find in their environment.
@@ -181,7 +183,7 @@ func TestAccFrameworks(t *testing.T) {
 	check := func(c frameworkCase) resource.TestCheckFunc {
 		return func(state *terraform.State) error {
 			name := strings.ReplaceAll(c.framework, "_", "-")
-			group, err := l.engine().Group(t.Context(), name)
+			group, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), name)
 			if err != nil {
 				return err
 			}

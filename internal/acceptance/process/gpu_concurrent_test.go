@@ -11,6 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // TestAccGPUsOfConcurrentApplies has twenty runs of Terraform at the same time ask for one of eight devices each: no device gets two
@@ -50,7 +51,7 @@ resource "trainyard_group" "job" {
 	}
 	owners := func() map[domain.DeviceSet]string {
 		t.Helper()
-		groups, err := l.engine().Groups(t.Context())
+		groups, err := engine.List[domain.GroupDocument](t.Context(), l.engine())
 		l.must(err)
 		owners := map[domain.DeviceSet]string{}
 		for name, group := range groups {

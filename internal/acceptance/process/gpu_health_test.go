@@ -12,6 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -61,7 +62,7 @@ func (w *ward) suffers(n int, change func(), why string) {
 	w.Helper()
 	change()
 	acctest.Eventually(w, "the controller to see to "+w.devices[n].UUID, func() bool {
-		pools, err := w.engine().GPUPools(w.Context())
+		pools, err := engine.List[domain.GPUPoolDocument](w.Context(), w.engine())
 		w.must(err)
 		return pools["p"].Trouble[w.devices[n].UUID] == why
 	})
@@ -81,7 +82,7 @@ func (w *ward) show() {
 // inUse returns the number of the device that the first worker of the group "job" has.
 func (w *ward) inUse() int {
 	w.Helper()
-	group, err := w.engine().Group(w.Context(), "job")
+	group, err := engine.Get[domain.GroupDocument](w.Context(), w.engine(), "job")
 	w.must(err)
 	return slices.IndexFunc(w.devices, func(d fakenvml.Device) bool {
 		return domain.DeviceSet(d.UUID) == group.Assignments["job-worker-0"].GPUs

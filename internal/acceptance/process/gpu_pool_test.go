@@ -12,6 +12,8 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // textList is a list of strings in a state.
@@ -60,7 +62,7 @@ func TestAccGPUPool(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{known("devices", devices(8)), known("slots", knownvalue.Int64Exact(37))},
 		},
 		resource.TestStep{
-			PreConfig:        func() { l.must(l.engine().DeleteGPUPool(t.Context(), "p")) },
+			PreConfig:        func() { l.must(engine.Delete[domain.GPUPoolDocument](t.Context(), l.engine(), "p")) },
 			Config:           slots,
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(thePool, plancheck.ResourceActionCreate)),
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -67,7 +68,7 @@ func TestAccDisappears(t *testing.T) {
 	l.test(
 		resource.TestStep{Config: config, Check: l.changes("+job-worker-0", "+job-worker-1")},
 		resource.TestStep{
-			PreConfig: func() { l.must(os.Remove(l.files.Document(statedir.Groups, "job"))) },
+			PreConfig: func() { l.must(os.Remove(l.files.Item(engine.Key{Kind: domain.GroupKind, Name: "job"}))) },
 			Config:    config,
 			ConfigPlanChecks: acceptance.Planned(
 				plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionNoop),

@@ -142,7 +142,7 @@ func TestAccGroupRestartsDuringApply(t *testing.T) {
 		Check: resource.ComposeTestCheckFunc(
 			l.expectStates(map[string]domain.State{"job-ps-0": domain.StateStopped, "job-worker-0": domain.StateCompleted}),
 			func(*terraform.State) error {
-				document, err := l.engine().Group(t.Context(), "job")
+				document, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), "job")
 				if err == nil && document.GroupRestarts != 1 {
 					err = fmt.Errorf("the group was restarted %d times, want 1", document.GroupRestarts)
 				}

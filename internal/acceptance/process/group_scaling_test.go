@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -33,7 +34,7 @@ func (l *lab) scale(from, to int, remove ...string) {
 // expectWorkers returns a check that the group has so many workers, which run, and no more.
 func (l *lab) expectWorkers(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
-		document, err := l.engine().Group(l.Context(), "job")
+		document, err := engine.Get[domain.GroupDocument](l.Context(), l.engine(), "job")
 		l.must(err)
 		if document.Counts["worker"] != want || document.Scaling || document.Applying {
 			return fmt.Errorf("the group is stored as %+v, and was to have %d workers", document, want)

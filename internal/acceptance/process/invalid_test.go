@@ -98,9 +98,9 @@ func TestAccInvalid(t *testing.T) {
 		cluster(`hosts = { a = { capacity = { memory_mib = 0 } } }`, `hosts["a"].capacity.memory_mib: host "a" has 0 MiB of memory; a number above 0 is needed`),
 		cluster(`hosts = { a = { address = "192.0.2.7" } }`, `hosts["a"].address:`, `"192.0.2.7" is none of its addresses`),
 		cluster(`hosts = { "Node" = {} }`, `hosts["Node"]`, `"Node" is not a host name`),
-		cluster(`hosts = { a = { role = "manager" } }`, `hosts["a"].role: the engine "process" runs members on this machine alone, and has no use for the role "manager"`),
+		cluster(`hosts = { a = { role = "manager" } }`, `hosts["a"].role: the engine "process" does not support role = "manager"`),
 		cluster(`hosts = { a = { role = "leader" } }`, `hosts["a"].role: host "a" can't be a "leader"; there are ["manager" "worker"]`),
-		cluster(`endpoint = "ssh://gpu1"`, `endpoint: the engine "process" runs members on this machine alone, and has no use for the endpoint "ssh://gpu1"`),
+		cluster(`endpoint = "ssh://gpu1"`, `endpoint: the engine "process" does not support endpoint = "ssh://gpu1"`),
 		cluster(`network = { encrypted = true }`, `network: the engine "process" runs members on this machine alone`),
 	})...)
 }

@@ -86,7 +86,7 @@ func (l *lab) test(steps ...resource.TestStep) {
 }
 
 func (l *lab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
-	engines := engine.Registry{process.Name: process.Opener(l.program())}
+	engines := engine.Registry{process.Name: process.Driver(l.program())}
 	return acceptance.Providers(engines)
 }
 
@@ -140,7 +140,7 @@ func (l *lab) address(n int) string { return net.JoinHostPort("127.0.0.1", strco
 // engine returns the engine of the cluster, past the provider.
 func (l *lab) engine() engine.Engine {
 	l.Helper()
-	e, err := process.Open(l.files.Cluster, engine.Settings{StateDir: l.files.Root}, l.program())
+	e, err := process.Open(domain.ClusterRef{Name: l.files.Cluster}, engine.Settings{StateDir: l.files.Root}, l.program())
 	l.must(err)
 	return e
 }
@@ -239,11 +239,16 @@ func (l *lab) expectStates(want map[string]domain.State) resource.TestCheckFunc 
 // edit changes the stored document of a group by hand.
 func (l *lab) edit(name string, change func(*domain.GroupDocument)) {
 	l.Helper()
-	path := l.files.Document(statedir.Groups, name)
-	document, err := statedir.Read[domain.GroupDocument](path)
+	key := engine.Key{Kind: domain.GroupKind, Name: name}
+	item, err := statedir.ReadItem(l.files.Item(key))
 	l.must(err)
+	var document domain.GroupDocument
+	l.must(json.Unmarshal(item.Data, &document))
 	change(&document)
-	l.must(statedir.Write(path, document, statedir.Durable))
+	item.Key = key
+	item.Data, err = json.Marshal(document)
+	l.must(err)
+	l.must(l.files.WriteItem(item))
 }
 
 // logs returns the lines that members wrote.

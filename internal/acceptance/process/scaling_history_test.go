@@ -38,6 +38,10 @@ data "trainyard_scaling_history" "some" {
 	}
 	exactly, number := knownvalue.StringExact, knownvalue.Int64Exact
 	moment := knownvalue.StringRegexp(regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`))
+	put := func(chunk string, data []byte) {
+		_, err := l.engine().Put(t.Context(), engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk}, Data: data})
+		l.must(err)
+	}
 	record := func() {
 		now := time.Now()
 		archive, err := autoscale.OpenArchive(nil, now)
@@ -46,11 +50,10 @@ data "trainyard_scaling_history" "some" {
 		archive.Add(autoscale.NewEntry("job/worker", now, 4, autoscale.Decision{From: 4, To: 6, Asked: []autoscale.Asked{
 			{Name: "cpu", Value: 92.1, Age: 1500 * time.Millisecond, Count: 6, Known: true, Why: "92.1 of 60"}, {Name: "jobs", Value: math.NaN(), Why: "not measured"},
 		}}))
-		put, _, err := archive.Pack(now)
+		chunks, _, err := archive.Pack(now)
 		l.must(err)
-		for _, chunk := range put {
-			_, err := l.engine().PutRecord(t.Context(), engine.Record{Name: chunk.Name, Data: chunk.Data})
-			l.must(err)
+		for _, chunk := range chunks {
+			put(chunk.Name, chunk.Data)
 		}
 	}
 	l.test(resource.TestStep{
@@ -77,10 +80,7 @@ data "trainyard_scaling_history" "some" {
 			known("some", "json_lines", knownvalue.StringRegexp(regexp.MustCompile(`^\{"policy":"job/worker",.*"outcome":"done",.*\}\n$`))),
 		},
 	}, resource.TestStep{
-		PreConfig: func() {
-			_, err := l.engine().PutRecord(t.Context(), engine.Record{Name: autoscale.ChunkPrefix + "9", Data: []byte("nothing that can be read")})
-			l.must(err)
-		},
+		PreConfig:         func() { put("9", []byte("nothing that can be read")) },
 		Config:            config,
 		ConfigPlanChecks:  acceptance.Planned(plancheck.ExpectEmptyPlan()),
 		ConfigStateChecks: []statecheck.StateCheck{known("all", "entries", knownvalue.ListSizeExact(2)), known("some", "entries", knownvalue.ListSizeExact(1))},

@@ -21,6 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // containerOn returns the ID of the container of a service on a node.
@@ -101,7 +102,7 @@ func (l *swarmLab) awaitAtLeast(group string, count int) {
 	e := l.engine()
 	ctx := acctest.Bounded(l)
 	for {
-		document, err := e.Group(ctx, group)
+		document, err := engine.Get[domain.GroupDocument](ctx, e, group)
 		if err == nil && document.Counts["worker"] >= count {
 			return
 		}
@@ -172,7 +173,7 @@ module "monitoring" {
 			l.logController()
 		}
 		for _, group := range []string{l.name, "pinned"} {
-			acceptance.Explain(t, l.program, group+"/worker", "--docker-host", manager.Host(), "--cluster", l.name)
+			acceptance.Explain(t, l.program, group+"/worker", "--engine", "swarm", "--endpoint", manager.Host(), "--cluster", l.name)
 		}
 	})
 	configure(6)

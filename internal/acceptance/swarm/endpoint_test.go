@@ -111,8 +111,11 @@ func (w *swarmWorkspace) keeps(message *regexp.Regexp, env ...string) {
 }
 
 // docker returns the configuration of a provider that reaches Docker Engines so.
-func docker(attributes string) string {
-	return "provider \"trainyard\" {\n  docker = {\n" + attributes + "\n  }\n}\n"
+func docker(attributes string) string { return provider("  docker = {\n" + attributes + "\n  }") }
+
+// provider returns the configuration of the provider with some attributes.
+func provider(attributes string) string {
+	return "provider \"trainyard\" {\n" + attributes + "\n}\n"
 }
 
 // reached returns a configuration with the nodes at other addresses than their sockets.
@@ -150,14 +153,14 @@ func TestAccSwarmOverSSH(t *testing.T) {
 			}
 			all.WriteString(lines)
 		}
-		w.configure(declarations, docker(`    ssh = {
-      private_key = var.private_key
-      passphrase  = var.passphrase
-      known_hosts = <<-END
+		w.configure(declarations, provider(`  ssh = {
+    private_key = var.private_key
+    passphrase  = var.passphrase
+    known_hosts = <<-END
 `+all.String()+`
-      END
-      `+attributes+`
-    }`), l.reached(addresses, l.formed(map[string]string{"node1": `role = "manager"`, "node2": "", "node3": ""})), l.group(workers(3, "wait")))
+    END
+    `+attributes+`
+  }`), l.reached(addresses, l.formed(map[string]string{"node1": `role = "manager"`, "node2": "", "node3": ""})), l.group(workers(3, "wait")))
 	}
 
 	configure(map[string]string{"node3": ""}, "")

@@ -16,6 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // haveGPUs has the agent of a node find these GPUs.
@@ -219,7 +221,7 @@ data "trainyard_gpus" "now" {
 func (l *swarmLab) awaitTrouble(uuid, why string) {
 	l.Helper()
 	acctest.Eventually(l, "the controller to see to "+uuid, func() bool {
-		pools, err := l.engine().GPUPools(l.Context())
+		pools, err := engine.List[domain.GPUPoolDocument](l.Context(), l.engine())
 		l.must(err)
 		return pools["v100"].Trouble[uuid] == why
 	})

@@ -125,8 +125,8 @@ func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
 // providers returns the provider in this process, whose controllers run as the real one.
 func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
 	engines := engine.Registry{
-		process.Name: process.Opener(process.Program{File: l.program, Version: "dev"}),
-		swarm.Name:   swarm.Opener(swarm.Program{File: l.program, Version: "dev"}),
+		process.Name: process.Driver(process.Program{File: l.program, Version: "dev"}),
+		swarm.Name:   swarm.Driver(swarm.Program{File: l.program, Version: "dev"}),
 	}
 	return acceptance.Providers(engines)
 }

@@ -22,8 +22,8 @@ import (
 func main() {
 	program := os.Getenv(acctest.ProgramVariable)
 	engines := engine.Registry{
-		process.Name: mortal(process.Opener(process.Program{File: program, Version: "dev"})),
-		swarm.Name:   mortal(swarm.Opener(swarm.Program{File: program, Version: "dev"})),
+		process.Name: mortal(process.Driver(process.Program{File: program, Version: "dev"})),
+		swarm.Name:   mortal(swarm.Driver(swarm.Program{File: program, Version: "dev"})),
 	}
 	if err := provider.Serve("test", engines, false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -33,20 +33,22 @@ func main() {
 
 // mortal opens engines of which the changes count. Deaths after reads, or after tries to take a lock, make no difference
 // to those who come after.
-func mortal(open engine.Open) engine.Open {
-	return func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+func mortal(driver engine.Driver) engine.Driver {
+	open := driver.Open
+	driver.Open = func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 		e, err := open(cluster, settings)
 		if err != nil {
 			return nil, err
 		}
-		return enginetest.OneByOne(engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
+		return enginetest.OneByOne(engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
 			err := do()
-			if err != nil || !engine.Changes(call) {
+			if err != nil || !call.Changes {
 				return err
 			}
-			return count(call)
+			return count(call.Name)
 		})), nil
 	}
+	return driver
 }
 
 // count adds a call to the list of calls, and ends this process where it was the last one to be made.

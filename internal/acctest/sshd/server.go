@@ -20,6 +20,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // Options are how a server differs from one that has the host key Ed25519, lets the key User in, and forwards to everything.
@@ -27,10 +29,24 @@ type Options struct {
 	HostKeys []ssh.Signer
 	// Prohibit forbids to forward.
 	Prohibit bool
+	// NoSessions refuses commands before they are named.
+	NoSessions bool
 	// Absent are sockets that the server reports as missing.
 	Absent []string
-	// Commands maps commands to their output. All others fail as in a shell that can't find them.
-	Commands map[string]string
+	// Commands maps commands to what they do. All others fail as in a shell that can't find them.
+	Commands map[string]Command
+}
+
+// Command is what a command does.
+type Command struct {
+	// Stdout and Stderr are what it writes.
+	Stdout, Stderr string
+	// Status is its exit status.
+	Status uint32
+	// Refused tells that the server does not start it.
+	Refused bool
+	// Hangs, if not nil, gets a value once it is done with that. It then goes on until its session is closed.
+	Hangs chan<- struct{}
 }
 
 // Server is an SSH server. It ends with the test.
@@ -40,10 +56,8 @@ type Server struct {
 	// Ended gets a value for each login that ended, up to a hundred that nobody has received.
 	Ended chan struct{}
 
-	config   *ssh.ServerConfig
-	prohibit bool
-	absent   []string
-	commands map[string]string
+	config  *ssh.ServerConfig
+	options Options
 
 	mu      sync.Mutex
 	live    map[*ssh.ServerConn]bool
@@ -61,7 +75,7 @@ func Start(t testing.TB, options Options) *Server {
 	}
 	s := &Server{
 		Addr: listener.Addr().String(), Ended: make(chan struct{}, 100),
-		prohibit: options.Prohibit, absent: options.Absent, commands: options.Commands, live: map[*ssh.ServerConn]bool{},
+		options: options, live: map[*ssh.ServerConn]bool{},
 	}
 	s.config = &ssh.ServerConfig{PublicKeyCallback: s.admit(ssh.FingerprintSHA256(Signer(t, User()).PublicKey()))}
 	if options.HostKeys == nil {
@@ -132,6 +146,10 @@ func (s *Server) serve(conn net.Conn) {
 
 // run answers a session's commands.
 func (s *Server) run(channel ssh.NewChannel) {
+	if s.options.NoSessions {
+		_ = channel.Reject(ssh.Prohibited, "open failed")
+		return
+	}
 	session, requests, err := channel.Accept()
 	if err != nil {
 		return
@@ -143,14 +161,21 @@ func (s *Server) run(channel ssh.NewChannel) {
 			_ = request.Reply(false, nil)
 			continue
 		}
-		_ = request.Reply(true, nil)
-		printed, known := s.commands[command.Text]
-		var status struct{ Code uint32 }
-		if !known {
-			status.Code = 127
+		does, known := s.options.Commands[command.Text]
+		_ = request.Reply(!does.Refused, nil)
+		if does.Refused {
+			return
 		}
-		_, _ = io.WriteString(session, printed)
-		_, _ = session.SendRequest("exit-status", false, ssh.Marshal(status))
+		if !known {
+			does = Command{Stderr: "sh: " + command.Text + ": not found\n", Status: 127}
+		}
+		_, _ = io.WriteString(session, does.Stdout)
+		_, _ = io.WriteString(session.Stderr(), does.Stderr)
+		if does.Hangs != nil {
+			does.Hangs <- struct{}{}
+			continue
+		}
+		_, _ = session.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{does.Status}))
 		return
 	}
 }
@@ -158,11 +183,11 @@ func (s *Server) run(channel ssh.NewChannel) {
 // forward connects a channel to the socket or address that it asks for.
 func (s *Server) forward(channel ssh.NewChannel) {
 	network, address := target(channel)
-	if s.prohibit {
+	if s.options.Prohibit {
 		_ = channel.Reject(ssh.Prohibited, "open failed")
 		return
 	}
-	if slices.Contains(s.absent, address) {
+	if slices.Contains(s.options.Absent, address) {
 		_ = channel.Reject(ssh.ConnectionFailed, "open failed")
 		return
 	}
@@ -244,6 +269,21 @@ func (s *Server) noted(notes *[]string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(*notes)
+}
+
+// Credentials are those that let the user ops in, and know the server by its host key Ed25519.
+func (s *Server) Credentials(t testing.TB) engine.SSHCredentials {
+	t.Helper()
+	return engine.SSHCredentials{User: "ops", PrivateKey: engine.Secret(PEM(t, User(), "")), KnownHostsText: s.Known(t, Ed25519())}
+}
+
+// Isolate keeps the keys and hosts of whoever runs the tests out of them.
+func Isolate(t testing.TB) (home string) {
+	t.Helper()
+	home = t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("SSH_AUTH_SOCK", "")
+	return home
 }
 
 // Known returns the lines of a known_hosts file for these keys of the server.

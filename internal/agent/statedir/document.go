@@ -41,11 +41,15 @@ const (
 
 // Write replaces the document in a file atomically: a reader, and whoever looks after a death in the middle,
 // finds the old document or the new one.
-func Write(path string, document any, durability Durability) (err error) {
+func Write(path string, document any, durability Durability) error {
 	data, err := json.Marshal(document)
 	if err != nil {
 		return fmt.Errorf("%s can't be written: %w", path, err)
 	}
+	return replace(path, data, durability)
+}
+
+func replace(path string, data []byte, durability Durability) (err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(path), temporaryPattern)
 	if err != nil {
 		return fmt.Errorf("%s can't be written: %w", path, err)

@@ -39,21 +39,26 @@ func write(t *testing.T, path, content string) {
 }
 
 func TestReadWhatWasWritten(t *testing.T) {
-	path := create(t).Document(Groups, "mnist")
-	started := time.Unix(1, 2).UTC()
+	path := create(t).Document(Specs, "mnist-ps-0")
 	for _, durability := range []Durability{Durable, Volatile} {
-		for _, want := range []domain.GroupDocument{
-			{Version: 1, Revision: 1, Spec: domain.Group{Name: "mnist", Roles: map[string]domain.Role{"ps": {Replicas: new(2)}}}},
-			{Version: 1, Revision: 2, StartedAt: &started}, // shorter than the one before
+		for _, want := range []domain.MemberSpec{
+			{Group: "mnist", Name: "mnist-ps-0", Run: 1, Env: map[string]string{"TOKEN": "secret"}, GracePeriod: domain.Duration(time.Second)},
+			{Run: 2}, // shorter than the one before
 		} {
 			must(t, Write(path, want, durability))
-			got, err := Read[domain.GroupDocument](path)
+			got, err := Read[domain.MemberSpec](path)
 			must(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("document (-want +got):\n%s", diff)
 			}
 		}
 	}
+	wantAlone(t, path)
+}
+
+// wantAlone checks that a file is for its owner alone, and that nothing is beside it.
+func wantAlone(t *testing.T, path string) {
+	t.Helper()
 	info, err := os.Stat(path)
 	must(t, err)
 	if mode := info.Mode().Perm(); mode != 0o600 {
@@ -218,7 +223,7 @@ func TestDelete(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, content := range []string{"", "null", "{}", "[]", `{"version":1,"spec":{"roles":{"ps":{"replicas":2,"grace_period":"5s"}}}}`, `{"spec":{"roles":{"ps":{"grace_period":"soon"}}}}`, `{"revision":1e99}`} {
+	for _, content := range []string{"", "null", "{}", "[]", `{"version":1,"spec":{"roles":{"ps":{"replicas":2,"grace_period":"5s"}}}}`, `{"spec":{"roles":{"ps":{"grace_period":"soon"}}}}`, `{"version":1e99}`} {
 		f.Add([]byte(content))
 	}
 	path := filepath.Join(f.TempDir(), "group.json")

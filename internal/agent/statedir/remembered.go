@@ -15,6 +15,7 @@ const settled = time.Second
 type Remembered[T any] struct {
 	dir    Dir
 	folder string
+	read   func(path string) (T, error)
 
 	mu        sync.Mutex
 	documents map[string]stamped[T]
@@ -26,9 +27,9 @@ type stamped[T any] struct {
 	document T
 }
 
-// Remember returns a folder of which nothing is remembered yet.
-func Remember[T any](dir Dir, folder string) *Remembered[T] {
-	return &Remembered[T]{dir: dir, folder: folder, documents: map[string]stamped[T]{}}
+// Remember returns a folder of which nothing is remembered yet, and whose documents are read by a function such as [Read].
+func Remember[T any](dir Dir, folder string, read func(path string) (T, error)) *Remembered[T] {
+	return &Remembered[T]{dir: dir, folder: folder, read: read, documents: map[string]stamped[T]{}}
 }
 
 // List returns the documents of the folder as [Dir.List] does, and forgets those that are gone.
@@ -55,7 +56,7 @@ func (r *Remembered[T]) Read(name string, stamp Stamp) (T, error) {
 		return known.document, nil
 	}
 	begun := time.Now()
-	document, err := Read[T](r.dir.Document(r.folder, name))
+	document, err := r.read(r.dir.Document(r.folder, name))
 	if err == nil && stamp != (Stamp{}) && begun.Sub(stamp.Modified) >= settled {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func TestRemembered(t *testing.T) {
 	d := create(t)
 	path := d.Document(Stops, "a")
-	r := Remember[Stop](d, Stops)
+	r := Remember(d, Stops, Read[Stop])
 	// put writes a run, as if a time ago.
 	put := func(run string, ago time.Duration) {
 		t.Helper()

@@ -4,16 +4,16 @@
 // Each fact has one file, written by one side and replaced atomically, so that either side may die at any
 // point and be replaced:
 //
-//	cluster.json, groups/<group>.json   the documents                      written by the engine
-//	records/<record>.json               what the controller remembers      engine
-//	staged/<member>.json                a specification not started yet    engine
-//	starts/<group>.<run>.json           the request to start what is staged; the supervisor removes it
-//	specs/<member>.json                 a specification in force           moved from staged by the supervisor
-//	stops/<member>.json                 the request to stop a member       engine
-//	states/<member>.json                what became of it                  supervisor
-//	exits/<member>.<instance>           an instance's exit code            the instance's shell
-//	logs/, files/, work/                logs, files of the specification, and the default working directories
-//	locks/                              locks, held by flock(2)
+//	documents/<kind>.<name>.item   a watched item of the store: a line with its revision, then its data; written by the engine
+//	records/<kind>.<name>.item     one that is not watched            engine
+//	staged/<member>.json           a specification not started yet    engine
+//	starts/<group>.<run>.json      the request to start what is staged; the supervisor removes it
+//	specs/<member>.json            a specification in force           moved from staged by the supervisor
+//	stops/<member>.json            the request to stop a member       engine
+//	states/<member>.json           what became of it                  supervisor
+//	exits/<member>.<instance>      an instance's exit code            the instance's shell
+//	logs/, files/, work/           logs, files of the specification, and the default working directories
+//	locks/                         locks, held by flock(2)
 package statedir
 
 import (
@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // Dir is the state directory of one cluster; see [Open].
@@ -37,25 +38,34 @@ type Dir struct {
 
 // The folders of a state directory.
 const (
-	Groups   = "groups"
-	GPUPools = "gpu-pools"
-	Policies = "autoscaling-policies"
-	Records  = "records"
-	Staged   = "staged"
-	Starts   = "starts"
-	Specs    = "specs"
-	Stops    = "stops"
-	States   = "states"
-	exits    = "exits"
-	logs     = "logs"
-	files    = "files"
-	work     = "work"
-	locks    = "locks"
+	Documents = "documents"
+	Records   = "records"
+	Staged    = "staged"
+	Starts    = "starts"
+	Specs     = "specs"
+	Stops     = "stops"
+	States    = "states"
+	exits     = "exits"
+	logs      = "logs"
+	files     = "files"
+	work      = "work"
+	locks     = "locks"
 )
 
-var folders = []string{Groups, GPUPools, Policies, Records, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
+var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
 
-const documentSuffix = ".json"
+const (
+	documentSuffix = ".json"
+	itemSuffix     = ".item"
+)
+
+// suffixIn is what the names of the files in a folder end with.
+func suffixIn(folder string) string {
+	if folder == Documents || folder == Records {
+		return itemSuffix
+	}
+	return documentSuffix
+}
 
 // DefaultRoot returns TRAINYARD_STATE_DIR, or trainyard in the user's XDG state folder.
 func DefaultRoot() (string, error) {
@@ -111,10 +121,7 @@ func (d Dir) Path(elements ...string) string {
 }
 
 // Document returns the path of the document of a name in a folder.
-func (d Dir) Document(folder, name string) string { return d.Path(folder, name+documentSuffix) }
-
-// ClusterDocument returns the path of the cluster's document.
-func (d Dir) ClusterDocument() string { return d.Path("cluster" + documentSuffix) }
+func (d Dir) Document(folder, name string) string { return d.Path(folder, name+suffixIn(folder)) }
 
 // Log returns the path of a member's log.
 func (d Dir) Log(member string) string { return d.Path(logs, member+".log") }
@@ -155,7 +162,7 @@ func MakeFolder(path string) error {
 
 // Exists tells whether the cluster's document is there.
 func (d Dir) Exists() (bool, error) {
-	_, err := os.Stat(d.ClusterDocument())
+	_, err := os.Stat(d.Item(engine.Key{Kind: domain.ClusterKind}))
 	if os.IsNotExist(err) {
 		return false, nil
 	}
@@ -239,7 +246,7 @@ func (d Dir) Names(folder string) (map[string]bool, error) {
 	}
 	names := make(map[string]bool, len(entries))
 	for _, entry := range entries {
-		if name, isDocument := strings.CutSuffix(entry.Name(), documentSuffix); isDocument {
+		if name, isDocument := strings.CutSuffix(entry.Name(), suffixIn(folder)); isDocument {
 			names[name] = true
 		}
 	}
@@ -257,7 +264,7 @@ func (d Dir) List(folder string) (map[string]Stamp, error) {
 	}
 	stamps := make(map[string]Stamp, len(entries))
 	for _, entry := range entries {
-		name, isDocument := strings.CutSuffix(entry.Name(), documentSuffix)
+		name, isDocument := strings.CutSuffix(entry.Name(), suffixIn(folder))
 		if !isDocument {
 			continue
 		}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 func TestDefaultRoot(t *testing.T) {
@@ -57,42 +55,44 @@ func TestExists(t *testing.T) {
 	if exists, err := d.Exists(); exists || err != nil {
 		t.Errorf("a cluster without a document exists: %v (%v)", exists, err)
 	}
-	must(t, Write(d.ClusterDocument(), domain.ClusterDocument{}, Durable))
+	must(t, d.WriteItem(clusterItem))
 	if exists, err := d.Exists(); !exists || err != nil {
 		t.Errorf("a cluster with a document exists: %v (%v)", exists, err)
 	}
 	// What can't be told is an error, never "gone".
-	blocked := Dir{Root: d.ClusterDocument(), Cluster: "lab"}
+	blocked := Dir{Root: d.Item(clusterItem.Key), Cluster: "lab"}
 	if exists, err := blocked.Exists(); exists || err == nil {
 		t.Errorf("a cluster in the place of a file exists: %v (%v)", exists, err)
 	}
 }
 
 func TestList(t *testing.T) {
-	d := create(t)
-	if names, err := d.List("no-such-folder"); len(names) > 0 || err != nil {
-		t.Errorf("a folder that is not there has %v (%v)", names, err)
-	}
-	must(t, Write(d.Document(Groups, "mnist"), map[string]int{"run": 1}, Volatile))
-	must(t, Write(d.Document(Groups, "a.b"), map[string]int{"run": 22}, Volatile))
-	write(t, d.Path(Groups, ".new-123"), "a write that died")
-	modified := time.Unix(1_700_000_000, 5).UTC()
-	must(t, os.Chtimes(d.Document(Groups, "mnist"), modified, modified))
-	must(t, os.Chtimes(d.Document(Groups, "a.b"), modified, modified.Add(time.Second)))
-	got, err := d.List(Groups)
-	must(t, err)
-	want := map[string]Stamp{
-		"mnist": {modified, int64(len(`{"run":1}`)), got["mnist"].Inode},
-		"a.b":   {modified.Add(time.Second), int64(len(`{"run":22}`)), got["a.b"].Inode},
-	}
-	if got["mnist"].Inode == got["a.b"].Inode {
-		t.Errorf("two files have the same inode: %+v", got)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("documents (-want +got):\n%s", diff)
-	}
-	if names, err := d.List(filepath.Join(Groups, "mnist.json")); err == nil {
-		t.Errorf("a file in the place of a folder has %v", names)
+	for folder, suffix := range map[string]string{Specs: ".json", Documents: ".item", Records: ".item"} {
+		d := create(t)
+		if names, err := d.List("no-such-folder"); len(names) > 0 || err != nil {
+			t.Errorf("a folder that is not there has %v (%v)", names, err)
+		}
+		must(t, Write(d.Document(folder, "mnist"), map[string]int{"run": 1}, Volatile))
+		must(t, Write(d.Document(folder, "a.b"), map[string]int{"run": 22}, Volatile))
+		write(t, d.Path(folder, ".new-123"), "a write that died")
+		modified := time.Unix(1_700_000_000, 5).UTC()
+		must(t, os.Chtimes(d.Document(folder, "mnist"), modified, modified))
+		must(t, os.Chtimes(d.Document(folder, "a.b"), modified, modified.Add(time.Second)))
+		got, err := d.List(folder)
+		must(t, err)
+		want := map[string]Stamp{
+			"mnist": {modified, int64(len(`{"run":1}`)), got["mnist"].Inode},
+			"a.b":   {modified.Add(time.Second), int64(len(`{"run":22}`)), got["a.b"].Inode},
+		}
+		if got["mnist"].Inode == got["a.b"].Inode {
+			t.Errorf("two files have the same inode: %+v", got)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", folder, diff)
+		}
+		if names, err := d.List(filepath.Join(folder, "mnist"+suffix)); err == nil {
+			t.Errorf("a file in the place of a folder has %v", names)
+		}
 	}
 }
 
@@ -120,7 +120,7 @@ func TestRemove(t *testing.T) {
 	d := create(t)
 	beside := Dir{Root: d.Root, Cluster: "other"}
 	must(t, beside.Create())
-	must(t, Write(d.ClusterDocument(), domain.ClusterDocument{}, Durable))
+	must(t, d.WriteItem(clusterItem))
 	must(t, Write(d.Document(States, member), State{}, Volatile))
 	write(t, filepath.Join(d.FilesDir(member), "hostfile"), "a\n")
 	must(t, os.MkdirAll(d.WorkDir("mnist-worker-1"), 0o700))

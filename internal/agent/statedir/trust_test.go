@@ -146,7 +146,7 @@ func TestTrust(t *testing.T) {
 		"a group that nobody knows":      {func(p place) { p.groupWritable(unknown) }, "state", "(mode 0775, group 4002)"},
 		"a group without members":        {func(p place) { p.groupWritable(empty) }, "state", "(mode 0775, group 4003)"},
 		"links in a circle":              {func(p place) { p.link("state", "state") }, "state/lab", "too many levels of symbolic links"},
-		"a file in place of the cluster": {func(p place) { write(p.T, p.at("state", "lab"), "") }, "state/lab/" + Groups, "not a directory"},
+		"a file in place of the cluster": {func(p place) { write(p.T, p.at("state", "lab"), "") }, "state/lab/" + Documents, "not a directory"},
 		"an access control list": {func(p place) {
 			p.groupWritable(private)
 			must(p.T, unix.Setxattr(p.at("state"), "system.posix_acl_access", writableFor(mallory), 0))

@@ -110,7 +110,7 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 		return fmt.Errorf("the state directory can't be watched: %w", err)
 	}
 	defer watcher.Close()
-	for _, folder := range []string{".", statedir.Starts, statedir.Specs, statedir.Stops} {
+	for _, folder := range []string{statedir.Documents, statedir.Starts, statedir.Specs, statedir.Stops} {
 		if err := watcher.Add(s.dir.Path(folder)); err != nil {
 			return err
 		}

@@ -101,9 +101,9 @@ func testDeleteWithMembers(t *testing.T, h Harness) {
 	start(t, e, h.member(0, "wait"))
 	h.awaitStates(t, e, domain.StateRunning)
 	must(t, e.Stage(t.Context(), []domain.MemberSpec{h.member(1, "wait")}))
-	must(t, e.DeleteCluster(acctest.Bounded(t)))
+	must(t, e.Dissolve(acctest.Bounded(t)))
 	h.awaitAlive(t, e, 0)
-	if _, err := e.Cluster(t.Context()); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := engine.Cluster(t.Context(), e); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a deleted cluster: %v, not ErrNotFound", err)
 	}
 }
@@ -127,7 +127,7 @@ func testDestroyAfterDeath(t *testing.T, h Harness) {
 // testDestroyNothing destroys where there is not even a cluster.
 func testDestroyNothing(t *testing.T, h Harness) {
 	e := h.cluster(t)
-	must(t, e.DeleteCluster(acctest.Bounded(t)))
+	must(t, e.Dissolve(acctest.Bounded(t)))
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(acctest.Bounded(t), h.group))
 }
 
@@ -151,7 +151,7 @@ func (h Harness) checkGone(t *testing.T, mortal *Mortal) {
 	e := mortal.Immortal
 	observed, err := e.Observe(t.Context(), h.group)
 	must(t, err)
-	if _, err := e.Group(t.Context(), h.group); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := engine.Get[domain.GroupDocument](t.Context(), e, h.group); !errors.Is(err, engine.ErrNotFound) {
 		t.Fatalf("after a death after %v and a destroy, the group's document is still there (%v)", mortal.Calls(), err)
 	}
 	if n := h.Alive(t, e, h.group); n != 0 || len(observed) != 0 {

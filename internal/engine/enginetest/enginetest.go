@@ -11,6 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
 // Harness is what the suite needs from an engine's own tests.
@@ -18,8 +19,8 @@ type Harness struct {
 	// Open returns the engine on a fresh cluster of this name that is not stored yet. It cleans up at the end of the test.
 	// Clusters may share their hosts.
 	Open func(t *testing.T, cluster string) engine.Engine
-	// SharedEvents says that a watch of a cluster wakes for others as well.
-	SharedEvents bool
+	// Store is what the suite of stores needs.
+	Store storetest.Harness
 	// Cluster returns the specification of a cluster of this name.
 	Cluster func(name string) domain.Cluster
 	// Brief leaves out deaths of callers and races between them, which another harness of the same engine shows.
@@ -64,9 +65,7 @@ func Run(t *testing.T, h Harness) {
 		}
 	}
 	run(map[string]func(*testing.T, Harness){
-		"documents":           testDocuments,
-		"policies":            testPolicies,
-		"records":             testRecords,
+		"store":               testStore,
 		"locks":               testLocks,
 		"create and observe":  testCreate,
 		"foreign things":      testForeign,
@@ -133,7 +132,7 @@ func (h Harness) form(t *testing.T, e engine.Engine) domain.Cluster {
 	must(t, problems.Err())
 	spec, err = e.Form(acctest.Bounded(t), spec)
 	must(t, err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 	return spec
 }

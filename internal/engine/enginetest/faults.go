@@ -62,7 +62,7 @@ type Mortal struct {
 // NewMortal returns an engine whose caller dies when it has made this number of changes.
 func NewMortal(e engine.Engine, changes int) *Mortal {
 	m := &Mortal{Immortal: e, last: changes}
-	m.Engine = OneByOne(engine.Intercept(held{e, m}, func(_ context.Context, call string, do func() error) error {
+	m.Engine = OneByOne(engine.Intercept(held{e, m}, func(_ context.Context, call engine.Call, do func() error) error {
 		if m.dead() {
 			return ErrDead
 		}
@@ -102,11 +102,11 @@ func (m *Mortal) dead() bool {
 }
 
 // made counts a call by its result: a lock that somebody else has is no change.
-func (m *Mortal) made(call string, err error) {
+func (m *Mortal) made(call engine.Call, err error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.calls = append(m.calls, call)
-	if err == nil && engine.Changes(call) {
+	m.calls = append(m.calls, call.Name)
+	if err == nil && call.Changes {
 		m.changes++
 	}
 }
@@ -127,4 +127,9 @@ func (h held) Lock(ctx context.Context, name string, holder engine.Holder) (func
 	defer h.mortal.mutex.Unlock()
 	h.mortal.locks = append(h.mortal.locks, once)
 	return once, nil
+}
+
+// Hold takes its lock by [held.Lock].
+func (h held) Hold(ctx context.Context, name string, holder engine.Holder) (context.Context, func() error, error) {
+	return engine.HoldFor(ctx, h, name, holder)
 }

@@ -272,7 +272,7 @@ func (m *machine) wanted(t *testing.T) {
 	all.Wait()
 	took := time.Since(start)
 
-	groups, err := m.engine.Groups(t.Context())
+	groups, err := engine.List[domain.GroupDocument](t.Context(), m.engine)
 	must(t, err)
 	owners := map[domain.DeviceSet]string{}
 	for name, group := range groups {

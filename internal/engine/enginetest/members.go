@@ -276,6 +276,6 @@ func testForeign(t *testing.T, h Harness) {
 	h.awaitStates(t, e, domain.StateRunning)
 	must(t, e.Remove(acctest.Bounded(t), []string{h.memberName(0)}))
 	h.awaitStates(t, e)
-	must(t, e.DeleteCluster(acctest.Bounded(t)))
+	must(t, e.Dissolve(acctest.Bounded(t)))
 	must(t, untouched())
 }

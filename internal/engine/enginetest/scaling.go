@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -167,7 +168,7 @@ func scalesBesideOthers(t *testing.T, h Harness, e engine.Engine) {
 
 // scalesShort asks for more members than there is room for.
 func scalesShort(t *testing.T, h Harness, e engine.Engine) {
-	cluster, err := e.Cluster(t.Context())
+	cluster, err := engine.Cluster(t.Context(), e)
 	must(t, err)
 	hosts := len(cluster.Spec.Hosts)
 	h.follow(t, e, workers(h.farm(0, "wait"), func(r *domain.Role) {
@@ -222,7 +223,7 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 			var err error
 			for _, to := range asked {
 				var doc domain.GroupDocument
-				if doc, err = e.Group(t.Context(), h.group); err != nil {
+				if doc, err = engine.Get[domain.GroupDocument](t.Context(), e, h.group); err != nil {
 					return err
 				}
 				_, _, err = reconcile.Reconciler{Engine: e, Controller: true}.Scale(acctest.Bounded(t), reconcile.Scaling{
@@ -237,7 +238,7 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 	}
 	callers.Wait()
 
-	doc, err := e.Group(t.Context(), h.group)
+	doc, err := engine.Get[domain.GroupDocument](t.Context(), e, h.group)
 	must(t, err)
 	if doc.Applying {
 		must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), changed))
@@ -270,13 +271,18 @@ type noted struct {
 	ledger *ledger
 }
 
-func (n noted) PutGroup(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
+// Put is that of the engine, one at a time.
+func (n noted) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	n.ledger.mutex.Lock()
 	defer n.ledger.mutex.Unlock()
-	after, err := n.Engine.PutGroup(ctx, doc)
-	if scaled := doc.Scaled["worker"]; err == nil && scaled != n.ledger.last {
+	after, err := n.Engine.Put(ctx, item)
+	var doc domain.GroupDocument
+	if err != nil || item.Kind != domain.GroupKind || json.Unmarshal(item.Data, &doc) != nil {
+		return after, err
+	}
+	if scaled := doc.Scaled["worker"]; scaled != n.ledger.last {
 		n.ledger.last = scaled
 		n.ledger.changes = append(n.ledger.changes, doc.Counts["worker"])
 	}
-	return after, err
+	return after, nil
 }

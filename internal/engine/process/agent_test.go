@@ -41,7 +41,7 @@ func TestAskAgentThatStarts(t *testing.T) {
 			if err := os.WriteFile(program, []byte("#!/bin/sh\n"+test.run+"\n"), 0o700); err != nil { //nolint:gosec // a program
 				t.Fatal(err)
 			}
-			e, err := Open("lab", engine.Settings{StateDir: t.TempDir()}, Program{File: program})
+			e, err := Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: t.TempDir()}, Program{File: program})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 func BenchmarkApplyAndDestroy(b *testing.B) {
 	for _, members := range []int{6, 50, 200} {
 		b.Run(fmt.Sprint(members), func(b *testing.B) {
-			e, err := process.Open("lab", engine.Settings{StateDir: b.TempDir()}, process.Program{File: acctest.Build(b, acctest.Provider), Version: "dev"})
+			e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: b.TempDir()}, process.Program{File: acctest.Build(b, acctest.Provider), Version: "dev"})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -25,7 +25,7 @@ func BenchmarkApplyAndDestroy(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := e.PutCluster(ctx, domain.ClusterDocument{Spec: spec}); err != nil {
+			if _, err := engine.Put(ctx, e, domain.ClusterDocument{Spec: spec}); err != nil {
 				b.Fatal(err)
 			}
 			r := reconcile.Reconciler{Engine: e}

@@ -152,7 +152,7 @@ func TestUpgradeReplacesResidents(t *testing.T) {
 	pid, supervisor, controller := l.command("job-ps-0"), l.supervisor(0), l.controller(0)
 
 	program := acctest.BuildVersion(t, "9.9.9")
-	next, err := process.Open("lab", engine.Settings{StateDir: l.dir}, process.Program{File: program, Version: "9.9.9"})
+	next, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: l.dir}, process.Program{File: program, Version: "9.9.9"})
 	l.must(err)
 	l.must(next.StartController(t.Context()))
 	for what, resident := range map[string]int{"supervisor": l.supervisor(supervisor), "controller": l.controller(controller)} {
@@ -188,8 +188,8 @@ func TestMemoryLimit(t *testing.T) {
 
 func TestCorruptDocuments(t *testing.T) {
 	for name, path := range map[string]func(l lab) string{
-		"cluster": func(l lab) string { return l.files.ClusterDocument() },
-		"group":   func(l lab) string { return l.files.Document(statedir.Groups, "job") },
+		"cluster": func(l lab) string { return l.files.Item(engine.Key{Kind: domain.ClusterKind}) },
+		"group":   func(l lab) string { return l.files.Item(engine.Key{Kind: domain.GroupKind, Name: "job"}) },
 		"state":   func(l lab) string { return l.files.Document(statedir.States, "job-ps-0") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestCorruptDocuments(t *testing.T) {
 // destroyUnlessCluster destroys the group; where the cluster's document is corrupt, that can be done without it.
 func (l lab) destroyUnlessCluster(corrupt string) error {
 	if corrupt == "cluster" {
-		_, err := l.Cluster(l.Context())
+		_, err := engine.Cluster(l.Context(), l)
 		return err
 	}
 	return l.Destroy(l.Context(), "job")
@@ -289,13 +289,14 @@ func TestSpecificationsOfOneMoment(t *testing.T) {
 func TestGroupWithoutCluster(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
-	document, err := os.ReadFile(l.files.ClusterDocument())
+	file := l.files.Item(engine.Key{Kind: domain.ClusterKind})
+	document, err := os.ReadFile(file)
 	l.must(err)
-	l.must(os.Remove(l.files.ClusterDocument()))
+	l.must(os.Remove(file))
 	if _, err := l.Read(t.Context(), "job"); err == nil || errors.Is(err, engine.ErrNotFound) || !strings.Contains(err.Error(), "-target") {
 		t.Errorf("a group without the document of its cluster: %v", err)
 	}
-	l.must(os.WriteFile(l.files.ClusterDocument(), document, 0o600))
+	l.must(os.WriteFile(file, document, 0o600))
 }
 
 func TestWaitBringsResidentsBack(t *testing.T) {
@@ -325,7 +326,7 @@ func TestWaitBringsResidentsBack(t *testing.T) {
 func (l lab) awaitApplied() {
 	l.Helper()
 	l.eventually("the apply to wait for the completion", func() bool {
-		doc, err := l.Group(l.Context(), "job")
+		doc, err := engine.Get[domain.GroupDocument](l.Context(), l, "job")
 		l.must(err)
 		return !doc.Applying
 	})
@@ -358,7 +359,7 @@ func TestFullDisk(t *testing.T) {
 	l := newLabIn(t, disk)
 	l.must(l.Update(t.Context(), l.job("wait")))
 	chief := l.command("job-chief-0")
-	before, err := l.Group(t.Context(), "job")
+	before, err := engine.Get[domain.GroupDocument](t.Context(), l, "job")
 	l.must(err)
 
 	ballast := filepath.Join(disk, "ballast")
@@ -369,7 +370,7 @@ func TestFullDisk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), disk) {
 		t.Errorf("an apply on a full disk: %v", err)
 	}
-	after, err := l.Group(t.Context(), "job")
+	after, err := engine.Get[domain.GroupDocument](t.Context(), l, "job")
 	l.must(err)
 	if after.Revision != before.Revision {
 		t.Errorf("the document went from revision %d to %d", before.Revision, after.Revision)
@@ -398,7 +399,7 @@ func TestUnwritableStateDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	if err == nil || !strings.Contains(err.Error(), e.dir) {
 		t.Errorf("a state directory that can't be made: %v", err)
 	}
@@ -429,7 +430,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if err := exec.Command("chown", "-R", strconv.Itoa(nobody)+":"+strconv.Itoa(nobody), home).Run(); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(home, filepath.Base(suite)), "-test.run", "^TestConformance$", "-test.skip", "death", "-test.v")
+	command := exec.CommandContext(t.Context(), filepath.Join(home, filepath.Base(suite)), "-test.run", "^TestConformance$", "-test.skip", "/death|/store/deaths", "-test.v")
 	command.Dir = home
 	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), acctest.BuiltVariable + "=" + home, fakenvml.BuiltVariable + "=" + fakenvml.Build(t, enginetest.Lacking)}
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

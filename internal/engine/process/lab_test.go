@@ -37,10 +37,10 @@ func newLabIn(t *testing.T, dir string) lab {
 // labOf returns the lab of an engine that was just opened.
 func labOf(t *testing.T, e opened) lab {
 	t.Helper()
-	l := lab{t, e, reconcile.Reconciler{Engine: e}, statedir.Dir{Root: e.dir, Cluster: "lab"}}
+	l := lab{t, e, reconcile.Reconciler{Engine: e}, e.files()}
 	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: "process"})
 	l.must(err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	l.must(err)
 	l.must(e.StartController(t.Context()))
 	return l
@@ -53,7 +53,8 @@ func (l lab) must(err error) {
 	}
 }
 
-// ready is the line that members write when they can be told to stop.
+// ready is the line that members write when they can be told to stop, and a child of the tests when it can
+// be told to begin.
 const ready = "ready"
 
 // job returns the group: its chief takes the steps, and its parameter server waits.

@@ -30,6 +30,14 @@ func (e *Engine) Observe(ctx context.Context, group string) (observed []domain.O
 	return observed, nil
 }
 
+// Specified returns the members as Observe does.
+func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
+	return e.Observe(ctx, group)
+}
+
+// Prune does nothing: the files of a member go with it.
+func (e *Engine) Prune(context.Context, string, *domain.Group) error { return nil }
+
 // looks bounds how often members are looked at anew because some of them moved meanwhile.
 const looks = 100
 

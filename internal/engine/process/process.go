@@ -6,7 +6,6 @@
 package process
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,14 +29,13 @@ const Name = "process"
 
 // Engine runs one cluster.
 type Engine struct {
+	engine.Store
 	dir     statedir.Dir
 	program Program
-	// gpus reads the GPUs of this machine, and policies the documents of all policies.
-	gpus     func(ctx context.Context) (map[string]domain.HostGPUs, error)
-	policies func(ctx context.Context) (map[string]domain.AutoscalingPolicyDocument, error)
-	// states and policyFiles are looked at again and again, of a thousand members and roles: only those that have changed are read.
-	states      *statedir.Remembered[statedir.State]
-	policyFiles *statedir.Remembered[domain.AutoscalingPolicyDocument]
+	// gpus reads the GPUs of this machine.
+	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	// states are looked at again and again, of a thousand members: only those that have changed are read.
+	states *statedir.Remembered[statedir.State]
 }
 
 // Program is what the supervisors and controllers of clusters are run from.
@@ -48,16 +46,21 @@ type Program struct {
 	Version string
 }
 
-// Opener returns the function that opens clusters whose residents are run from this program.
-func Opener(program Program) engine.Open {
-	return func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
-		return Open(cluster.Name, settings, program)
+// Driver returns the driver of this engine, which runs the residents of clusters from a program. An endpoint is a state directory, and goes
+// before that of the settings.
+func Driver(program Program) engine.Driver {
+	return engine.Driver{
+		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+			return Open(cluster, settings, program)
+		},
+		Clusters: clusters, Endpoint: "state directory", Default: true,
 	}
 }
 
-// Open returns the engine of a cluster; see [Opener].
-func Open(cluster string, settings engine.Settings, program Program) (*Engine, error) {
-	root, err := rootOf(settings)
+// Open returns the engine of a cluster; see [Driver].
+func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*Engine, error) {
+	cluster := ref.Name
+	root, err := rootOf(ref.Endpoint, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +74,16 @@ func Open(cluster string, settings engine.Settings, program Program) (*Engine, e
 		return nil, err
 	}
 	e := &Engine{
-		dir: dir, program: program,
-		states: statedir.Remember[statedir.State](dir, statedir.States), policyFiles: statedir.Remember[domain.AutoscalingPolicyDocument](dir, statedir.Policies),
+		Store: newStore(dir), dir: dir, program: program,
+		states: statedir.Remember(dir, statedir.States, statedir.Read[statedir.State]),
 	}
-	e.gpus, e.policies = e.readGPUs, e.readPolicies
+	e.gpus = e.readGPUs
 	return e, nil
 }
 
-// Clusters returns the names of the clusters in the state directory; see [engine.List].
-func Clusters(_ context.Context, settings engine.Settings) ([]string, error) {
-	root, err := rootOf(settings)
+// clusters returns the names of the clusters in a state directory; see [engine.Driver].
+func clusters(_ context.Context, endpoint string, settings engine.Settings) ([]string, error) {
+	root, err := rootOf(endpoint, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +95,10 @@ func Clusters(_ context.Context, settings engine.Settings) ([]string, error) {
 }
 
 // rootOf returns the folder that holds the state directories of all clusters.
-func rootOf(settings engine.Settings) (string, error) {
+func rootOf(endpoint string, settings engine.Settings) (string, error) {
+	if endpoint != "" {
+		return filepath.Abs(endpoint)
+	}
 	root := settings.StateDir
 	if root == "" {
 		var err error
@@ -111,13 +117,15 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{Name: Name, FilesDir: e.dir.FilesDir}
 }
 
-// Snapshot returns the engine with the GPUs read at most once, and the policies, each of which a plan looks for among all. Other files are quick to
-// read again.
+// Snapshot returns the engine with documents and GPUs read at most once. Other files are quick to read again.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
-	snapshot.gpus, snapshot.policies = engine.Once(e.readGPUs), engine.Once(e.readPolicies)
+	snapshot.Store, snapshot.gpus = engine.ReadOnce(e.Store), engine.Once(e.readGPUs)
 	return &snapshot
 }
+
+// Recognise returns nil: this machine is no other.
+func (e *Engine) Recognise(context.Context, string) error { return nil }
 
 // Form returns the cluster as it is: there is nothing to be done to this machine.
 func (e *Engine) Form(_ context.Context, cluster domain.Cluster) (domain.Cluster, error) {
@@ -159,31 +167,10 @@ func (e *Engine) Complete(_ context.Context, cluster domain.Cluster) (domain.Clu
 			problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "Not an address of this machine",
 				"the engine \"process\" runs members on this machine alone, and %q is none of its addresses; leave the address out, or use 127.0.0.1 to 127.255.255.254 or one of its own", host.Address)
 		}
-		refuseSwarm(&problems, domain.Path{"hosts", domain.Key(name)}, []setting{
-			{"role", string(host.Role)}, {"availability", string(host.Availability)}, {"advertise_address", host.AdvertiseAddress}, {"socket", host.Socket},
-		})
 		hosts[name] = host
-	}
-	refuseSwarm(&problems, domain.Path{}, []setting{{"endpoint", cluster.Endpoint}})
-	refuseSwarm(&problems, domain.Path{"agent"}, []setting{{"image", cluster.Agent.Image}})
-	if cluster.Network != nil {
-		refuseSwarm(&problems, domain.Path{}, []setting{{"network", cmp.Or(cluster.Network.Subnet, "{}")}})
 	}
 	cluster.Hosts = hosts
 	return cluster, problems, nil
-}
-
-// setting is an attribute with its value; empty where it is left out.
-type setting struct{ attribute, value string }
-
-// refuseSwarm adds a problem for each setting that means something to a Swarm only.
-func refuseSwarm(problems *domain.Problems, at domain.Path, settings []setting) {
-	for _, s := range settings {
-		if s.value != "" {
-			problems.Add(at.At(s.attribute), "Not for this engine",
-				"the engine \"process\" runs members on this machine alone, and has no use for the %s %q; leave it out, or use the engine \"swarm\"", s.attribute, s.value)
-		}
-	}
 }
 
 // isLocal tells whether a member can listen on the address.
@@ -217,8 +204,33 @@ func (e *Engine) Lock(_ context.Context, name string, holder engine.Holder) (fun
 	return lock.Release, nil
 }
 
+// Hold takes a lock, which nobody else can take as long as this process lives.
+func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (context.Context, func() error, error) {
+	return engine.HoldFor(ctx, e, name, holder)
+}
+
+// Dissolve ends whatever still runs, the supervisor last, and removes the state directory, but for working directories in
+// which something was left.
+func (e *Engine) Dissolve(ctx context.Context) error {
+	// The controller first: it might be about to restart a group, and would start members that were just removed.
+	if err := e.StopController(ctx); err != nil {
+		return err
+	}
+	if err := e.removeAll(ctx); err != nil {
+		return err
+	}
+	if err := e.Delete(ctx, engine.Key{Kind: domain.ClusterKind}); err != nil {
+		return err
+	}
+	err := e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return fmt.Errorf("the supervisor of cluster %q has not ended: %w", e.dir.Cluster, err)
+	}
+	return e.dir.Remove()
+}
+
 // watched are the folders whose changes are reported.
-var watched = []string{statedir.Groups, statedir.GPUPools, statedir.Policies, statedir.Specs, statedir.Staged, statedir.States}
+var watched = []string{statedir.Documents, statedir.Specs, statedir.Staged, statedir.States}
 
 // Watch reports changes in the folders that hold documents and states.
 func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {

@@ -18,7 +18,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 )
 
-func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
+func TestMain(m *testing.M) {
+	if order := os.Getenv(orderVariable); order != "" {
+		obey(order)
+	}
+	acctest.Main(m, fakenvml.Remove)
+}
 
 // opened is an engine and its cluster, where it keeps it, the provider that its residents are run from, and what drives the GPUs of this machine.
 type opened struct {
@@ -57,7 +62,7 @@ func (o opened) open(t *testing.T) opened {
 // again opens the engine once more.
 func (o opened) again(t *testing.T) opened {
 	t.Helper()
-	e, err := process.Open(o.cluster, engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
+	e, err := process.Open(domain.ClusterRef{Name: o.cluster}, engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,17 +70,24 @@ func (o opened) again(t *testing.T) opened {
 	return o
 }
 
+// files returns the cluster's state directory.
+func (o opened) files() statedir.Dir { return statedir.Dir{Root: o.dir, Cluster: o.cluster} }
+
 // work returns the folder in which a member runs.
-func (o opened) work(member string) string { return filepath.Join(o.dir, o.cluster, "work", member) }
+func (o opened) work(member string) string { return o.files().WorkDir(member) }
 
 func TestStateDirectory(t *testing.T) {
 	t.Setenv("TRAINYARD_STATE_DIR", "/srv/environment")
-	for _, c := range []struct{ setting, want, refused string }{
-		{"/srv/configured", "/srv/configured", ""},
-		{"", "/srv/environment", ""},
-		{"state", "", `"state" is a relative path`},
+	here, err := os.Getwd()
+	must(t, err)
+	for _, c := range []struct{ endpoint, setting, want, refused string }{
+		{"", "/srv/configured", "/srv/configured", ""},
+		{"", "", "/srv/environment", ""},
+		{"", "state", "", `"state" is a relative path`},
+		{"/srv/named", "/srv/configured", "/srv/named", ""},
+		{"state", "/srv/configured", filepath.Join(here, "state"), ""},
 	} {
-		e, err := process.Open("lab", engine.Settings{StateDir: c.setting}, process.Program{})
+		e, err := process.Open(domain.ClusterRef{Name: "lab", Endpoint: c.endpoint}, engine.Settings{StateDir: c.setting}, process.Program{})
 		if c.refused != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("state directory %q: %v", c.setting, err)
@@ -97,11 +109,11 @@ func TestConformance(t *testing.T) {
 }
 
 // known returns an engine as open returned it.
-func known(t *testing.T, e engine.Engine) opened {
+func known(t *testing.T, s engine.Store) opened {
 	t.Helper()
-	o, ok := e.(opened)
+	o, ok := s.(opened)
 	if !ok {
-		t.Fatalf("%T is not of these tests", e)
+		t.Fatalf("%T is not of these tests", s)
 	}
 	return o
 }
@@ -114,6 +126,7 @@ func harness(t *testing.T) enginetest.Harness {
 			t.Helper()
 			return opened{dir: t.TempDir(), cluster: cluster, provider: acctest.Build(t, acctest.Provider)}.open(t)
 		},
+		Store:   storeHarness(),
 		Cluster: func(name string) domain.Cluster { return domain.Cluster{Name: name, Engine: process.Name} },
 		Host:    "local",
 		Template: func(steps ...string) domain.Template {
@@ -160,7 +173,7 @@ func harness(t *testing.T) enginetest.Harness {
 			Process: func(t *testing.T, e engine.Engine, member string) int {
 				t.Helper()
 				o := known(t, e)
-				state, err := statedir.Read[statedir.State](statedir.Dir{Root: o.dir, Cluster: o.cluster}.Document(statedir.States, member))
+				state, err := statedir.Read[statedir.State](o.files().Document(statedir.States, member))
 				if err != nil {
 					t.Fatal(err)
 				}

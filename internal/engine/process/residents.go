@@ -111,7 +111,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
 	}
-	cluster, err := e.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
@@ -224,7 +224,7 @@ func (e *Engine) Guard(ctx context.Context) error {
 
 // Residents returns the states of the controller and the agent, as the supervisor reports them.
 func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
-	cluster, err := e.Cluster(ctx)
+	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return domain.Residents{}, err
 	}

@@ -128,7 +128,7 @@ func newKeysLab(t *testing.T, engineName string) keysLab {
 	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{}, Program{File: acctest.Build(t, acctest.Provider)})
 	must(t, err)
 	t.Cleanup(func() {
-		must(t, l.engine.DeleteCluster(acctest.Bounded(t)))
+		must(t, l.engine.Dissolve(acctest.Bounded(t)))
 		if left := l.volumes(l.bed.Nodes...); left > 0 {
 			t.Errorf("%d hosts have a history of the cluster that was deleted", left)
 		}
@@ -155,12 +155,12 @@ func (l keysLab) apply(nodes ...*testbed.Node) {
 	must(l.T, problems.Err())
 	spec, err = l.engine.Form(ctx, spec)
 	must(l.T, err)
-	document, err := l.engine.Cluster(ctx)
+	document, err := engine.Cluster(ctx, l.engine)
 	if document.Revision != 0 {
 		must(l.T, err)
 	}
 	document.Spec = spec
-	_, err = l.engine.PutCluster(ctx, document)
+	_, err = engine.Put(ctx, l.engine, document)
 	must(l.T, err)
 	must(l.T, l.engine.StartController(ctx))
 	l.awaitResidents()
@@ -174,7 +174,7 @@ func (l keysLab) awaitResidents() {
 
 // told returns what agents tell of all that they remember, by the names of their hosts, and why others do not.
 func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report, failures map[string]string, err error) {
-	document, err := l.engine.Cluster(ctx)
+	document, err := engine.Cluster(ctx, l.engine)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -276,7 +276,7 @@ func (l keysLab) stealKeys() (folder string) {
 // askWith asks the agent of a host on the cluster's network with the keys in a folder.
 func (l keysLab) askWith(folder, host string) telemetry.Reports {
 	l.Helper()
-	document, err := l.engine.Cluster(l.Context())
+	document, err := engine.Cluster(l.Context(), l.engine)
 	must(l.T, err)
 	agents, err := l.engine.reads.agents(l.Context(), "keys")
 	must(l.T, err)
@@ -314,7 +314,7 @@ func (l keysLab) keys() (handedOut, all []string) {
 // claim has all agents claim to be that of one host.
 func (l keysLab) claim(host string) {
 	l.Helper()
-	document, err := l.engine.Cluster(l.Context())
+	document, err := engine.Cluster(l.Context(), l.engine)
 	must(l.T, err)
 	m, err := l.engine.manager(l.Context())
 	must(l.T, err)

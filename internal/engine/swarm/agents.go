@@ -18,6 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // agentsPatience bounds what it takes to ask all agents of a cluster.
@@ -27,7 +28,7 @@ const agentsPatience = 50 * time.Second
 // port nor the address of any other host. They are asked once more where one does not know yet of a member that runs.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "container"}
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return nil, running, err
 	}

@@ -19,11 +19,8 @@ const (
 	kindSecret = "secret"
 )
 
-// The labels of such objects, beside those of their cluster, group and kind.
-const (
-	labelName    = labelPrefix + "name"
-	labelVersion = labelPrefix + "version"
-)
+// labelVersion is that of a secret.
+const labelVersion = labelPrefix + "version"
 
 // attachment is a file that a member finds.
 type attachment struct {

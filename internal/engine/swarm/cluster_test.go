@@ -96,12 +96,12 @@ func (s site) apply(e *Engine, hosts map[string]domain.Host) domain.Cluster {
 	if formed.Network.Subnet != completed.Network.Subnet || formed.Endpoint != completed.Endpoint {
 		s.Errorf("planned %+v, formed %+v", completed, formed)
 	}
-	document, err := e.Cluster(s.ctx)
+	document, err := engine.Cluster(s.ctx, e)
 	if document.Revision != 0 {
 		must(s.T, err)
 	}
 	document.Spec = formed
-	_, err = e.PutCluster(s.ctx, document)
+	_, err = engine.Put(s.ctx, e, document)
 	must(s.T, err)
 	return formed
 }
@@ -187,7 +187,7 @@ func (s site) life() {
 	s.settled(e, hosts)
 	proxy.Reset()
 	snapshot := s.open(formed.Endpoint).Snapshot()
-	stored1, err := snapshot.Cluster(s.ctx)
+	stored1, err := engine.Cluster(s.ctx, snapshot)
 	must(s.T, err)
 	live, err := snapshot.Survey(s.ctx, stored1.Spec)
 	must(s.T, err)
@@ -211,8 +211,8 @@ func (s site) life() {
 	if _, found := s.nodes()["node2"]; found {
 		s.Error("node2 is still a node")
 	}
-	must(s.T, e.DeleteCluster(s.ctx))
-	must(s.T, e.DeleteCluster(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
 	s.bare(s.bed.Nodes...)
 }
 
@@ -230,7 +230,7 @@ func (s site) leftover() {
 	e := s.open("")
 	s.apply(e, hosts)
 	s.settled(e, hosts)
-	must(s.T, e.DeleteCluster(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
 	s.bare(first)
 }
 
@@ -255,7 +255,7 @@ func (s site) networks() {
 		s.Errorf("a subnet that a host uses: %v", err)
 	}
 	must(s.T, worker.NetworkRemove(s.ctx, "mine"))
-	must(s.T, e.DeleteCluster(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
 	s.bare(s.bed.Nodes...)
 }
 
@@ -397,7 +397,7 @@ func (s site) adopted() {
 	must(s.T, err)
 	must(s.T, first.Client().NetworkRemove(s.ctx, theirs.ID))
 
-	must(s.T, e.DeleteCluster(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
 	if diff := cmp.Diff(before, s.nodes()); diff != "" {
 		s.Errorf("the nodes became others (-before +after):\n%s", diff)
 	}
@@ -424,7 +424,7 @@ func (s site) joined() {
 	if !again.Hosts["node3"].Joined || again.Hosts["node1"].Joined || again.Hosts["node2"].Joined {
 		s.Errorf("joined are %+v", again.Hosts)
 	}
-	must(s.T, e.DeleteCluster(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
 	nodes := s.nodes()
 	if names := slices.Sorted(maps.Keys(nodes)); !slices.Equal(names, []string{"node1", "node2"}) || len(nodes["node1"].Spec.Labels) > 0 {
 		s.Errorf("left are %v, node1 with the labels %v", names, nodes["node1"].Spec.Labels)
@@ -459,7 +459,7 @@ func (s site) quorum() {
 	if _, err := e.Form(s.ctx, cluster); err == nil || !strings.Contains(err.Error(), want) {
 		s.Errorf("formed: %v", err)
 	}
-	document, err := e.Cluster(s.ctx)
+	document, err := engine.Cluster(s.ctx, e)
 	must(s.T, err)
 	inv, err := e.Inventory(s.ctx, document.Spec)
 	must(s.T, err)
@@ -473,7 +473,7 @@ func (s site) quorum() {
 	if got := s.managers(); !slices.Equal(got, []string{"node1", "node2"}) || len(s.nodes()) != 2 {
 		s.Errorf("the managers are %v", got)
 	}
-	must(s.T, e.DeleteCluster(s.ctx))
+	must(s.T, e.Dissolve(s.ctx))
 	s.bare(s.bed.Nodes[:2]...)
 }
 

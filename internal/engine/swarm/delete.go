@@ -14,9 +14,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// DeleteCluster removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it. The host
+// Dissolve removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it. The host
 // whose Engine is asked goes last; where it is the last manager, the Swarm ends with it.
-func (e *Engine) DeleteCluster(ctx context.Context) error {
+func (e *Engine) Dissolve(ctx context.Context) error {
 	e = e.live()
 	f, err := e.look(ctx, domain.Cluster{Name: e.cluster.Name})
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) DeleteCluster(ctx context.Context) error {
 	if err := e.writeJoined(ctx, nil); err != nil {
 		return err
 	}
-	return e.deleteDocuments(ctx)
+	return e.Delete(ctx, engine.Key{Kind: domain.ClusterKind})
 }
 
 // departure returns the steps by which the hosts leave that were made part of the Swarm, and those for the one that is asked: a single
@@ -156,7 +156,7 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 	}
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c swarm.Config) bool {
 		own := slotOf(c)
-		return (own.cluster != e.cluster.Name || own.isDocument() || own.kind == kindLock) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")
+		return (own.cluster != e.cluster.Name || own.isItem() || own.kind == kindLock) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")
 	})
 	err = inParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
 		return e.removeObject(ctx, "config "+config.Spec.Name, func(m manager) error { return m.ConfigRemove(ctx, config.ID) })

@@ -27,7 +27,7 @@ func TestDeparture(t *testing.T) {
 	}{
 		"an adopted Swarm": {facts: facts{nodes: three}, asked: "id-m1"},
 		"an adopted Swarm with our labels": {
-			facts: facts{nodes: []swarm.Node{three[0], node("w", labelled(map[string]string{"a": "", ownLabels("lab"): `["a"]`}))}},
+			facts: facts{nodes: []swarm.Node{three[0], node("w", withLabels(map[string]string{"a": "", ownLabels("lab"): `["a"]`}))}},
 			asked: "id-m1", steps: []string{"amend w"},
 		},
 		"all was formed": {

@@ -16,7 +16,7 @@ func openEndpoint(address string, settings engine.Settings, found func(socket st
 	if err != nil {
 		return nil, err
 	}
-	return at.Client(endpoint.Credentials{SSH: settings.Docker.SSH, TLS: settings.Docker.TLS, OnSocket: found})
+	return at.Client(endpoint.Credentials{SSH: settings.SSH, TLS: settings.Docker.TLS, OnSocket: found})
 }
 
 // endpointAt returns the endpoint at an address; "" is the one that docker would use.

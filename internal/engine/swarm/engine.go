@@ -1,7 +1,7 @@
 // Package swarm is the engine that runs members as services of a Docker Swarm.
 //
 // An indexed member is a service of one replica; the members of an interchangeable role are one replicated service.
-// Documents and locks are config objects of the Swarm. What runs on the hosts is the Swarm's to run; when a member
+// Items and locks are config objects of the Swarm. What runs on the hosts is the Swarm's to run; when a member
 // that ended is started again is decided by this engine's own rule, in the cluster's controller (see [Engine.Guard]).
 package swarm
 
@@ -31,6 +31,7 @@ type Program struct {
 
 // Engine runs one cluster. It is safe for concurrent use.
 type Engine struct {
+	store
 	cluster    domain.ClusterRef
 	program    Program
 	connection *connection
@@ -43,25 +44,35 @@ type Engine struct {
 	tags    *tags
 }
 
-// Opener returns the function that opens clusters whose controllers are run from this program.
-func Opener(program Program) engine.Open {
-	return func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
-		return Open(cluster, settings, program)
+// Driver returns the driver of this engine, which runs the controllers of clusters from a program. An endpoint is that of a manager.
+func Driver(program Program) engine.Driver {
+	return engine.Driver{
+		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+			return Open(cluster, settings, program)
+		},
+		Clusters: clusters, Endpoint: "address of a manager of the Swarm, as DOCKER_HOST has it",
 	}
 }
 
-// Open returns the engine of a cluster; see [Opener].
+// Open returns the engine of a cluster; see [Driver].
 func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) (*Engine, error) {
 	c, err := newConnection(cluster, settings)
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{
-		cluster: cluster, program: program, connection: c, reads: liveReads(c),
+		cluster: cluster, program: program, connection: c,
 		staged: newStaged(), locks: newLocks(), watcher: &watcher{}, tags: newTags(),
 	}
-	e.gpus = e.readGPUs
-	return e, nil
+	return e.with(liveReads(c)), nil
+}
+
+// with returns the engine with other reads.
+func (e *Engine) with(reads reads) *Engine {
+	other := *e
+	other.reads, other.store = reads, store{e.cluster.Name, e.connection, reads.configs}
+	other.gpus = other.readGPUs
+	return &other
 }
 
 // Traits returns what is particular to this engine: members are reached by their names.
@@ -70,9 +81,12 @@ func (e *Engine) Traits() engine.Traits {
 		Name:          Name,
 		MemberAddress: func(member string) string { return member },
 		Schedules:     true,
-		Contained:     true,
-		MaxDocument:   maxDocument,
-		FilesDir:      func(string) string { return domain.FilesDir },
+		Supports: engine.Features{
+			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
+		},
+		Contained: true,
+		MaxItem:   maxItem,
+		FilesDir:  func(string) string { return domain.FilesDir },
 	}
 }
 
@@ -80,10 +94,9 @@ func (e *Engine) Traits() engine.Traits {
 func (e *Engine) Snapshot() engine.Engine { return e.snapshot() }
 
 func (e *Engine) snapshot() *Engine {
-	snapshot := *e
-	snapshot.reads = e.reads.remembered(e.cluster.Name)
+	snapshot := e.with(e.reads.remembered(e.cluster.Name))
 	snapshot.gpus = engine.Once(snapshot.readGPUs)
-	return &snapshot
+	return snapshot
 }
 
 // manager returns the API of a manager of the Swarm.

@@ -13,7 +13,7 @@ import (
 // cluster's hosts with addresses, which the controller has no way to.
 func (e *Engine) engines(ctx context.Context, m manager) (map[string]client.APIClient, error) {
 	engines := map[string]client.APIClient{}
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}

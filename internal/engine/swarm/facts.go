@@ -65,7 +65,7 @@ func (e *Engine) look(ctx context.Context, cluster domain.Cluster) (*facts, erro
 	if f.networks, err = e.reads.networks(ctx); err != nil {
 		return nil, err
 	}
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}

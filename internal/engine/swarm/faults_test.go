@@ -53,7 +53,7 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	s := &standing{t, bed, name, ownSubnet()}
 	loadShared(t, bed)
 	e := s.open(s.bed.Nodes[0].Host())
-	t.Cleanup(func() { must(t, e.DeleteCluster(acctest.Bounded(t))) })
+	t.Cleanup(func() { must(t, e.Dissolve(acctest.Bounded(t))) })
 	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
 		Name: name, Engine: Name, Endpoint: e.cluster.Endpoint, Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
 	})
@@ -61,7 +61,7 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	must(t, problems.Err())
 	spec, err = e.Form(acctest.Bounded(t), spec)
 	must(t, err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	return s

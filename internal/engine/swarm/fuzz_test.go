@@ -15,11 +15,12 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
-// FuzzSlot shows that an object is known again by its labels as the revision that it is.
+// FuzzSlot shows that an object is known again by its labels as the revision that it is, and by its name as of its kind.
 func FuzzSlot(f *testing.F) {
-	kinds := slices.Sorted(maps.Keys(slotKinds))
+	kinds := append([]domain.Kind{domain.ClusterKind, domain.GPUPoolKind}, storetest.Kinds...)
 	for i := range kinds {
 		f.Add("lab", i, "job", 1)
 		f.Add("", i, "", 1<<30)
@@ -29,17 +30,18 @@ func FuzzSlot(f *testing.F) {
 		if kind < 0 || kind >= len(kinds) || revision < 1 || revision > math.MaxInt32 {
 			t.Skip("there is none")
 		}
-		s := slot{cluster, kinds[kind], name}
-		if s.kind == kindCluster {
-			s.name = ""
+		s, key := storeOf(cluster), engine.Key{Kind: kinds[kind], Name: name}
+		if key.Kind == domain.ClusterKind {
+			key.Name = ""
 		}
-		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: s.annotations(revision)}}
-		last, err := s.latest([]swarm.Config{config})
-		if err != nil || last.number != revision || slotOf(config) != s {
-			t.Errorf("revision %d of %s is read as %d of %s (%v)", revision, s, last.number, slotOf(config), err)
+		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: s.annotations(key, revision), Data: []byte("a")}}
+		own := s.slot(key)
+		last, err := own.latest([]swarm.Config{config})
+		if err != nil || last.number != revision || slotOf(config) != own || !own.isItem() {
+			t.Errorf("revision %d of %s is read as %d of %s (%v)", revision, own, last.number, slotOf(config), err)
 		}
-		if len(config.Spec.Name) > maxObjectName {
-			t.Errorf("%q is too long for the name of an object", config.Spec.Name)
+		if len(config.Spec.Name) > maxObjectName || !strings.HasPrefix(config.Spec.Name, prefixOf(key.Kind)) || isQuiet(config.Spec.Name) == key.Kind.Watched {
+			t.Errorf("%q is too long for the name of an object, or not known as of its kind", config.Spec.Name)
 		}
 	})
 }
@@ -48,45 +50,49 @@ func FuzzSlot(f *testing.F) {
 // error that names the object.
 func FuzzDecode(f *testing.F) {
 	for _, data := range []string{
-		"", "null", "[]", `{"version":1,"revision":1}`, `{"version":1,"revision":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,
-		`{"version":1,"revision":1,"before":{"before":{}},"scaled":{"w":{}},"assignments":{"a":{"gpus":[]}}}`, `{"version":1,"revision":1,"spec":{"hosts":{"a":{"joined":true}},"agent":{}}}`,
-		`{"version":1,"revision":1,"spec":{"metrics":{"a":{"window":"-1s"}}}}`, `{"VERSION":1,"revision":1,"revision":2}`, `{"version":1,"revision":1,"spec":{"name":"\ud800"}}`,
-		`{"version":1,"revision":1,"started_at":"9999-12-31T23:59:60Z"}`, `{"version":1e0,"revision":1}`,
+		"", "null", "[]", `{"version":1}`, `{"version":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,
+		`{"version":1,"before":{"before":{}},"scaled":{"w":{}},"assignments":{"a":{"gpus":[]}}}`, `{"version":1,"spec":{"hosts":{"a":{"joined":true}},"agent":{}}}`,
+		`{"version":1,"spec":{"metrics":{"a":{"window":"-1s"}}}}`, `{"VERSION":1,"version":1,"revision":2,"Revision":2}`, `{"version":1,"spec":{"name":"\ud800"}}`,
+		`{"version":1,"started_at":"9999-12-31T23:59:60Z"}`, `{"version":1e0}`,
 	} {
 		f.Add("1", []byte(data))
 	}
 	for _, label := range []string{"", "0", "-1", "+1", "01", "one", "99999999999999999999"} {
-		f.Add(label, []byte(`{"version":1,"revision":1}`))
+		f.Add(label, []byte(`{"version":1}`))
 	}
 	f.Fuzz(func(t *testing.T, label string, data []byte) {
-		expectDocument[domain.ClusterDocument](t, kindCluster, label, data)
-		expectDocument[domain.GroupDocument](t, kindGroup, label, data)
-		expectDocument[domain.GPUPoolDocument](t, kindGPUPool, label, data)
-		expectDocument[domain.AutoscalingPolicyDocument](t, kindPolicy, label, data)
+		expectDocument[domain.ClusterDocument](t, label, data)
+		expectDocument[domain.GroupDocument](t, label, data)
+		expectDocument[domain.GPUPoolDocument](t, label, data)
+		expectDocument[domain.AutoscalingPolicyDocument](t, label, data)
 	})
 }
 
-func expectDocument[T any](t *testing.T, kind, label string, data []byte) {
+func expectDocument[T any, P domain.Document[T]](t *testing.T, label string, data []byte) {
 	t.Helper()
-	s := slot{cluster: "lab", kind: kind}
-	object := func(data []byte) []swarm.Config {
-		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: s.annotations(1), Data: data}}
+	key := engine.Key{Kind: P(new(T)).Kind()}
+	annotations := func() swarm.Annotations { return storeOf("lab").annotations(key, 1) }
+	get := func(data []byte) (T, error) {
+		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: annotations(), Data: data}}
 		config.Spec.Labels[labelRevision] = label
-		return []swarm.Config{config}
+		return engine.Get[T, P](t.Context(), storeOf("lab", config), key.Name)
 	}
-	doc, err := decode[T](s, object(data))
+	doc, err := get(data)
 	if err != nil {
 		corrupt, is := errors.AsType[*engine.CorruptError](err)
-		if name := s.annotations(1).Name; !is || !strings.Contains(corrupt.Where, name) {
+		if name := annotations().Name; !is || !strings.Contains(corrupt.Where, name) {
 			t.Errorf("the error does not name the object %s: %v", name, err)
 		}
 		return
+	}
+	if number, err := strconv.Atoi(label); err != nil || P(&doc).Head().Revision != number {
+		t.Errorf("revision %q is read as %d", label, P(&doc).Head().Revision)
 	}
 	written, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatalf("what was read can't be written: %v", err)
 	}
-	again, err := decode[T](s, object(written))
+	again, err := get(written)
 	if err != nil || encode(again) != string(written) {
 		t.Errorf("%s is written, and %s is read (%v)", written, encode(again), err)
 	}

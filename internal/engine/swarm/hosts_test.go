@@ -37,7 +37,7 @@ func managing(reachability swarm.Reachability) func(*swarm.Node) {
 	}
 }
 
-func labelled(labels map[string]string) func(*swarm.Node) {
+func withLabels(labels map[string]string) func(*swarm.Node) {
 	return func(n *swarm.Node) { n.Spec.Labels = labels }
 }
 
@@ -124,7 +124,7 @@ func TestPlan(t *testing.T) {
 		},
 		"a Swarm is adopted as it is": {
 			facts: facts{
-				nodes:    []swarm.Node{node("M1.Lab", reachable), node("w1", labelled(map[string]string{"gpu": "a"}), availability(swarm.NodeAvailabilityDrain)), node("w2", state(swarm.NodeStateDown))},
+				nodes:    []swarm.Node{node("M1.Lab", reachable), node("w1", withLabels(map[string]string{"gpu": "a"}), availability(swarm.NodeAvailabilityDrain)), node("w2", state(swarm.NodeStateDown))},
 				networks: []network.Summary{ours},
 			},
 			cluster: lab(nil),
@@ -353,7 +353,7 @@ func TestPlan(t *testing.T) {
 			facts: facts{
 				nodes: []swarm.Node{
 					node("m1", reachable), node("m2", reachable), node("m3", reachable), node("w1"),
-					node("w2", labelled(map[string]string{"gpu": "x", ownLabels("lab"): `["gpu"]`})), node("w3", labelled(map[string]string{"mine": "1"})),
+					node("w2", withLabels(map[string]string{"gpu": "x", ownLabels("lab"): `["gpu"]`})), node("w3", withLabels(map[string]string{"mine": "1"})),
 				},
 				networks: []network.Summary{ours}, joined: map[string]string{"m2": "ssh://m2", "m3": "ssh://m3", "w1": "ssh://w1"},
 				stored: lab(map[string]domain.Host{"m1": {ID: "id-m1"}, "m2": {ID: "id-m2"}, "m3": {ID: "id-m3"}, "w1": {ID: "id-w1"}, "w2": {ID: "id-w2"}, "w3": {ID: "id-w3"}}),

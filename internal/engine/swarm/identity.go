@@ -96,7 +96,7 @@ func containerLabels(spec swarm.ServiceSpec) map[string]string {
 // identityFor returns the identity of the service that a specification is rendered to.
 func identityFor(spec domain.MemberSpec) identity {
 	id := identity{
-		cluster: spec.Cluster, group: spec.Group, role: spec.Role, index: spec.Index, hash: spec.Hash, run: spec.Run, pooled: pooled(spec),
+		cluster: spec.Cluster, group: spec.Group, role: spec.Role, index: spec.Index, hash: spec.Hash, run: spec.Run, pooled: spec.Shared,
 	}
 	if id.pooled {
 		id.index = 0
@@ -104,12 +104,9 @@ func identityFor(spec domain.MemberSpec) identity {
 	return id
 }
 
-// pooled tells whether the Swarm chooses the member's host: it then shares a service with all others of its role.
-func pooled(spec domain.MemberSpec) bool { return spec.Host == "" }
-
 // serviceName returns the name of the service of a member.
 func serviceName(spec domain.MemberSpec) string {
-	if pooled(spec) {
+	if spec.Shared {
 		return spec.Group + "-" + spec.Role
 	}
 	return spec.Name

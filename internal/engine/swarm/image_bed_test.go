@@ -53,7 +53,7 @@ func shelfOf(t *testing.T, bed *testbed.Bed, cluster string, addresses map[strin
 		i := slices.IndexFunc(nodes, func(n dockerswarm.Node) bool { return n.Description.Hostname == node.Name })
 		hosts[node.Name] = domain.Host{Address: address, ID: nodes[i].ID}
 	}
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name, Hosts: hosts}})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name, Hosts: hosts}})
 	must(t, err)
 	return s
 }

@@ -37,7 +37,7 @@ type imageHost struct {
 
 // imageHosts returns all hosts of the cluster, in the order of their names. One whose Engine has no address is an error.
 func (e *Engine) imageHosts(ctx context.Context) ([]imageHost, error) {
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", e.cluster.Name, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // TestImagesOfMembers has hosts provide themselves with the images of members, from a registry, each by its policy.
@@ -23,7 +24,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 
 	nodes, err := s.reads.nodes(t.Context())
 	must(t, err)
-	document, err := s.Cluster(t.Context())
+	document, err := engine.Cluster(t.Context(), s)
 	must(t, err)
 	in := surroundings{network: "net", nodes: hostNodes(document.Spec, nodes), view: newNodeView(nodes)}
 	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
@@ -37,7 +38,10 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 		return spec
 	}
 	anywhere := func(hosts ...string) func(*domain.MemberSpec) {
-		return func(s *domain.MemberSpec) { s.Host, s.Interchangeable, s.Placement.Hosts = "", true, hosts }
+		return func(s *domain.MemberSpec) {
+			share(s, s.Address)
+			s.Placement.Hosts = hosts
+		}
 	}
 	// running is the service of a member that runs an image by an ID.
 	running := func(spec domain.MemberSpec, id string) map[string]dockerswarm.Service {

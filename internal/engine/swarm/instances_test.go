@@ -17,6 +17,7 @@ func poolOf(t *testing.T, n int, rule domain.RestartRule, labels map[string]stri
 	t.Helper()
 	h := newHistory(t, rule, nil)
 	spec := domain.MemberSpec{
+		Scheduling: domain.SchedulingEngine, Shared: true,
 		Cluster: "lab", Group: "job", Role: "worker", Address: "job-worker:9000", Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule, Interchangeable: true,
 	}
 	rendered, err := render(spec, surroundings{network: "net", nodes: map[string]string{"gpu1": "node1"}}, n)

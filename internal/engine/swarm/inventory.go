@@ -24,7 +24,7 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	if err != nil {
 		return engine.Inventory{}, err
 	}
-	stored, err := e.Cluster(ctx)
+	stored, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return engine.Inventory{}, err
 	}

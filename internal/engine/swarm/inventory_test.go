@@ -60,7 +60,7 @@ func TestInventory(t *testing.T) {
 		"ok": {Labels: map[string]string{"gpu": "x", "rack": "1"}}, "toopen": {Availability: domain.HostDrained}, "opened": {Availability: domain.HostActive},
 	})
 	nodes := []swarm.Node{
-		node("ok", reachable, labelled(map[string]string{"gpu": "drifted", "zone": "1", "rack": "1", ownLabels("lab"): `["gpu"]`})), node("bare"), node("down", state(swarm.NodeStateDown)),
+		node("ok", reachable, withLabels(map[string]string{"gpu": "drifted", "zone": "1", "rack": "1", ownLabels("lab"): `["gpu"]`})), node("bare"), node("down", state(swarm.NodeStateDown)),
 		node("unknown", state(swarm.NodeStateUnknown)), node("drained", availability(swarm.NodeAvailabilityDrain)),
 		node("paused", availability(swarm.NodeAvailabilityPause)), node("todrain"), node("topause"),
 		node("toopen", availability(swarm.NodeAvailabilityDrain)), node("opened", availability(swarm.NodeAvailabilityDrain)),
@@ -110,7 +110,7 @@ func TestRoom(t *testing.T) {
 }
 
 func TestSurveyHost(t *testing.T) {
-	live := node("a", reachable, availability(swarm.NodeAvailabilityPause), labelled(map[string]string{"gpu": "other", "theirs": "1"}))
+	live := node("a", reachable, availability(swarm.NodeAvailabilityPause), withLabels(map[string]string{"gpu": "other", "theirs": "1"}))
 	for name, test := range map[string]struct{ host, want domain.Host }{
 		"nothing declared": {domain.Host{}, domain.Host{ID: "id-a"}},
 		"all drifted": {

@@ -50,7 +50,7 @@ var lastSubnet atomic.Int32
 // ownSubnet returns the first half of the addresses of a subnet that no other test has, such as 10.71.
 func ownSubnet() string { return fmt.Sprintf("10.%d", 70+lastSubnet.Add(1)) }
 
-// documentsOf returns an engine for the documents of a cluster of its own, and the proxy through which it reaches its manager. A
+// documentsOf returns an engine for the items of a cluster of its own, and the proxy through which it reaches its manager. A
 // second one on the same cluster is another run that comes in between.
 func documentsOf(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
 	t.Helper()
@@ -66,18 +66,22 @@ func documentsOn(t *testing.T, bed *testbed.Bed, cluster string) (*Engine, *test
 	must(t, err)
 	t.Cleanup(func() {
 		proxy.Reset()
-		must(t, e.deleteDocuments(context.WithoutCancel(t.Context())))
+		must(t, deleteItems(context.WithoutCancel(t.Context()), e))
 		wantObjects(t, e)
-		wantRecordObjects(t, e)
 	})
 	return e, proxy
+}
+
+// deleteItems deletes all that is stored of an engine's cluster.
+func deleteItems(ctx context.Context, e *Engine) error {
+	return engine.Delete[domain.ClusterDocument](ctx, e, "")
 }
 
 // stored has a cluster's document written.
 func stored(t *testing.T, cluster string) (*Engine, *testbed.Proxy) {
 	t.Helper()
 	e, proxy := documentsOf(t, cluster)
-	_, err := e.PutCluster(t.Context(), domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name}})
+	_, err := engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name}})
 	must(t, err)
 	return e, proxy
 }
@@ -93,21 +97,21 @@ func written(t *testing.T, e *Engine, group string, writes int) domain.GroupDocu
 	doc := groupOf(e, group)
 	for range writes {
 		var err error
-		doc, err = e.PutGroup(t.Context(), doc)
+		doc, err = engine.Put(t.Context(), e, doc)
 		must(t, err)
 	}
 	return doc
 }
 
-// wantObjects checks which config objects the cluster has, by kind, group and revision.
+// wantObjects checks which config objects the cluster has, by kind, name and revision.
 func wantObjects(t *testing.T, e *Engine, want ...string) {
 	t.Helper()
-	configs, err := e.objects(context.WithoutCancel(t.Context())) // a test's end looks, too
+	configs, err := e.connection.configsWith(labelled(labelCluster, e.cluster.Name))(context.WithoutCancel(t.Context())) // a test's end looks, too
 	must(t, err)
 	found := map[string]bool{}
 	for _, config := range configs {
 		labels := config.Spec.Labels
-		found[strings.Join(strings.Fields(labels[labelKind]+" "+labels[labelGroup]+" "+labels[labelRevision]), " ")] = true
+		found[strings.Join(strings.Fields(labels[labelKind]+" "+labels[labelName]+" "+labels[labelRevision]), " ")] = true
 	}
 	expected := map[string]bool{}
 	for _, object := range want {
@@ -156,15 +160,6 @@ func wantConflict(t *testing.T, err error) {
 	}
 }
 
-// leaveRevision stores a revision of a group as a writer that is about to look whether it has won.
-func leaveRevision(t *testing.T, e *Engine, group string, number int) {
-	t.Helper()
-	leave(t, e, swarm.ConfigSpec{
-		Annotations: e.groupSlot(group).annotations(number),
-		Data:        fmt.Appendf(nil, `{"version":%d,"revision":%d,"spec":{"name":%q}}`, domain.DocumentVersion, number, group),
-	})
-}
-
 // leave creates a config object, which goes with the cluster's or with the test.
 func leave(t *testing.T, e *Engine, spec swarm.ConfigSpec) {
 	t.Helper()
@@ -172,5 +167,5 @@ func leave(t *testing.T, e *Engine, spec swarm.ConfigSpec) {
 	must(t, err)
 	created, err := m.ConfigCreate(t.Context(), spec)
 	must(t, err)
-	t.Cleanup(func() { must(t, e.removeConfig(context.WithoutCancel(t.Context()), created.ID)) })
+	t.Cleanup(func() { must(t, e.connection.removeConfig(context.WithoutCancel(t.Context()), created.ID)) })
 }

@@ -130,8 +130,6 @@ func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (h
 	return held, l.keep(context.WithoutCancel(ctx), lose), nil
 }
 
-var _ engine.Leaser = &Engine{}
-
 // acquire makes the lease ours, or returns a [*engine.LockedError].
 func (l *lock) acquire(ctx context.Context) error {
 	var failure error
@@ -176,7 +174,7 @@ func (e *Engine) hasEnded(ctx context.Context, task string) bool {
 
 // look returns the lock's object, nil where there is none, and its lease.
 func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, err error) {
-	found, err = l.engine.configNamed(ctx, l.object)
+	found, err = l.engine.connection.configNamed(ctx, l.object)
 	if err != nil || found == nil {
 		return nil, lease{}, err
 	}
@@ -256,7 +254,7 @@ func (l *lock) remove(ctx context.Context) error {
 		}
 		if err == nil {
 			asked = true
-			err = l.engine.removeConfig(ctx, found.ID)
+			err = l.engine.connection.removeConfig(ctx, found.ID)
 		}
 		if err == nil {
 			return nil

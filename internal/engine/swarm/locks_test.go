@@ -70,7 +70,7 @@ func TestUnsure(t *testing.T) {
 // version returns the version of the object of the job's lock, 0 where there is none.
 func version(t *testing.T, e *Engine) uint64 {
 	t.Helper()
-	found, err := e.configNamed(t.Context(), lockName(e.cluster.Name, jobLock))
+	found, err := e.connection.configNamed(t.Context(), lockName(e.cluster.Name, jobLock))
 	must(t, err)
 	if found == nil {
 		return 0
@@ -107,7 +107,7 @@ func TestLock(t *testing.T) {
 	another, err := other.Lock(t.Context(), "group other", bob)
 	must(t, err)
 	wantObjects(t, e, "cluster 1", "lock")
-	if groups, err := e.Groups(t.Context()); err != nil || len(groups) != 0 {
+	if groups, err := engine.List[domain.GroupDocument](t.Context(), e); err != nil || len(groups) != 0 {
 		t.Errorf("with locks the groups are %v (%v)", groups, err)
 	}
 	must(t, another())
@@ -131,11 +131,11 @@ func TestLockWithoutCluster(t *testing.T) {
 	wantNotFound(t, err)
 	wantObjects(t, e)
 
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{})
 	must(t, err)
 	release, err := e.Lock(t.Context(), jobLock, ada)
 	must(t, err)
-	must(t, e.deleteDocuments(t.Context()))
+	must(t, deleteItems(t.Context(), e))
 	if err := release(); !errors.Is(err, errLeaseLost) {
 		t.Errorf("the release of a lock whose cluster was deleted: %v", err)
 	}
@@ -321,7 +321,7 @@ func TestHoldOfSilentManager(t *testing.T) {
 	other, _ := documentsOf(t, "silent")
 	onAnotherMachine(other, 6*time.Second)
 	e.locks.lease = 6 * time.Second
-	held, release, err := engine.Hold(t.Context(), e, jobLock, ada)
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
 	acctest.Eventually(t, "the end of the lease", func() bool {
@@ -353,11 +353,11 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	e, _ := stored(t, "held")
 	other, _ := documentsOf(t, "held")
-	held, release, err := engine.Hold(t.Context(), e, jobLock, ada)
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
-	found, err := e.configNamed(t.Context(), lockName("held", jobLock))
+	found, err := e.connection.configNamed(t.Context(), lockName("held", jobLock))
 	must(t, err)
-	must(t, e.removeConfig(t.Context(), found.ID))
+	must(t, e.connection.removeConfig(t.Context(), found.ID))
 	taken, err := other.Lock(t.Context(), jobLock, bob)
 	must(t, err)
 	<-held.Done()
@@ -370,7 +370,7 @@ func TestHold(t *testing.T) {
 	must(t, taken())
 
 	ctx, cancel := context.WithCancel(t.Context())
-	held, release, err = engine.Hold(ctx, e, jobLock, ada)
+	held, release, err = e.Hold(ctx, jobLock, ada)
 	must(t, err)
 	cancel()
 	<-held.Done()
@@ -380,7 +380,7 @@ func TestHold(t *testing.T) {
 	wantLocked(t, err, ada)
 	must(t, release())
 
-	held, release, err = engine.Hold(t.Context(), e, jobLock, ada)
+	held, release, err = e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	must(t, release())
 	if held.Err() == nil {
@@ -425,7 +425,7 @@ func TestLockRenewed(t *testing.T) {
 // touch changes the object of the job's lock and leaves the lease as it is.
 func touch(t *testing.T, e *Engine) {
 	t.Helper()
-	found, err := e.configNamed(t.Context(), lockName(e.cluster.Name, jobLock))
+	found, err := e.connection.configNamed(t.Context(), lockName(e.cluster.Name, jobLock))
 	must(t, err)
 	m, err := e.manager(t.Context())
 	must(t, err)

@@ -64,12 +64,12 @@ func TestManagersDie(t *testing.T) {
 	must(t, problems.Err())
 	spec, err = first.Form(ctx, spec)
 	must(t, err)
-	_, err = first.PutCluster(ctx, domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(ctx, first, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 
 	// The leader is the first node, and no apply reaches it: so the others can die one after the other.
 	e := open(bed.Nodes[1], bed.Nodes[2])
-	_, err = e.Cluster(ctx)
+	_, err = engine.Cluster(ctx, e)
 	must(t, err)
 	var dead *testbed.Node
 	var met []string
@@ -79,14 +79,14 @@ func TestManagersDie(t *testing.T) {
 		Template: domain.Template{Image: memberRef, Args: []string{"wait"}},
 		Roles:    map[string]domain.Role{"worker": {Replicas: &one, Placement: domain.Placement{Hosts: []string{"node1"}}}},
 	}
-	mortal := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
-		if engine.Changes(call) && (acctest.AllKills() || slices.Contains([]string{"PutGroup", "Start", "Remove"}, call)) {
+	mortal := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Changes && (acctest.AllKills() || slices.Contains([]string{"Put group", "Start", "Remove"}, call.Name)) {
 			if dead != nil {
 				revive(ctx, t, bed, dead)
 			}
 			dead = using(t, e, bed)
 			must(t, dead.Kill())
-			met = append(met, call+" without "+dead.Name)
+			met = append(met, call.Name+" without "+dead.Name)
 		}
 		return do()
 	})}
@@ -103,11 +103,11 @@ func TestManagersDie(t *testing.T) {
 
 	// The others choose another leader when it dies, and those who ask wait for it.
 	e = open(bed.Nodes...)
-	_, err = e.Cluster(ctx)
+	_, err = engine.Cluster(ctx, e)
 	must(t, err)
 	group.Roles["worker"] = domain.Role{Replicas: &one, Placement: domain.Placement{Hosts: []string{"node3"}}}
-	leaderless := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call string, do func() error) error {
-		if call == "Stage" && using(t, e, bed) == bed.Nodes[0] {
+	leaderless := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Name == "Stage" && using(t, e, bed) == bed.Nodes[0] {
 			must(t, bed.Nodes[0].Kill())
 		}
 		return do()
@@ -122,12 +122,12 @@ func TestManagersDie(t *testing.T) {
 	revive(ctx, t, bed, bed.Nodes[0])
 	must(t, bed.Nodes[1].Client().SwarmLeave(ctx, true))
 	alone := open(bed.Nodes[1])
-	_, err = alone.Cluster(ctx)
+	_, err = engine.Cluster(ctx, alone)
 	isOpen(t, "read", err)
-	_, err = alone.Group(ctx, group.Name)
+	_, err = engine.Get[domain.GroupDocument](ctx, alone, group.Name)
 	isOpen(t, "read of a group", err)
-	isOpen(t, "deletion", alone.DeleteCluster(ctx))
-	if _, err := open(bed.Nodes[1], bed.Nodes[2]).Cluster(ctx); err != nil {
+	isOpen(t, "deletion", alone.Dissolve(ctx))
+	if _, err := engine.Cluster(ctx, open(bed.Nodes[1], bed.Nodes[2])); err != nil {
 		t.Errorf("by way of another manager: %v", err)
 	}
 

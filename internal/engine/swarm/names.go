@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 const (
 	// maxObjectName is how long the name of a config object may be.
 	maxObjectName = 64
 	objectPrefix  = "trainyard."
-	// lockPrefix and recordPrefix tell locks and records from all else by their names, which is all that the Engine's events have of a config
-	// object, and all that keeps them out of a list of all others.
-	lockPrefix   = "trainyard-lock."
-	recordPrefix = "trainyard-record."
+	// lockPrefix tells locks from all else by their names.
+	lockPrefix = "trainyard-lock."
+	// keptMark and quietMark stand before the first dot of the names of items that no plan reads, and that are not watched.
+	keptMark  = "-kept"
+	quietMark = "-quiet"
 	// digestBytes is how much of a digest stands for what does not fit into a name.
 	digestBytes = 8
 	// readableName is how much of a name is left as it is where it ends in a digest.
@@ -35,16 +38,23 @@ func objectName(parts ...string) string { return prefixedName(objectPrefix, part
 // lockName returns the name of the config object of a lock.
 func lockName(cluster, lock string) string { return prefixedName(lockPrefix, []string{cluster, lock}) }
 
-// recordName returns the name of the config object of a revision of a record.
-func recordName(cluster, record, revision string) string {
-	return prefixedName(recordPrefix, []string{cluster, record, revision})
+// prefixOf returns what the names of the objects of a kind of items begin with. A name is all that the Engine's events have of a config object,
+// and a list by what names begin with carries no others along, which may be large.
+func prefixOf(kind domain.Kind) string {
+	prefix := "trainyard"
+	if !kind.Planned {
+		prefix += keptMark
+	}
+	if !kind.Watched {
+		prefix += quietMark
+	}
+	return prefix + "."
 }
 
-// recordsBeginWith returns what the names of the objects of a cluster's records begin with whose names begin with a prefix: as much of it as
-// none of them lacks.
-func recordsBeginWith(cluster, prefix string) string {
-	name := recordPrefix + cluster + "." + prefix
-	return name[:min(len(name), readableName)]
+// isQuiet reports whether a change of a config object of a name concerns nobody who watches: locks are taken, renewed and released all the time.
+func isQuiet(name string) bool {
+	prefix, _, _ := strings.Cut(name, ".")
+	return strings.HasPrefix(name, lockPrefix) || strings.HasPrefix(name, "trainyard-") && strings.HasSuffix(prefix, quietMark)
 }
 
 func prefixedName(prefix string, parts []string) string {

@@ -2,8 +2,12 @@ package swarm
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // TestObjectName: a Swarm takes the names, and different things have different ones, whatever the case of their letters.
@@ -56,28 +60,56 @@ func TestLockName(t *testing.T) {
 		if !strings.HasPrefix(name, lockPrefix+cluster[:3]) || len(name) > maxObjectName {
 			t.Errorf("the lock is named %q", name)
 		}
-		if document := objectName(cluster, kindGroup, "mnist", "1"); strings.HasPrefix(document, lockPrefix) {
+		if document := objectName(cluster, domain.GroupKind.Name, "mnist", "1"); strings.HasPrefix(document, lockPrefix) {
 			t.Errorf("the document %q is named like a lock", document)
 		}
 	}
 }
 
-// TestRecordName: the objects of a cluster's records are found by what their names begin with, and by it alone kept out of the list of others.
-func TestRecordName(t *testing.T) {
-	for _, cluster := range []string{"lab", "record", strings.Repeat("a", 29), strings.Repeat("a", 30), strings.Repeat("a", 31), strings.Repeat("a", 63)} {
-		for _, record := range []string{"scaling-state", "scaling-history-", strings.Repeat("r", 32)} {
-			name := recordName(cluster, record, "12")
-			if strings.HasPrefix(name, objectPrefix) || len(name) > maxObjectName || name == recordName(cluster, record, "13") {
-				t.Errorf("the record is named %q", name)
-			}
-			for i := range len(record) + 1 {
-				if prefix := recordsBeginWith(cluster, record[:i]); !strings.HasPrefix(name, prefix) || !strings.HasPrefix(prefix, recordPrefix+cluster[:3]) {
-					t.Errorf("records that begin with %q are looked for as %q, and one is named %q", record[:i], prefix, name)
+// TestItemName: what the name of an item's object begins with, and that alone, tells whether plans read it and who is
+// told of it.
+func TestItemName(t *testing.T) {
+	long := strings.Repeat("a", domain.MaxNameLength)
+	prefixes := map[string]domain.Kind{
+		"trainyard.":            {Planned: true, Watched: true},
+		"trainyard-quiet.":      {Planned: true},
+		"trainyard-kept.":       {Watched: true},
+		"trainyard-kept-quiet.": {},
+	}
+	var planned []string
+	for _, by := range plannedNames() {
+		planned = append(planned, by.Value)
+	}
+	for prefix, kind := range prefixes {
+		if slices.Contains(planned, prefix) != kind.Planned {
+			t.Errorf("plans list what begins with %q", planned)
+		}
+		for _, cluster := range []string{"lab", "lock", "kept-quiet", "lab-quiet", long[:29], long[:30], long[:31], long} {
+			for _, kind.Name = range []string{"note", "lock-note", "a-quiet", long} {
+				for _, item := range []string{"7", "worker-quiet", "job/worker", long, long + "/" + long} {
+					key := engine.Key{Kind: kind, Name: item}
+					name := storeOf(cluster).annotations(key, 12).Name
+					if !strings.HasPrefix(name, prefix+cluster[:3]) || len(name) > maxObjectName || name == storeOf(cluster).annotations(key, 13).Name {
+						t.Errorf("the object is named %q", name)
+					}
+					if isQuiet(name) == kind.Watched {
+						t.Errorf("it is quiet that %q changes: %t", name, !kind.Watched)
+					}
+					for other := range prefixes {
+						if other != prefix && strings.HasPrefix(name, other) {
+							t.Errorf("what begins with %q is looked for, and %q is found", other, name)
+						}
+					}
 				}
 			}
 		}
 	}
-	if prefix := recordsBeginWith("lab", "scaling-history-"); prefix != "trainyard-record.lab.scaling-history-" {
-		t.Errorf("the history is looked for as %q", prefix)
+	for name, quiet := range map[string]bool{
+		lockName("lab", "group mnist"): true, lockName(long, "group mnist"): true,
+		objectName("lab", kindFile, "mnist", "a-quiet"): false, "": false, "theirs-quiet.1": false, "theirs": false,
+	} {
+		if isQuiet(name) != quiet {
+			t.Errorf("it is quiet that %q changes: %t", name, !quiet)
+		}
 	}
 }

@@ -10,19 +10,16 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 )
 
-// objects returns the config objects of the cluster but for records, as they are now.
-func (e *Engine) objects(ctx context.Context) ([]swarm.Config, error) {
-	return e.findConfigs(ctx, filters.Arg("label", labelCluster+"="+e.cluster.Name))
-}
-
-// clusterObjects returns the config objects that are the cluster's document, as they are now.
-func (e *Engine) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
-	return e.findConfigs(ctx, filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindCluster))
+// configsWith lists the config objects that filters select, as they are now.
+func (c *connection) configsWith(by ...filters.KeyValuePair) list[swarm.Config] {
+	return ask(c, func(ctx context.Context, m manager) ([]swarm.Config, error) {
+		return m.ConfigList(ctx, swarm.ConfigListOptions{Filters: filters.NewArgs(by...)})
+	})
 }
 
 // configNamed returns the config object of a name as it is now, whoever's it is, or nil.
-func (e *Engine) configNamed(ctx context.Context, name string) (*swarm.Config, error) {
-	configs, err := e.findConfigs(ctx, filters.Arg("name", name)) // those whose names begin so
+func (c *connection) configNamed(ctx context.Context, name string) (*swarm.Config, error) {
+	configs, err := c.configsWith(filters.Arg("name", name))(ctx) // those whose names begin so
 	if err != nil {
 		return nil, err
 	}
@@ -34,16 +31,9 @@ func (e *Engine) configNamed(ctx context.Context, name string) (*swarm.Config, e
 	return nil, nil
 }
 
-func (e *Engine) findConfigs(ctx context.Context, by ...filters.KeyValuePair) ([]swarm.Config, error) {
-	find := ask(e.connection, func(ctx context.Context, m manager) ([]swarm.Config, error) {
-		return m.ConfigList(ctx, swarm.ConfigListOptions{Filters: filters.NewArgs(by...)})
-	})
-	return find(ctx)
-}
-
 // removeConfig removes a config object. One that is gone is fine.
-func (e *Engine) removeConfig(ctx context.Context, id string) error {
-	m, err := e.manager(ctx)
+func (c *connection) removeConfig(ctx context.Context, id string) error {
+	m, err := c.manager(ctx)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,6 @@ func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed
 	return e.observe(ctx, group, nil)
 }
 
-var _ engine.Specifier = &Engine{}
-
 func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) ([]domain.Observed, error) {
 	services, err := e.reads.services(ctx)
 	if err != nil {
@@ -60,12 +58,12 @@ func (e *Engine) known(ctx context.Context, services []swarm.Service) (known, er
 	}
 	k.add(configs)
 	if foreign := k.foreign(e.cluster.Name, services); len(foreign) > 0 {
-		if configs, err = e.findConfigs(ctx, foreign...); err != nil {
+		if configs, err = e.connection.configsWith(foreign...)(ctx); err != nil {
 			return k, err
 		}
 		k.add(configs)
 	}
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return k, err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
@@ -125,13 +126,17 @@ func measured(source func(url string) domain.ScalingSource) func(*testing.T, str
 func queue(q domain.QueueSource) domain.ScalingSource { return domain.ScalingSource{Queue: &q} }
 
 // queried is a cluster of which a Prometheus is asked.
-type queried struct{}
+type queried struct{ storetest.Memory }
 
-func (queried) Cluster(context.Context) (domain.ClusterDocument, error) {
-	return domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}}}}, nil
+func (*queried) Observe(context.Context, string) ([]domain.Observed, error) { return nil, nil }
+
+func newQueried(t *testing.T) *queried {
+	t.Helper()
+	of := &queried{}
+	_, err := engine.Put(t.Context(), of, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}}}})
+	must(t, err)
+	return of
 }
-func (queried) GPUPools(context.Context) (map[string]domain.GPUPoolDocument, error) { return nil, nil }
-func (queried) Observe(context.Context, string) ([]domain.Observed, error)          { return nil, nil }
 
 // TestOutside: whatever a source outside of this program offers, it takes memory up to a bound, and says of more that
 // it is more.
@@ -146,7 +151,7 @@ func TestOutside(t *testing.T) {
 		return domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: url, Query: "up"}}
 	}
 	usage := func(t *testing.T, url string) error {
-		_, err := prometheus.Usage(acctest.Bounded(t), prometheus.Settings{URL: url, Timeout: time.Minute}, queried{}, time.Minute)
+		_, err := prometheus.Usage(acctest.Bounded(t), prometheus.Settings{URL: url, Timeout: time.Minute}, newQueried(t), time.Minute)
 		return err
 	}
 	series := func(t *testing.T, url string) error {

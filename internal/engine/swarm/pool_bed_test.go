@@ -17,6 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -39,7 +40,7 @@ func newFarm(t *testing.T) farm {
 	must(t, problems.Err())
 	spec, err = e.Form(acctest.Bounded(t), spec)
 	must(t, err)
-	_, err = e.PutCluster(t.Context(), domain.ClusterDocument{Spec: spec})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 	return farm{t, reconcile.Reconciler{Engine: e}, bed, bed.Nodes[0].Client()}
 }

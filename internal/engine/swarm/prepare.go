@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // prepare returns the services of some members as they should be started, once all is there that they need: images on
@@ -40,7 +41,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 			continue // it is among those that share a service
 		}
 		delete(members, name)
-		if !pooled(spec) {
+		if !spec.Shared {
 			n = 1
 		}
 		in.images = map[string]references{spec.Image: images[useOf(spec)]}
@@ -52,14 +53,14 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, change{group: spec.Group, run: spec.Run, node: in.nodes[spec.Host], want: want, pooled: pooled(spec), auth: auth})
+		changes = append(changes, change{group: spec.Group, run: spec.Run, node: in.nodes[spec.Host], want: want, pooled: spec.Shared, auth: auth})
 	}
 	return changes, nil
 }
 
 // surroundings returns the network and the nodes of the cluster.
 func (e *Engine) surroundings(ctx context.Context) (in surroundings, err error) {
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return in, fmt.Errorf("cluster %q: %w", e.cluster.Name, err)
 	}
@@ -113,7 +114,7 @@ func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, i
 			needed[use] = w
 		}
 		for host, id := range in.nodes {
-			if host == spec.Host || pooled(spec) && in.takes(host, spec.Placement) {
+			if host == spec.Host || spec.Scheduling == domain.SchedulingEngine && in.takes(host, spec.Placement) {
 				w.hosts[id] = host
 			}
 		}

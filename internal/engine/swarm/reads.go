@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -18,7 +19,7 @@ type list[T any] = func(ctx context.Context) ([]T, error)
 // reads are the lists from which the engine tells everything. A plan takes each of them at most once, see [Engine.Snapshot].
 type reads struct {
 	nodes list[swarm.Node]
-	// configs are those of all clusters, but for locks and records, which may be large.
+	// configs are those of all clusters that plans read.
 	configs  list[swarm.Config]
 	services list[swarm.Service]
 	tasks    list[swarm.Task]
@@ -35,9 +36,7 @@ func liveReads(c *connection) reads {
 		nodes: ask(c, func(ctx context.Context, m manager) ([]swarm.Node, error) {
 			return m.NodeList(ctx, swarm.NodeListOptions{})
 		}),
-		configs: ask(c, func(ctx context.Context, m manager) ([]swarm.Config, error) {
-			return m.ConfigList(ctx, swarm.ConfigListOptions{Filters: filters.NewArgs(filters.Arg("name", objectPrefix))})
-		}),
+		configs: c.configsWith(plannedNames()...),
 		services: ask(c, func(ctx context.Context, m manager) ([]swarm.Service, error) {
 			return m.ServiceList(ctx, swarm.ServiceListOptions{})
 		}),
@@ -93,7 +92,10 @@ func (r reads) remembered(cluster string) reads {
 	}
 	configs := func(ctx context.Context) ([]swarm.Config, error) {
 		found, err := r.configs(ctx)
-		if slices.ContainsFunc(found, func(c swarm.Config) bool { s := slotOf(c); return s.cluster == cluster && s.kind == kindGroup }) {
+		if slices.ContainsFunc(found, func(c swarm.Config) bool {
+			s := slotOf(c)
+			return s.cluster == cluster && s.kind == domain.GroupKind.Name
+		}) {
 			ctx := context.WithoutCancel(ctx)
 			go func() {
 				if found, err := services(ctx); err == nil { // or else whoever needs it gets the error

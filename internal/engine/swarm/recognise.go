@@ -11,7 +11,7 @@ import (
 // Recognise returns an [*engine.ElsewhereError] where the engine is led to another Swarm than that with an ID. The cluster's document
 // says which one it is in; where there is no such document, the Swarm itself is asked.
 func (e *Engine) Recognise(ctx context.Context, id string) error {
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	found := document.Spec.ID
 	if errors.Is(err, engine.ErrNotFound) {
 		is, asked := e.swarm(ctx)

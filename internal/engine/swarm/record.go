@@ -78,6 +78,7 @@ func sealWith(spec swarm.ServiceSpec, r record, recorded bool) string {
 		_, _ = io.WriteString(digest, name+"="+found.Env[name]+"\x00") // a digest never fails to be written to
 	}
 	found.Env = nil
+	found.Scheduling, found.Shared = "", false // the identity tells, and a digest made before they were there still holds
 	_, _ = io.WriteString(digest, encode(found))
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // followHosts has members follow their hosts to the nodes that these have become: a host that left the Swarm and joined it again is
@@ -33,7 +34,7 @@ func (e *Engine) followHosts(ctx context.Context) error {
 	if len(stranded) == 0 {
 		return nil
 	}
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return err
 	}

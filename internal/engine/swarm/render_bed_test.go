@@ -335,7 +335,7 @@ func TestPoolOnSwarm(t *testing.T) {
 func testPoolOnSwarm(t *testing.T, engine string) {
 	t.Parallel()
 	spec := individual(onNode(), 0)
-	spec.Host, spec.Address, spec.Interchangeable = "", "mnist-worker:9000", true
+	share(&spec, "mnist-worker:9000")
 	spec.Env[variableAddress] = spec.Address
 	spec.Update = domain.Update{Parallelism: 1}
 	spec.Placement = domain.Placement{Hosts: []string{"h1"}}

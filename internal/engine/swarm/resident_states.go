@@ -13,11 +13,12 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // Residents returns the states of the controller and the agents. Their tasks take one request.
 func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
-	document, err := e.Cluster(ctx)
+	document, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return domain.Residents{}, fmt.Errorf("cluster %q: %w", e.cluster.Name, err)
 	}

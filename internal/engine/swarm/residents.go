@@ -111,7 +111,7 @@ func (e *Engine) scene(ctx context.Context) (now scene, err error) {
 	if now.manager, err = e.manager(ctx); err != nil {
 		return now, err
 	}
-	document, err := e.live().Cluster(ctx)
+	document, err := engine.Cluster(ctx, e.live())
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return now, err
 	}

@@ -180,10 +180,10 @@ func TestResidentsFromARegistry(t *testing.T) {
 
 	// A cluster may do without agents.
 	e := s.open(s.bed.Nodes[0].Host())
-	document, err := e.Cluster(t.Context())
+	document, err := engine.Cluster(t.Context(), e)
 	must(t, err)
 	document.Spec.Agent.Disabled = true
-	_, err = e.PutCluster(t.Context(), document)
+	_, err = engine.Put(t.Context(), e, document)
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	if left := s.residents(); left[kindAgent].ID != "" || left[kindController].ID == "" {
@@ -272,9 +272,9 @@ func TestControllerOnTheNetwork(t *testing.T) {
 	testbed.OnEngines(t, testControllerOnTheNetwork)
 }
 
-func testControllerOnTheNetwork(t *testing.T, engine string) {
+func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	t.Parallel()
-	s := newStanding(t, threeOf(t, engine), "attached")
+	s := newStanding(t, threeOf(t, engineName), "attached")
 	e := s.open(s.bed.Nodes[0].Host())
 	network, err := e.residentNetwork(t.Context())
 	must(t, err)
@@ -299,10 +299,10 @@ func testControllerOnTheNetwork(t *testing.T, engine string) {
 		spec.TaskTemplate.Networks, spec.EndpointSpec = nil, nil
 		spec.TaskTemplate.ContainerSpec.Args = spec.TaskTemplate.ContainerSpec.Args[:5]
 	})
-	document, err := e.Cluster(t.Context())
+	document, err := engine.Cluster(t.Context(), e)
 	must(t, err)
 	document.Spec.Agent.Disabled = true
-	document, err = e.PutCluster(t.Context(), document)
+	document, err = engine.Put(t.Context(), e, document)
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	after := s.residents()
@@ -315,7 +315,7 @@ func testControllerOnTheNetwork(t *testing.T, engine string) {
 	anew.Network = &domain.Network{Subnet: s.subnet + ".0.0/20", Attachable: true}
 	document.Spec, err = e.Form(acctest.Bounded(t), anew)
 	must(t, err)
-	_, err = e.PutCluster(t.Context(), document)
+	_, err = engine.Put(t.Context(), e, document)
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	next, err := e.residentNetwork(t.Context())

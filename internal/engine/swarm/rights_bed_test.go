@@ -20,6 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -90,10 +91,10 @@ func TestAgentRights(t *testing.T) {
 	testbed.OnEngines(t, testAgentRights)
 }
 
-func testAgentRights(t *testing.T, engine string) {
+func testAgentRights(t *testing.T, engineName string) {
 	t.Parallel()
 	const agents, members = "rights/agent:1", "rights/member:1"
-	bed := threeOf(t, engine)
+	bed := threeOf(t, engineName)
 	loadPrograms(t, bed, agents, v1.Config{Entrypoint: []string{programPath}}, map[string]string{
 		programPath: acctest.Provider, probe: acctest.Member,
 	})
@@ -110,10 +111,10 @@ func testAgentRights(t *testing.T, engine string) {
 		runs.CapabilityDrop, runs.ReadOnly = nil, false
 		runs.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
 	})
-	document, err := e.Cluster(t.Context())
+	document, err := engine.Cluster(t.Context(), e)
 	must(t, err)
 	document.Spec.Agent.Image = agents
-	_, err = e.PutCluster(t.Context(), document)
+	_, err = engine.Put(t.Context(), e, document)
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	r := reconcile.Reconciler{Engine: e}

@@ -118,7 +118,7 @@ func recordFor(spec domain.MemberSpec, in surroundings, constraints []string) re
 		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image, PullPolicy: spec.Container.PullPolicy,
 		Network: in.network, Constraints: constraints, Configs: map[string]string{}, Secrets: map[string]secretVersion{},
 	}
-	if pooled(spec) {
+	if spec.Shared {
 		r.Address, r.Placement, r.Update = sharedAddress(spec), spec.Placement, spec.Update
 	}
 	image := in.images[spec.Image]
@@ -148,7 +148,7 @@ func environment(spec domain.MemberSpec) []string {
 	for name, value := range spec.Env {
 		values[name] = literal(value)
 	}
-	if pooled(spec) {
+	if spec.Shared {
 		delete(values, variableIndex)
 		delete(values, variableMember)
 		maps.Copy(values, whereabouts(spec.Address))
@@ -297,7 +297,7 @@ var swarmConditions = map[domain.Condition]swarm.RestartPolicyCondition{
 // restartPolicy returns the policy by which the Swarm itself restarts containers: indexed members never, see [Engine.Guard], and
 // pooled ones by their rule, of which it knows neither final exit codes nor the back-off.
 func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
-	if !pooled(spec) {
+	if !spec.Shared {
 		return &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}
 	}
 	delay, attempts := time.Duration(spec.Restart.Delay), uint64(max(spec.Restart.MaxAttempts, 0)) //nolint:gosec // it is not negative
@@ -328,7 +328,7 @@ func updateConfig(update domain.Update) *swarm.UpdateConfig {
 }
 
 func maxReplicas(spec domain.MemberSpec) uint64 {
-	if pooled(spec) && spec.Placement.Strategy == domain.OnePerHost {
+	if spec.Shared && spec.Placement.Strategy == domain.OnePerHost {
 		return 1
 	}
 	return 0
@@ -344,7 +344,7 @@ const (
 // constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints know
 // no "or", so all others are ruled out one by one.
 func constraintsOf(spec domain.MemberSpec, in surroundings) ([]string, error) {
-	if !pooled(spec) {
+	if spec.Scheduling != domain.SchedulingEngine {
 		id, found := in.nodes[spec.Host]
 		if !found {
 			return nil, fmt.Errorf("member %q: host %q is not a node of the Swarm", spec.Name, spec.Host)

@@ -90,13 +90,15 @@ func FuzzUnquoted(f *testing.F) {
 }
 
 func TestConstraints(t *testing.T) {
-	pool := func(p domain.Placement) domain.MemberSpec { return domain.MemberSpec{Role: "worker", Placement: p} }
+	pool := func(p domain.Placement) domain.MemberSpec {
+		return domain.MemberSpec{Role: "worker", Scheduling: domain.SchedulingEngine, Shared: true, Placement: p}
+	}
 	hosts := func(names ...string) domain.Placement { return domain.Placement{Hosts: names} }
 	for name, c := range map[string]struct {
 		spec domain.MemberSpec
 		want []string
 	}{
-		"indexed":   {domain.MemberSpec{Host: "h1"}, []string{"node.id==node1"}},
+		"indexed":   {domain.MemberSpec{Scheduling: domain.SchedulingPinned, Host: "h1"}, []string{"node.id==node1"}},
 		"anywhere":  {pool(domain.Placement{}), []string{"node.id!=stranger"}},
 		"one host":  {pool(hosts("h1")), []string{"node.id==node1"}},
 		"two hosts": {pool(hosts("h2", "h0")), []string{"node.id!=node1", "node.id!=stranger"}},
@@ -126,7 +128,10 @@ func TestRenderFails(t *testing.T) {
 			`member "mnist-worker-3": host "h9" is not a node of the Swarm`,
 		},
 		"host of a pool": {
-			func(s *domain.MemberSpec, _ *surroundings) { s.Host, s.Placement.Hosts = "", []string{"h9"} },
+			func(s *domain.MemberSpec, _ *surroundings) {
+				share(s, s.Address)
+				s.Placement.Hosts = []string{"h9"}
+			},
 			`members of role "worker": host "h9" is not a node of the Swarm`,
 		},
 		"config": {

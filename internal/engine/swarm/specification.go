@@ -288,6 +288,10 @@ func (r *reader) update() {
 // placement reads where the member may be.
 func (r *reader) placement() {
 	r.found.Host, r.found.Placement = r.record.Host, r.record.Placement
+	r.found.Scheduling, r.found.Shared = domain.SchedulingPinned, r.id.pooled
+	if r.id.pooled {
+		r.found.Scheduling = domain.SchedulingEngine
+	}
 	r.found.Placement.Labels = maps.Clone(r.record.Placement.Labels)
 	added, removed := r.constraints()
 	if r.id.pooled {

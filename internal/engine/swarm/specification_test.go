@@ -52,7 +52,7 @@ func clone[T any](t interface{ Fatal(...any) }, value T) (copied T) {
 // rich is a specification with something in every field.
 func rich() domain.MemberSpec {
 	return domain.MemberSpec{
-		Cluster: "lab", Group: "mnist", Role: "worker", Index: 3, Name: "mnist-worker-3", Host: "h1", Address: "mnist-worker-3:9000", Hash: "c0ffee", Run: 7,
+		Cluster: "lab", Group: "mnist", Role: "worker", Index: 3, Name: "mnist-worker-3", Scheduling: domain.SchedulingPinned, Host: "h1", Address: "mnist-worker-3:9000", Hash: "c0ffee", Run: 7,
 		Image: "trainer:1", Command: []string{"python3"}, Args: []string{"train.py", "--epochs", "{{3}}"},
 		Env:        map[string]string{"TEMPLATE": "{{.Node.Hostname}}", "EMPTY": "", "EQUATION": "a=b=c"},
 		WorkingDir: "/work",
@@ -78,10 +78,16 @@ func rich() domain.MemberSpec {
 	}
 }
 
+// share makes a specification one that all members of its role share.
+func share(spec *domain.MemberSpec, address string) {
+	spec.Scheduling, spec.Shared, spec.Interchangeable = domain.SchedulingEngine, true, true
+	spec.Host, spec.Address = "", address
+}
+
 // richPool is the specification of a member of an interchangeable role.
 func richPool() domain.MemberSpec {
 	spec := rich()
-	spec.Interchangeable, spec.Host, spec.Address = true, "", "mnist-worker:9000"
+	share(&spec, "mnist-worker:9000")
 	spec.Update = domain.Update{Parallelism: 2, Delay: new(domain.Duration(time.Minute)), OnFailure: domain.UpdateRollback}
 	spec.Placement = domain.Placement{Strategy: domain.OnePerHost, Labels: map[string]string{"gpu": "t4"}, Hosts: []string{"h0", "h1"}}
 	maps.Copy(spec.Env, map[string]string{
@@ -93,7 +99,7 @@ func richPool() domain.MemberSpec {
 func TestReadBack(t *testing.T) {
 	for name, spec := range map[string]domain.MemberSpec{
 		"indexed": rich(), "pooled": richPool(),
-		"bare": {Cluster: "lab", Group: "a", Role: "b", Name: "a-b-0", Host: "h0", Address: "a-b-0:1", Image: "i"},
+		"bare": {Cluster: "lab", Group: "a", Role: "b", Name: "a-b-0", Scheduling: domain.SchedulingPinned, Host: "h0", Address: "a-b-0:1", Image: "i"},
 	} {
 		t.Run(name, func(t *testing.T) { readBack(t, spec) })
 	}
@@ -146,7 +152,7 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	spec := domain.MemberSpec{
 		Cluster: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "cluster"), Group: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "group"),
 		Role: rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "role"), Index: rapid.IntRange(0, 9999).Draw(t, "index"),
-		Host: rapid.SampledFrom([]string{"h0", "h1"}).Draw(t, "host"), Hash: text.Draw(t, "hash"), Run: rapid.IntRange(0, 1e6).Draw(t, "run"),
+		Scheduling: domain.SchedulingPinned, Host: rapid.SampledFrom([]string{"h0", "h1"}).Draw(t, "host"), Hash: text.Draw(t, "hash"), Run: rapid.IntRange(0, 1e6).Draw(t, "run"),
 		Image:   rapid.SampledFrom([]string{"trainer:1", "other@sha256:2222", "sha256:3333"}).Draw(t, "image"),
 		Command: texts.Draw(t, "command"), Args: texts.Draw(t, "args"),
 		Env:        rapid.MapOfN(rapid.StringMatching(`[A-Z_]{1,5}`), text, 0, 4).Draw(t, "env"),
@@ -214,8 +220,8 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		}
 		spec.Container.Secrets[name] = file
 	}
-	if spec.Interchangeable = rapid.Bool().Draw(t, "interchangeable"); spec.Interchangeable {
-		spec.Host, spec.Address = "", fmt.Sprintf("%s:%d", domain.PoolName(spec.Group, spec.Role), rapid.IntRange(1, 65535).Draw(t, "shared port"))
+	if rapid.Bool().Draw(t, "shared") {
+		share(&spec, fmt.Sprintf("%s:%d", domain.PoolName(spec.Group, spec.Role), rapid.IntRange(1, 65535).Draw(t, "shared port")))
 		spec.Update = domain.Update{
 			Parallelism: rapid.IntRange(0, 9).Draw(t, "parallelism"), Delay: rapid.Ptr(duration, true).Draw(t, "update delay"),
 			OnFailure: rapid.SampledFrom(append([]domain.OnFailure{""}, domain.OnFailures...)).Draw(t, "on failure"),

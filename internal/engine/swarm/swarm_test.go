@@ -52,7 +52,7 @@ func (o opened) open(t *testing.T) opened {
 	t.Helper()
 	o = o.again(t)
 	t.Cleanup(func() {
-		if err := o.DeleteCluster(acctest.Bounded(t)); err != nil {
+		if err := o.Dissolve(acctest.Bounded(t)); err != nil {
 			t.Errorf("cluster %s could not be deleted: %v", o.cluster, err)
 		}
 	})
@@ -103,9 +103,9 @@ func testConformance(t *testing.T, engineName string) {
 	acctest.LoadAgent(t, bed, enginetest.Lacking)
 	var number atomic.Int32
 	enginetest.Run(t, enginetest.Harness{
-		SharedEvents: true,
-		Brief:        engineName != "", // deaths of callers and races between them don't depend on the Engine
-		Open:         func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
+		Brief: engineName != "", // deaths of callers and races between them don't depend on the Engine
+		Open:  func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
+		Store: swarm.StoreOn(bed),
 		Cluster: func(name string) domain.Cluster {
 			return clusterOn(bed, name, int(number.Add(1)))
 		},

@@ -102,12 +102,14 @@ func specsOf(services []swarm.Service) []swarm.ServiceSpec {
 	return specs
 }
 
-// sweepAfter sweeps once a group's document says that an apply has come to its end. What could not be removed is left to the next one. The secrets that
-// the group declares stay, also those of a role that has no members: a policy may give it some, and nobody else has their values.
-func (e *Engine) sweepAfter(ctx context.Context, doc domain.GroupDocument) {
-	if !doc.Applying && doc.Revision > 1 {
-		_ = e.sweep(ctx, doc.Spec.Name, declaredSecrets(doc.Spec))
+// Prune removes files and secrets that no service uses any more. The secrets that the group declares stay, also those of a role that has no
+// members: a policy may give it some, and nobody else has their values. Where the group ends, containers that have ended go as well.
+func (e *Engine) Prune(ctx context.Context, group string, spec *domain.Group) error {
+	if spec != nil {
+		return e.sweep(ctx, group, declaredSecrets(*spec))
 	}
+	e.clearContainers(ctx, group)
+	return e.sweep(ctx, group, nil)
 }
 
 // declaredSecrets returns the names of the objects of the secrets that a group declares.

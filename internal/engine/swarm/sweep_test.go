@@ -20,7 +20,7 @@ func TestIsAttachment(t *testing.T) {
 		"ours":                            {swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", kindFile)}, true},
 		"of another group":                {swarm.Annotations{Name: "x", Labels: labels("lab", "other", kindFile)}, false},
 		"of another cluster":              {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", kindFile)}, false},
-		"a document":                      {swarm.Annotations{Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", kindGroup)}, false},
+		"a document":                      {swarm.Annotations{Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", domain.GroupKind.Name)}, false},
 		"without labels":                  {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1"}, true},
 		"without some labels":             {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{labelCluster: "lab", "team": "vision"}}, true},
 		"without labels, of other groups": {swarm.Annotations{Name: "trainyard.lab.file.mnist-2.a.1"}, false},

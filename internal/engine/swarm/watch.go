@@ -3,7 +3,6 @@ package swarm
 import (
 	"context"
 	"hash/fnv"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,12 +33,6 @@ var watched = filters.NewArgs(
 	filters.Arg("type", string(events.NodeEventType)),
 	filters.Arg("type", string(events.ConfigEventType)),
 )
-
-// reported tells whether an event is of what is watched: locks are taken, renewed and released, and records written, all the time.
-func reported(message events.Message) bool {
-	name := message.Actor.Attributes["name"]
-	return !strings.HasPrefix(name, lockPrefix) && !strings.HasPrefix(name, recordPrefix)
-}
 
 // watcher looks at the Swarm once for all who watch it.
 type watcher struct {
@@ -145,7 +138,7 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 		case <-failures: //nolint:errcheck // whoever waits watches anew, and finds out what it was
 			return
 		case message := <-messages:
-			if !reported(message) {
+			if isQuiet(message.Actor.Attributes["name"]) {
 				continue
 			}
 			changed = true

@@ -9,10 +9,10 @@ import (
 // BenchmarkSSHCall measures one call to an engine over SSH on this machine: with the connection that the client has, and with one
 // made for it.
 func BenchmarkSSHCall(b *testing.B) {
-	isolate(b)
+	sshd.Isolate(b)
 	socket := startEngine(b)
 	server := sshd.Start(b, sshd.Options{})
-	address, credentials := "ssh://"+server.Addr+socket, credentialsOf(b, server)
+	address, credentials := "ssh://"+server.Addr+socket, Credentials{SSH: server.Credentials(b)}
 	b.Run("warm", func(b *testing.B) {
 		docker := open(b, address, credentials)
 		must(b, call(b, docker))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
 // Client returns a Docker client of the engine at this endpoint, which agrees with it on the version of the API. It
@@ -55,36 +57,18 @@ func (e Endpoint) httpHost() string {
 	return "unix://" + e.Socket
 }
 
-// dialFunc connects to an engine. Its errors are a [failure], or the context's.
+// dialFunc connects to an engine. Its errors are a [sshclient.Failure], or the context's.
 type dialFunc func(ctx context.Context) (net.Conn, error)
 
 // dialer returns the way to this endpoint.
 func (e Endpoint) dialer(credentials Credentials) (dialFunc, error) {
 	switch e.Scheme {
 	case SchemeUnix:
-		return netDialer("unix", e.Socket, credentials.dialTimeout()), nil
+		return unixDialer(e.Socket, credentials.DialTimeout), nil
 	case SchemeTCP:
 		return tcpDialer(e, credentials)
 	}
 	return sshDialer(e, credentials)
-}
-
-// netDialer returns a dialer of an address of this machine's network or file system.
-func netDialer(network, address string, limit time.Duration) dialFunc {
-	return func(ctx context.Context) (net.Conn, error) {
-		ctx, cancel := within(ctx, limit)
-		defer cancel()
-		return netDial(ctx, network, address)
-	}
-}
-
-// netDial connects to an address.
-func netDial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, outcome(ctx, func() error { return connectFailure(address, err) })
-	}
-	return conn, nil
 }
 
 // holdFailure returns a dialer that gives the same failure again for a while. The Docker client asks for the API's version
@@ -92,7 +76,7 @@ func netDial(ctx context.Context, network, address string) (net.Conn, error) {
 // would wait for an absent host in turn.
 func holdFailure(dial dialFunc, hold time.Duration) dialFunc {
 	var mu sync.Mutex
-	var last *failure
+	var last *sshclient.Failure
 	var until time.Time
 	held := func() error {
 		mu.Lock()
@@ -107,7 +91,7 @@ func holdFailure(dial dialFunc, hold time.Duration) dialFunc {
 			return nil, err
 		}
 		conn, err := dial(ctx)
-		if f := (*failure)(nil); errors.As(err, &f) {
+		if f := (*sshclient.Failure)(nil); errors.As(err, &f) {
 			mu.Lock()
 			defer mu.Unlock()
 			last, until = f, time.Now().Add(hold)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
 func TestUnix(t *testing.T) {
@@ -42,19 +44,14 @@ func TestUnixFailures(t *testing.T) {
 }
 
 func TestPermissionFailure(t *testing.T) {
-	err := connectFailure("/run/docker.sock", &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	expect(t, err, ErrPermissionDenied, "/run/docker.sock", "group")
-}
-
-func TestFailureToResolve(t *testing.T) {
-	err := connectFailure("gpu1:22", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "gpu1"}})
-	expect(t, err, nil, `"gpu1" can't be resolved`)
+	err := socketFailure("/run/docker.sock", &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	expect(t, err, sshclient.ErrPermissionDenied, "/run/docker.sock", "group")
 }
 
 func TestHoldFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		var answer error = failed(ErrTimeout, "first")
+		var answer error = sshclient.Failed(sshclient.ErrTimeout, "first")
 		dial := holdFailure(func(context.Context) (net.Conn, error) {
 			attempts++
 			return nil, answer
@@ -68,9 +65,9 @@ func TestHoldFailure(t *testing.T) {
 				t.Errorf("%d attempts to connect, want %d", attempts, attempt)
 			}
 		}
-		ask(ErrTimeout, 1)
+		ask(sshclient.ErrTimeout, 1)
 		answer = context.Canceled
-		ask(ErrTimeout, 1) // still the first
+		ask(sshclient.ErrTimeout, 1) // still the first
 		<-time.After(time.Second)
 		ask(context.Canceled, 2)
 		ask(context.Canceled, 3) // a call that was given up says nothing about the next

@@ -10,12 +10,11 @@ import (
 )
 
 // write writes a file and the folders to it.
-func write(t testing.TB, content string, path ...string) string {
+func write(t testing.TB, content string, path ...string) {
 	t.Helper()
 	file := filepath.Join(path...)
 	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	must(t, os.WriteFile(file, []byte(content), 0o600))
-	return file
 }
 
 // contextID is the name of a context's folders, as docker context create makes them.

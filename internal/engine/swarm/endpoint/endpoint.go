@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
-	"regexp"
-	"strconv"
 	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
 // Scheme is the way to an engine.
@@ -55,20 +53,8 @@ var refused = map[string]string{
 // Parse returns the endpoint at an address. Its errors name the address, without a password that may be in it, and
 // what is allowed.
 func Parse(address string) (Endpoint, error) {
-	e, err := parse(address)
-	if err != nil {
-		shown := withoutPassword(address)
-		if shown != address { // or else the reason could quote the password
-			_, again := parse(shown)
-			err = cmp.Or(again, errPassword)
-		}
-		return Endpoint{}, fmt.Errorf("engine address %q: %w; %s", shown, err, allowed)
-	}
-	return e, nil
+	return sshclient.ParseAddress("engine address", address, allowed, parse)
 }
-
-// errPassword is why an address with a password is none.
-var errPassword = errors.New("a password can't be part of an address; keys and certificates belong into the provider's configuration")
 
 func parse(address string) (Endpoint, error) {
 	scheme, rest, ok := strings.Cut(address, "://")
@@ -79,77 +65,28 @@ func parse(address string) (Endpoint, error) {
 	case SchemeUnix:
 		return Endpoint{Scheme: SchemeUnix, Socket: rest}, checkSocket(rest)
 	case SchemeTCP:
-		e, err := parseRemote(address, 2376)
+		host, path, err := sshclient.ParseURL(address, 2376)
 		switch {
 		case err != nil:
 			return Endpoint{}, err
-		case e.User != "":
+		case host.User != "":
 			return Endpoint{}, errors.New("a user is for ssh:// only")
-		case e.Socket != "":
+		case path != "":
 			return Endpoint{}, errors.New("a path is for ssh:// and unix:// only")
 		}
-		return e, nil
+		return Endpoint{Scheme: SchemeTCP, Host: host.Name, Port: host.Port}, nil
 	case SchemeSSH:
-		e, err := parseRemote(address, 22)
+		host, path, err := sshclient.ParseURL(address, sshclient.DefaultPort)
 		if err != nil {
 			return Endpoint{}, err
 		}
-		if e.Socket == "" {
-			e.Socket = DefaultSocket
-		}
-		return e, checkSocket(e.Socket)
+		socket := cmp.Or(path, DefaultSocket)
+		return Endpoint{Scheme: SchemeSSH, User: host.User, Host: host.Name, Port: host.Port, Socket: socket}, checkSocket(socket)
 	}
 	if instead, ok := refused[scheme]; ok {
 		return Endpoint{}, errors.New(instead)
 	}
 	return Endpoint{}, fmt.Errorf("unknown scheme %q", scheme)
-}
-
-// These leave out nothing in use, and nothing that a shell or ssh would understand as more than a name.
-var (
-	hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?$`)
-	zoneName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
-	userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
-)
-
-// parseRemote takes an address with a host apart. The socket is its path, empty for none.
-func parseRemote(address string, port uint16) (Endpoint, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		// The error of package url repeats the address.
-		return Endpoint{}, errors.Unwrap(err)
-	}
-	e := Endpoint{Scheme: Scheme(u.Scheme), User: u.User.Username(), Host: u.Hostname(), Port: port, Socket: u.Path}
-	if e.Socket == "/" {
-		e.Socket = ""
-	}
-	if _, given := u.User.Password(); given {
-		return Endpoint{}, errPassword
-	}
-	if u.User != nil && !userName.MatchString(e.User) {
-		return Endpoint{}, fmt.Errorf("%q is no user name", e.User)
-	}
-	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(address, "#") {
-		return Endpoint{}, errors.New("it has no query and no fragment")
-	}
-	if ip, err := netip.ParseAddr(e.Host); err == nil {
-		if ip.Zone() != "" && !zoneName.MatchString(ip.Zone()) {
-			return Endpoint{}, fmt.Errorf("%q is no network interface", ip.Zone())
-		}
-	} else if !hostName.MatchString(e.Host) {
-		return Endpoint{}, fmt.Errorf("%q is no host name and no IP address", e.Host)
-	}
-	switch text := u.Port(); {
-	case text != "":
-		number, err := strconv.ParseUint(text, 10, 16)
-		if err != nil || number == 0 {
-			return Endpoint{}, fmt.Errorf("port %s is not one of 1 to 65535", text)
-		}
-		e.Port = uint16(number)
-	case strings.HasSuffix(u.Host, ":"):
-		return Endpoint{}, errors.New("the port is missing after the colon")
-	}
-	return e, nil
 }
 
 // maxSocketPath is what fits into a socket address everywhere; Linux has room for three bytes more.
@@ -167,19 +104,6 @@ func checkSocket(path string) error {
 	return nil
 }
 
-// withoutPassword returns an address without the password that may be in it, however broken the rest is.
-func withoutPassword(address string) string {
-	user := 0 // where it begins
-	if scheme, _, ok := strings.Cut(address, "://"); ok && !strings.ContainsAny(scheme, ":@") {
-		user = len(scheme) + len("://")
-	}
-	at, colon := strings.LastIndexByte(address, '@'), user+strings.IndexByte(address[user:], ':')
-	if colon < user || at < colon {
-		return address
-	}
-	return address[:colon] + ":(redacted)" + address[at:]
-}
-
 // String returns the address, without what Parse fills in anyway. Parse returns the same endpoint for it, except
 // for CertPath.
 func (e Endpoint) String() string {
@@ -187,25 +111,19 @@ func (e Endpoint) String() string {
 	case SchemeUnix:
 		return "unix://" + e.Socket
 	case SchemeTCP:
-		return "tcp://" + e.hostPort()
+		return "tcp://" + e.host().HostPort()
 	}
-	u := url.URL{Scheme: string(e.Scheme), Host: e.Host}
-	if strings.Contains(e.Host, ":") {
-		u.Host = "[" + e.Host + "]"
-	}
-	if e.Port != 22 {
-		u.Host = e.hostPort()
-	}
-	if e.User != "" {
-		u.User = url.User(e.User)
-	}
+	address := "ssh://" + e.host().String()
 	if e.Socket != DefaultSocket {
-		u.Path = e.Socket
+		address += (&url.URL{Path: e.Socket}).EscapedPath()
 	}
-	return u.String()
+	return address
 }
 
-// hostPort returns the host and port as package net dials them.
-func (e Endpoint) hostPort() string {
-	return net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
+// host returns the host of an endpoint that has one.
+func (e Endpoint) host() sshclient.Host {
+	return sshclient.Host{User: e.User, Name: e.Host, Port: e.Port}
 }
+
+// at returns an error that names the endpoint, where it is about that.
+func (e Endpoint) at(err error) error { return sshclient.At(e.String(), err) }

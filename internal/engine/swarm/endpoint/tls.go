@@ -10,6 +10,8 @@ import (
 	"net"
 	"path/filepath"
 	"sync/atomic"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
 // tcpDialer returns the way to an engine over TCP.
@@ -19,9 +21,9 @@ func tcpDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) (net.Conn, error) {
-		ctx, cancel := within(ctx, credentials.dialTimeout())
+		ctx, cancel := sshclient.Within(ctx, credentials.DialTimeout)
 		defer cancel()
-		conn, err := netDial(ctx, "tcp", e.hostPort())
+		conn, err := sshclient.NetDial(ctx, "tcp", e.host().HostPort())
 		if err != nil {
 			return nil, err
 		}
@@ -44,16 +46,16 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 	}
 	if folder != "" {
 		if !m.empty() {
-			return nil, failed(nil, "TLS material is given both as text and as the folder %s; give one of them", folder)
+			return nil, sshclient.Failed(nil, "TLS material is given both as text and as the folder %s; give one of them", folder)
 		}
 		var err error
 		if m, err = readMaterial(folder); err != nil {
-			return nil, failed(nil, "TLS material: %s", err)
+			return nil, sshclient.Failed(nil, "TLS material: %s", err)
 		}
 		source = folder
 	}
 	if m.empty() {
-		return nil, failed(nil, "an engine over TCP is spoken to with TLS only, and there is no TLS material: "+
+		return nil, sshclient.Failed(nil, "an engine over TCP is spoken to with TLS only, and there is no TLS material: "+
 			"give the provider a CA, and a certificate with its key where the engine asks for one (or set DOCKER_CERT_PATH to a folder with ca.pem, cert.pem and key.pem); "+
 			"or use ssh://, which needs none")
 	}
@@ -63,7 +65,7 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 // readMaterial returns the files of a folder as docker names them.
 func readMaterial(folder string) (m material, err error) {
 	for name, content := range map[string]*[]byte{"ca.pem": &m.ca, "cert.pem": &m.cert, "key.pem": &m.key} {
-		data, err := read(filepath.Join(folder, name))
+		data, err := sshclient.ReadFile(filepath.Join(folder, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return material{}, err
 		}
@@ -81,16 +83,16 @@ func (m material) config(host, source string) (*tls.Config, error) {
 	if len(m.ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(m.ca) {
-			return nil, failed(nil, "the CA in %s has no certificate; it begins with -----BEGIN CERTIFICATE-----", source)
+			return nil, sshclient.Failed(nil, "the CA in %s has no certificate; it begins with -----BEGIN CERTIFICATE-----", source)
 		}
 	}
 	if (len(m.cert) == 0) != (len(m.key) == 0) {
-		return nil, failed(nil, "%s has a client certificate or its key, and not both", source)
+		return nil, sshclient.Failed(nil, "%s has a client certificate or its key, and not both", source)
 	}
 	if len(m.cert) > 0 {
 		pair, err := tls.X509KeyPair(m.cert, m.key)
 		if err != nil {
-			return nil, failed(nil, "the client certificate and key in %s: %s", source, err)
+			return nil, sshclient.Failed(nil, "the client certificate and key in %s: %s", source, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -113,7 +115,7 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, e Endpoin
 	if err := wrapped.HandshakeContext(ctx); err != nil {
 		// A handshake that failed has nothing to flush.
 		_ = conn.Close()
-		return nil, outcome(ctx, func() error { return wrapped.explain(err) })
+		return nil, sshclient.Outcome(ctx, func() error { return wrapped.explain(err) })
 	}
 	return wrapped, nil
 }
@@ -152,25 +154,25 @@ func (c *tlsConn) refusal(err error) error {
 
 // explain says what a failed handshake is about.
 func (c *tlsConn) explain(err error) error {
-	f := &failure{cause: err}
+	f := &sshclient.Failure{Cause: err}
 	var unknown x509.UnknownAuthorityError
 	var noTLS tls.RecordHeaderError
 	switch {
 	case errors.As(err, &unknown):
-		f.text = "the engine's certificate is not signed by the given CA; give the CA that signed it (the engine's tlscacert is usually the same)"
+		f.Text = "the engine's certificate is not signed by the given CA; give the CA that signed it (the engine's tlscacert is usually the same)"
 	case errors.As(err, &noTLS):
-		f.text = "what answers there doesn't speak TLS; start the engine with tlsverify, or reach it by ssh://"
+		f.Text = "what answers there doesn't speak TLS; start the engine with tlsverify, or reach it by ssh://"
 	case c.requested && !c.presented:
-		f.kind = ErrPermissionDenied
-		f.text = "the engine asks for a client certificate, and none is given; give one, with its key, that the engine's CA signed"
+		f.Kind = sshclient.ErrPermissionDenied
+		f.Text = "the engine asks for a client certificate, and none is given; give one, with its key, that the engine's CA signed"
 	case c.requested:
-		f.kind = ErrPermissionDenied
-		f.text = fmt.Sprintf("the engine refused the connection after it was presented the client certificate; give one that the engine's CA signed, and that is valid now: %s", err)
+		f.Kind = sshclient.ErrPermissionDenied
+		f.Text = fmt.Sprintf("the engine refused the connection after it was presented the client certificate; give one that the engine's CA signed, and that is valid now: %s", err)
 	default:
-		f.text = fmt.Sprintf("TLS: %s", err)
+		f.Text = fmt.Sprintf("TLS: %s", err)
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
-		f.text += fmt.Sprintf(" (%s)", alert)
+		f.Text += fmt.Sprintf(" (%s)", alert)
 	}
 	return c.endpoint.at(f)
 }

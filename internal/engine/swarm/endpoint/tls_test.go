@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
 // authority signs certificates.
@@ -77,7 +79,7 @@ func TestTLS(t *testing.T) {
 	own, other := newAuthority(t), newAuthority(t)
 	cert, key := own.issue(t, "client")
 	foreignCert, foreignKey := other.issue(t, "client")
-	given := TLS{CA: own.pem, Cert: cert, Key: Secret(key)}
+	given := TLS{CA: own.pem, Cert: cert, Key: engine.Secret(key)}
 	verifying := startTLS(t, own, "127.0.0.1", nil)
 	plain := listen(t, "tcp", "127.0.0.1:0")
 	serve(t, plain, answers())
@@ -91,13 +93,13 @@ func TestTLS(t *testing.T) {
 		"both verified":       {addr: verifying, tls: given},
 		"at least 1.2":        {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: given},
 		"only the engine":     {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }), tls: TLS{CA: own.pem}},
-		"wrong CA":            {addr: verifying, tls: TLS{CA: other.pem, Cert: cert, Key: Secret(key)}, parts: []string{"not signed by the given CA"}},
-		"system's CAs":        {addr: verifying, tls: TLS{Cert: cert, Key: Secret(key)}, parts: []string{"not signed by the given CA"}},
+		"wrong CA":            {addr: verifying, tls: TLS{CA: other.pem, Cert: cert, Key: engine.Secret(key)}, parts: []string{"not signed by the given CA"}},
+		"system's CAs":        {addr: verifying, tls: TLS{Cert: cert, Key: engine.Secret(key)}, parts: []string{"not signed by the given CA"}},
 		"other host":          {addr: startTLS(t, own, "gpu1", nil), tls: given, parts: []string{"127.0.0.1"}},
 		"below 1.2":           {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), tls: given, parts: []string{"protocol version"}},
-		"no client cert":      {addr: verifying, tls: TLS{CA: own.pem}, kind: ErrPermissionDenied, parts: []string{"asks for a client certificate, and none is given"}},
-		"no client cert, 1.2": {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: TLS{CA: own.pem}, kind: ErrPermissionDenied, parts: []string{"asks for a client certificate, and none is given"}},
-		"foreign client cert": {addr: verifying, tls: TLS{CA: own.pem, Cert: foreignCert, Key: Secret(foreignKey)}, kind: ErrPermissionDenied, parts: []string{"give one that the engine's CA signed"}},
+		"no client cert":      {addr: verifying, tls: TLS{CA: own.pem}, kind: sshclient.ErrPermissionDenied, parts: []string{"asks for a client certificate, and none is given"}},
+		"no client cert, 1.2": {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: TLS{CA: own.pem}, kind: sshclient.ErrPermissionDenied, parts: []string{"asks for a client certificate, and none is given"}},
+		"foreign client cert": {addr: verifying, tls: TLS{CA: own.pem, Cert: foreignCert, Key: engine.Secret(foreignKey)}, kind: sshclient.ErrPermissionDenied, parts: []string{"give one that the engine's CA signed"}},
 		"engine without TLS":  {addr: plain.Addr().String(), tls: given, parts: []string{"doesn't speak TLS"}},
 	}
 	for name, test := range tests {
@@ -118,7 +120,7 @@ func TestTLSMaterial(t *testing.T) {
 	own := newAuthority(t)
 	cert, key := own.issue(t, "client")
 	addr := startTLS(t, own, "127.0.0.1", nil)
-	home := isolate(t)
+	home := sshd.Isolate(t)
 	folder := filepath.Join(home, "certs")
 	write(t, own.pem, folder, "ca.pem")
 	write(t, cert, folder, "cert.pem")
@@ -134,7 +136,7 @@ func TestTLSMaterial(t *testing.T) {
 		"folder":               {tls: TLS{CertPath: folder}},
 		"folder at home":       {tls: TLS{CertPath: "~/certs"}},
 		"of the address":       {certPath: folder},
-		"given goes first":     {tls: TLS{CA: own.pem, Cert: cert, Key: Secret(key)}, certPath: "/absent"},
+		"given goes first":     {tls: TLS{CA: own.pem, Cert: cert, Key: engine.Secret(key)}, certPath: "/absent"},
 		"given path first":     {tls: TLS{CertPath: folder}, certPath: "/absent"},
 		"nothing":              {parts: []string{"TLS only", "DOCKER_CERT_PATH", "ssh://"}},
 		"empty folder":         {tls: TLS{CertPath: home}, parts: []string{home + " has none of ca.pem"}},
@@ -143,7 +145,7 @@ func TestTLSMaterial(t *testing.T) {
 		"half a pair":          {tls: TLS{CA: own.pem, Cert: cert}, parts: []string{"a client certificate or its key, and not both"}},
 		"half a pair of files": {tls: TLS{CertPath: filepath.Join(home, "half")}, parts: []string{filepath.Join(home, "half"), "not both"}},
 		"no certificate":       {tls: TLS{CA: "nonsense"}, parts: []string{"BEGIN CERTIFICATE"}},
-		"no pair":              {tls: TLS{CA: own.pem, Cert: own.pem, Key: Secret(key)}, parts: []string{"the client certificate and key"}},
+		"no pair":              {tls: TLS{CA: own.pem, Cert: own.pem, Key: engine.Secret(key)}, parts: []string{"the client certificate and key"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -167,5 +169,5 @@ func TestTLSTimeout(t *testing.T) {
 	docker := open(t, "tcp://"+silent.Addr().String(), Credentials{
 		TLS: TLS{CA: newAuthority(t).pem}, DialTimeout: 50 * time.Millisecond,
 	})
-	expect(t, call(t, docker), ErrTimeout, "no answer within 50ms")
+	expect(t, call(t, docker), sshclient.ErrTimeout, "no answer within 50ms")
 }

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Features are what only some engines can do with what a user declares.
+type Features struct {
+	// Endpoint: a cluster says where its engine is reached.
+	Endpoint bool
+	// Roles, Availability, AdvertiseAddress and Socket are those of hosts.
+	Roles, Availability, AdvertiseAddress, Socket bool
+	// Network: a cluster has a network of its own.
+	Network bool
+	// Containers: members and agents run from images, in containers.
+	Containers bool
+}
+
+// CheckCluster returns a problem for each attribute of a cluster that the engine does not support.
+func (t Traits) CheckCluster(c domain.Cluster) domain.Problems {
+	var ps domain.Problems
+	check := func(supported bool, at domain.Path, value string) {
+		if !supported && value != "" {
+			t.unsupported(&ps, at, fmt.Sprintf("%v = %q", at[len(at)-1], value))
+		}
+	}
+	check(t.Supports.Endpoint, domain.Path{"endpoint"}, c.Endpoint)
+	check(t.Supports.Containers, domain.Path{"agent", "image"}, c.Agent.Image)
+	if c.Network != nil && !t.Supports.Network {
+		t.unsupported(&ps, domain.Path{"network"}, "network")
+	}
+	for _, name := range c.HostNames() {
+		host, at := c.Hosts[name], domain.Path{"hosts", domain.Key(name)}
+		check(t.Supports.Roles, at.At("role"), string(host.Role))
+		check(t.Supports.Availability, at.At("availability"), string(host.Availability))
+		check(t.Supports.AdvertiseAddress, at.At("advertise_address"), host.AdvertiseAddress)
+		check(t.Supports.Socket, at.At("socket"), host.Socket)
+	}
+	return ps
+}
+
+// CheckMember returns what the engine does not support of a member's specification: what the member would look for in vain is an error, and what
+// merely has no effect a warning.
+func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
+	if t.Supports.Containers {
+		return nil
+	}
+	var ps domain.Problems
+	at := domain.Path{"roles", domain.Key(spec.Role)}
+	if spec.Image != "" {
+		ps.Warn(at.At("image"), "Image not used", "the engine %q runs programs of its hosts: image %q has no effect", t.Name, spec.Image)
+	}
+	if len(spec.Command) == 0 {
+		ps.Add(at.At("command"), "Missing command", "the engine %q does not run images: role %q needs a command", t.Name, spec.Role)
+	}
+	for i, mount := range spec.Mounts {
+		if mount.Type != "" && mount.Type != domain.MountBind {
+			t.unsupported(&ps, at.At("mounts", i, "type"), fmt.Sprintf("type = %q", mount.Type))
+		} else if mount.Source != mount.Target {
+			ps.Add(at.At("mounts", i), "Mount not possible",
+				"the engine %q can't show %q as %q, as its members see the files of their hosts where they are: use the same path for source and target", t.Name, mount.Source, mount.Target)
+		}
+		if mount.ReadOnly {
+			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only", "the engine %q can't keep members from writing to %q", t.Name, mount.Target)
+		}
+	}
+	c := spec.Container
+	if len(c.Configs) > 0 {
+		t.unsupported(&ps, at.At("container", "configs"), "configs")
+	}
+	if len(c.Secrets) > 0 {
+		t.unsupported(&ps, at.At("container", "secrets"), "secrets")
+	}
+	if c.Configs, c.Secrets = nil, nil; !reflect.ValueOf(c).IsZero() {
+		ps.Warn(at.At("container"), "Container settings not used", "the engine %q runs no containers: these settings have no effect", t.Name)
+	}
+	return ps
+}
+
+// unsupported adds the problem of an attribute that the engine does not support.
+func (t Traits) unsupported(ps *domain.Problems, at domain.Path, what string) {
+	ps.Add(at, "Not supported by this engine", "the engine %q does not support %s: omit it, or use an engine that does", t.Name, what)
+}

@@ -1,0 +1,82 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+var (
+	plain = engine.Traits{Name: "plain"}
+	able  = engine.Traits{Name: "able", Supports: engine.Features{
+		Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
+	}}
+)
+
+// TestCheckCluster: what an engine does not support is refused in one sentence, at the attribute and with its value.
+func TestCheckCluster(t *testing.T) {
+	host := func(h domain.Host) domain.Cluster { return domain.Cluster{Hosts: map[string]domain.Host{"a": h}} }
+	for path, test := range map[string]struct {
+		cluster domain.Cluster
+		says    string
+	}{
+		"endpoint":                     {domain.Cluster{Endpoint: "ssh://gpu1"}, `endpoint = "ssh://gpu1"`},
+		"agent.image":                  {domain.Cluster{Agent: domain.Agent{Image: "ops/trainyard:1"}}, `image = "ops/trainyard:1"`},
+		"network":                      {domain.Cluster{Network: &domain.Network{}}, "network"},
+		`hosts["a"].role`:              {host(domain.Host{Role: domain.HostManager}), `role = "manager"`},
+		`hosts["a"].availability`:      {host(domain.Host{Availability: domain.HostDrained}), `availability = "drain"`},
+		`hosts["a"].advertise_address`: {host(domain.Host{AdvertiseAddress: "eth0"}), `advertise_address = "eth0"`},
+		`hosts["a"].socket`:            {host(domain.Host{Socket: "/run/docker.sock"}), `socket = "/run/docker.sock"`},
+	} {
+		problems := plain.CheckCluster(test.cluster)
+		if want := `the engine "plain" does not support ` + test.says + ": omit it"; len(problems) != 1 || problems[0].Path.String() != path || !strings.HasPrefix(problems[0].Detail, want) {
+			t.Errorf("%s: got %v, want one problem there that says %q", path, problems, want)
+		}
+		if problems := able.CheckCluster(test.cluster); len(problems) > 0 {
+			t.Errorf("%s, where it is supported: %v", path, problems)
+		}
+	}
+	if problems := plain.CheckCluster(host(domain.Host{Address: "10.0.0.1"})); len(problems) > 0 {
+		t.Errorf("a plain host: %v", problems)
+	}
+}
+
+// TestCheckMember: where there are no containers, what a member would look for in vain is refused, and what has no effect is said.
+func TestCheckMember(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(s *domain.MemberSpec)
+		path    string
+		warning bool
+	}{
+		"an image":   {func(s *domain.MemberSpec) { s.Image = "trainer:1" }, `roles["worker"].image`, true},
+		"no command": {func(s *domain.MemberSpec) { s.Command = nil }, `roles["worker"].command`, false},
+		"settings":   {func(s *domain.MemberSpec) { s.Container.Init = true }, `roles["worker"].container`, true},
+		"a port":     {func(s *domain.MemberSpec) { s.Container.Ports = map[string]domain.PublishedPort{"a": {}} }, `roles["worker"].container`, true},
+		"a config":   {func(s *domain.MemberSpec) { s.Container.Configs = map[string]domain.ConfigFile{"a": {}} }, `roles["worker"].container.configs`, false},
+		"a secret":   {func(s *domain.MemberSpec) { s.Container.Secrets = map[string]domain.SecretFile{"a": {}} }, `roles["worker"].container.secrets`, false},
+		"a tmpfs":    {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/a"}} }, `roles["worker"].mounts[0].type`, false},
+		"a bind": {func(s *domain.MemberSpec) {
+			s.Mounts = []domain.Mount{{Type: domain.MountBind, Source: "/a", Target: "/a"}}
+		}, "", false},
+		"read-only": {func(s *domain.MemberSpec) {
+			s.Mounts = []domain.Mount{{Source: "/a", Target: "/a", ReadOnly: true}}
+		}, `roles["worker"].mounts[0].read_only`, true},
+		"elsewhere": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Source: "/a", Target: "/b"}} }, `roles["worker"].mounts[0]`, false},
+		"nothing":   {func(*domain.MemberSpec) {}, "", false},
+	} {
+		spec := domain.MemberSpec{Role: "worker", Command: []string{"/bin/true"}}
+		test.change(&spec)
+		problems := plain.CheckMember(spec)
+		switch {
+		case test.path == "" && len(problems) > 0:
+			t.Errorf("%s: got %v", name, problems)
+		case test.path != "" && (len(problems) != 1 || problems[0].Path.String() != test.path || problems[0].Warning != test.warning):
+			t.Errorf("%s: got %v, want one problem at %s (a warning: %t)", name, problems, test.path, test.warning)
+		}
+		if problems := able.CheckMember(spec); len(problems) > 0 {
+			t.Errorf("%s, where there are containers: %v", name, problems)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// ReadOnce returns a store of which each item, and each list of a kind, is read once. What fails is read again; writes go
+// to the store itself, and make no difference to what was read.
+func ReadOnce(s Store) Store {
+	return &onceStore{Store: s, lists: map[domain.Kind]listing{}, items: map[Key]listing{}}
+}
+
+// listing reads items; one that is not there makes none.
+type listing = func(ctx context.Context) ([]Item, error)
+
+type onceStore struct {
+	Store
+
+	mu    sync.Mutex
+	lists map[domain.Kind]listing
+	items map[Key]listing
+}
+
+// List returns the items of a kind.
+func (s *onceStore) List(ctx context.Context, kind domain.Kind) ([]Item, error) {
+	s.mu.Lock()
+	read, found := s.lists[kind]
+	if !found {
+		read = Once(func(ctx context.Context) ([]Item, error) { return s.Store.List(ctx, kind) })
+		s.lists[kind] = read
+	}
+	s.mu.Unlock()
+	return read(ctx)
+}
+
+// Get returns an item, from the list of its kind where that has been read.
+func (s *onceStore) Get(ctx context.Context, key Key) (Item, error) {
+	s.mu.Lock()
+	read, found := s.lists[key.Kind]
+	if !found {
+		read, found = s.items[key]
+	}
+	if !found {
+		read = Once(func(ctx context.Context) ([]Item, error) {
+			item, err := s.Store.Get(ctx, key)
+			return []Item{item}, err
+		})
+		s.items[key] = read
+	}
+	s.mu.Unlock()
+	items, err := read(ctx)
+	if err != nil {
+		return Item{}, err
+	}
+	i := slices.IndexFunc(items, func(item Item) bool { return item.Key == key })
+	if i < 0 {
+		return Item{}, ErrNotFound
+	}
+	return items[i], nil
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Store keeps what was decided about a cluster, and what is remembered of it. It knows nothing of what the items hold; typed access to
+// those that are documents is by [Get], [List], [Put] and [Delete].
+type Store interface {
+	// Get returns an item, or [ErrNotFound].
+	Get(ctx context.Context, key Key) (Item, error)
+	// List returns all items of a kind, in no order. One that can't be read is an error, never left out.
+	List(ctx context.Context, kind domain.Kind) ([]Item, error)
+	// Put stores an item and returns it with its new revision. Its Revision must be the stored one's (0 where there is none), else
+	// [ErrConflict] is returned. Without the cluster's item, any other is [ErrNotFound].
+	Put(ctx context.Context, item Item) (Item, error)
+	// Delete removes an item; with the cluster's all others, before it. Without one it does nothing.
+	Delete(ctx context.Context, key Key) error
+}
+
+// Key identifies an item of a cluster.
+type Key struct {
+	Kind domain.Kind
+	// Name is of lower-case letters, digits and hyphens, in one or two parts with a slash between them; empty for the cluster's item.
+	Name string
+}
+
+// String returns what the item is called in an error, such as `GPU pool "a40"`.
+func (k Key) String() string {
+	if k.Name == "" {
+		return k.Kind.Noun
+	}
+	return fmt.Sprintf("%s %q", k.Kind.Noun, k.Name)
+}
+
+// Item is what is stored under a key.
+type Item struct {
+	Key
+	// Revision counts the writes.
+	Revision int
+	// Data is shared by all who read the item: it is not to be changed.
+	Data []byte
+	// Where is the file or object that holds it, for errors about its content. A store sets it.
+	Where string
+}
+
+// Contents returns what the items of a kind hold, by name.
+func Contents(ctx context.Context, s Store, kind domain.Kind) (map[string][]byte, error) {
+	items, err := s.List(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	data := make(map[string][]byte, len(items))
+	for _, item := range items {
+		data[item.Name] = item.Data
+	}
+	return data, nil
+}
+
+var itemName = regexp.MustCompile(`^[a-z0-9-]{1,63}(/[a-z0-9-]{1,63})?$`)
+
+// Check returns an error where an item can't be stored by an engine with these traits.
+func (i Item) Check(traits Traits) error {
+	most := min(cmp.Or(i.Kind.MaxBytes, len(i.Data)), cmp.Or(traits.MaxItem, len(i.Data)))
+	switch {
+	case !itemName.MatchString(i.Name) && i.Key != (Key{Kind: domain.ClusterKind}):
+		return fmt.Errorf("%s can't be stored: its name is not one or two parts, with a slash between them, of 1 to 63 lower-case letters, digits and hyphens", i.Key)
+	case len(i.Data) == 0:
+		return fmt.Errorf("%s can't be stored: it is empty", i.Key)
+	case len(i.Data) > most:
+		return fmt.Errorf("%s can't be stored: it takes %d bytes, and at most %d are allowed: move files, environment and long commands into "+
+			"the image or a volume, or split it up", i.Key, len(i.Data), most)
+	}
+	return nil
+}

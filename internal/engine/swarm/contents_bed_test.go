@@ -1,0 +1,55 @@
+package swarm
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+)
+
+// TestForeignContents: somebody else's config object that a service of the cluster refers to is looked up, and no
+// other.
+func TestForeignContents(t *testing.T) {
+	e, proxy := stored(t, "foreigncontent")
+	leave(t, e, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: "theirs"}, Data: []byte("epochs: 4\n")})
+	theirs, err := e.connection.configNamed(t.Context(), "theirs")
+	must(t, err)
+	own, err := e.clusterObjects(t.Context())
+	must(t, err)
+	service := func(cluster string, refs ...string) swarm.Service {
+		var s swarm.Service
+		s.Spec.Labels = map[string]string{labelCluster: cluster}
+		s.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{}
+		for _, id := range refs {
+			s.Spec.TaskTemplate.ContainerSpec.Configs = append(s.Spec.TaskTemplate.ContainerSpec.Configs, &swarm.ConfigReference{ConfigID: id})
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		services []swarm.Service
+		lists    int
+		want     string
+	}{
+		"ours alone":         {[]swarm.Service{{}, service("foreigncontent", own[0].ID)}, 1, ""},
+		"theirs":             {[]swarm.Service{service("foreigncontent", own[0].ID, theirs.ID)}, 2, "epochs: 4\n"},
+		"theirs, of another": {[]swarm.Service{service("other", theirs.ID)}, 1, ""},
+	} {
+		known, err := e.snapshot().known(t.Context(), c.services)
+		must(t, err)
+		if got := known.content(&swarm.ConfigReference{ConfigID: theirs.ID}); got != c.want {
+			t.Errorf("%s: the content is %q", name, got)
+		}
+		if !bytes.Contains([]byte(known.content(&swarm.ConfigReference{ConfigID: own[0].ID})), []byte("foreigncontent")) {
+			t.Errorf("%s: the cluster's own is not known", name)
+		}
+		proxy.Reset()
+		_, err = e.snapshot().known(t.Context(), c.services)
+		must(t, err)
+		if lists := len(slices.DeleteFunc(proxy.Calls(), func(call testbed.Call) bool { return !listing(call) })); lists != c.lists {
+			t.Errorf("%s: %d lists, not %d", name, lists, c.lists)
+		}
+	}
+}

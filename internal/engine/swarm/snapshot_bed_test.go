@@ -1,0 +1,41 @@
+package swarm
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// TestSnapshotOfDocuments: a plan takes one list for all documents, and, as there are groups, asks for what they consist
+// of ahead.
+func TestSnapshotOfDocuments(t *testing.T) {
+	e, proxy := stored(t, "snapshot")
+	written(t, e, "job", 1)
+	snapshot := e.Snapshot()
+	proxy.Reset()
+	for range 2 {
+		_, clusterErr := engine.Cluster(t.Context(), snapshot)
+		_, groupErr := engine.Get[domain.GroupDocument](t.Context(), snapshot, "job")
+		_, groupsErr := engine.List[domain.GroupDocument](t.Context(), snapshot)
+		must(t, errors.Join(clusterErr, groupErr, groupsErr))
+	}
+	observed, err := snapshot.Observe(t.Context(), "job")
+	must(t, err)
+	if len(observed) > 0 {
+		t.Errorf("a group without members has %v", observed)
+	}
+	asked := map[string]int{}
+	for _, call := range proxy.Calls() {
+		asked[call.Path]++
+	}
+	if want := map[string]int{"/configs": 1, "/services": 1, "/tasks": 1, "/nodes": 1}; !maps.Equal(asked, want) {
+		t.Errorf("the calls were %v", asked)
+	}
+	// Its writes are not based on what it remembers.
+	doc := written(t, e, "new", 1)
+	_, err = engine.Put(t.Context(), snapshot, doc)
+	must(t, err)
+}

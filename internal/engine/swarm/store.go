@@ -1,0 +1,162 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// maxItem is how large an item may be, in bytes, a little below what the Swarm takes.
+const maxItem = 1_000_000
+
+// store keeps items as config objects of the Swarm, one a revision.
+type store struct {
+	cluster    string
+	connection *connection
+	// planned are the items of all clusters that plans read, and may be remembered.
+	planned list[swarm.Config]
+}
+
+// Get returns an item.
+func (s store) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
+	list := s.planned
+	if !key.Kind.Planned {
+		list = s.revisionsOf(key)
+	}
+	configs, err := list(ctx)
+	if err != nil {
+		return engine.Item{}, err
+	}
+	return s.latest(key, configs)
+}
+
+// List returns the items of a kind.
+func (s store) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
+	list := s.planned
+	if !kind.Planned {
+		list = s.connection.configsWith(labelled(labelCluster, s.cluster), labelled(labelKind, kind.Name))
+	}
+	configs, err := list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var items []engine.Item
+	for own, revisions := range bySlot(configs) {
+		if own.cluster != s.cluster || own.kind != kind.Name {
+			continue
+		}
+		item, err := s.latest(engine.Key{Kind: kind, Name: own.name}, revisions)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// Put stores an item.
+func (s store) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
+	if err := item.Check(engine.Traits{MaxItem: maxItem}); err != nil {
+		return item, err
+	}
+	name, err := s.put(ctx, item)
+	if err != nil {
+		return item, err
+	}
+	item.Revision++
+	item.Where = whereOf(name)
+	return item, nil
+}
+
+// Delete removes an item. With the cluster's, locks go, too: whoever holds one learns of it by its release.
+func (s store) Delete(ctx context.Context, key engine.Key) error {
+	own := s.slot(key)
+	if key.Kind != domain.ClusterKind {
+		return s.connection.removeObjects(ctx, s.beside(key), func(found slot) bool { return found == own })
+	}
+	all := s.connection.configsWith(labelled(labelCluster, s.cluster))
+	dependent := func(found slot) bool { return found != own && (found.isItem() || found.kind == kindLock) }
+	// The cluster's own item goes last, so that whoever dies before finds the cluster again.
+	for _, some := range []func(slot) bool{dependent, func(found slot) bool { return dependent(found) || found == own }, dependent} {
+		if err := s.connection.removeObjects(ctx, all, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latest returns the revision of an item that counts, among config objects.
+func (s store) latest(key engine.Key, configs []swarm.Config) (engine.Item, error) {
+	last, err := s.slot(key).latest(configs)
+	if err != nil {
+		return engine.Item{}, err
+	}
+	return engine.Item{Key: key, Revision: last.number, Data: last.config.Spec.Data, Where: whereOf(last.config.Spec.Name)}, nil
+}
+
+// revisionsOf lists the revisions of an item, and perhaps some more objects.
+func (s store) revisionsOf(key engine.Key) list[swarm.Config] {
+	return s.connection.configsWith(labelled(labelCluster, s.cluster), labelled(labelKind, key.Kind.Name), labelled(labelName, key.Name))
+}
+
+// beside lists the revisions of an item and the cluster's own item, and perhaps some more objects. Those that plans read are small enough to be
+// listed all at once.
+func (s store) beside(key engine.Key) list[swarm.Config] {
+	if key.Kind.Planned {
+		return s.objects
+	}
+	return func(ctx context.Context) ([]swarm.Config, error) {
+		revisions, err := s.revisionsOf(key)(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cluster, err := s.clusterObjects(ctx)
+		return append(revisions, cluster...), err
+	}
+}
+
+// objects returns the config objects of the cluster that plans read, as they are now.
+func (s store) objects(ctx context.Context) ([]swarm.Config, error) {
+	return s.connection.configsWith(append(plannedNames(), labelled(labelCluster, s.cluster))...)(ctx)
+}
+
+// clusterObjects returns the config objects that are the cluster's own item, as they are now.
+func (s store) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
+	return s.connection.configsWith(labelled(labelCluster, s.cluster), labelled(labelKind, domain.ClusterKind.Name))(ctx)
+}
+
+// plannedNames select the config objects that plans read: items, and what members find as files.
+func plannedNames() []filters.KeyValuePair {
+	return []filters.KeyValuePair{
+		filters.Arg("name", prefixOf(domain.Kind{Planned: true, Watched: true})), filters.Arg("name", prefixOf(domain.Kind{Planned: true})),
+	}
+}
+
+func labelled(label, value string) filters.KeyValuePair { return filters.Arg("label", label+"="+value) }
+
+// clusters returns the names of the clusters on the Swarm at an endpoint; see [engine.Driver].
+func clusters(ctx context.Context, endpoint string, settings engine.Settings) ([]string, error) {
+	c, err := newConnection(domain.ClusterRef{Endpoint: endpoint}, settings)
+	if err != nil {
+		return nil, err
+	}
+	configs, err := c.configsWith(labelled(labelKind, domain.ClusterKind.Name))(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, config := range configs {
+		names[slotOf(config).cluster] = true
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("a cluster was %w on the Swarm", engine.ErrNotFound)
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}

@@ -1,0 +1,119 @@
+package swarm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+)
+
+// StoreOn is what the suite of stores needs on a bed.
+func StoreOn(bed *testbed.Bed) storetest.Harness {
+	return storetest.Harness{
+		Open: func(t *testing.T, cluster string) engine.Store {
+			e, proxy := documentsOn(t, bed, cluster)
+			return proxied{e, proxy}
+		},
+		MaxItem: maxItem,
+		Watch: func(t *testing.T, s engine.Store) <-chan struct{} {
+			events, err := proxiedIn(t, s).Watch(t.Context())
+			must(t, err)
+			return events
+		},
+		SharedEvents: true,
+		Corrupt: func(t *testing.T, s engine.Store, key engine.Key) string {
+			return corruptIn(t, proxiedIn(t, s).Engine, key)
+		},
+		Foreign: func(t *testing.T, s engine.Store) func() error { return foreignIn(t, proxiedIn(t, s).Engine) },
+		Dying: func(t *testing.T, s engine.Store, change storetest.Change, moment int) bool {
+			survived, err := proxiedIn(t, s).dies(t, change, moment)
+			if survived && err != nil && !errors.Is(err, engine.ErrConflict) {
+				t.Error(err)
+			}
+			return survived
+		},
+	}
+}
+
+// proxied is an engine, and the proxy through which it reaches its manager.
+type proxied struct {
+	*Engine
+	proxy *testbed.Proxy
+}
+
+// proxiedIn returns a store as [StoreOn] opened it.
+func proxiedIn(t *testing.T, s engine.Store) proxied {
+	t.Helper()
+	p, ok := s.(proxied)
+	if !ok {
+		t.Fatalf("%T is not of these tests", s)
+	}
+	return p
+}
+
+// dies makes a change whose maker loses the manager at a moment: before one of its calls, or after it.
+func (p proxied) dies(t *testing.T, change storetest.Change, moment int) (survived bool, err error) {
+	t.Helper()
+	call, loss := moment/2+1, testbed.Drop()
+	if moment%2 == 1 {
+		loss = testbed.DropAnswer()
+	}
+	p.proxy.Reset()
+	defer p.proxy.Reset()
+	p.proxy.On(testbed.Fault{Nth: call, Onwards: true, Do: loss})
+	err = change.Make(t.Context(), p)
+	return len(p.proxy.Calls()) < call, err
+}
+
+// corruptIn replaces the object of an item by one whose revision is no number, and returns its name.
+func corruptIn(t *testing.T, e *Engine, key engine.Key) (object string) {
+	t.Helper()
+	item, err := e.Get(t.Context(), key)
+	must(t, err)
+	object = strings.TrimPrefix(item.Where, whereOf(""))
+	found, err := e.connection.configNamed(t.Context(), object)
+	must(t, err)
+	must(t, e.connection.removeConfig(t.Context(), found.ID))
+	found.Spec.Labels[labelRevision] = "one"
+	leave(t, e, found.Spec)
+	return object
+}
+
+// foreignIn leaves objects that are named as later revisions of items are, and lack the labels by which they would be
+// some: all of them, or one.
+func foreignIn(t *testing.T, e *Engine) (untouched func() error) {
+	t.Helper()
+	var theirs []swarm.Config
+	for _, kind := range storetest.Kinds {
+		for i, lacking := range []string{"", labelCluster, labelKind} {
+			annotations := e.annotations(engine.Key{Kind: kind, Name: "job"}, 7+i)
+			delete(annotations.Labels, lacking)
+			if lacking == "" {
+				annotations = swarm.Annotations{Name: strings.ToUpper(annotations.Name)}
+			}
+			leave(t, e, swarm.ConfigSpec{Annotations: annotations, Data: []byte("theirs")})
+			found, err := e.connection.configNamed(t.Context(), annotations.Name)
+			must(t, err)
+			theirs = append(theirs, *found)
+		}
+	}
+	return func() error {
+		for _, before := range theirs {
+			after, err := e.connection.configNamed(t.Context(), before.Spec.Name)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(&before, after); diff != "" {
+				return fmt.Errorf("somebody's config object was changed (-before +after):\n%s", diff)
+			}
+		}
+		return nil
+	}
+}

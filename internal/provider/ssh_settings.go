@@ -1,0 +1,89 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+type sshModel struct {
+	User            *string  `tfsdk:"user"`
+	PrivateKey      *string  `tfsdk:"private_key"`
+	IdentityFiles   []string `tfsdk:"identity_files"`
+	Passphrase      *string  `tfsdk:"passphrase"`
+	UseAgent        *bool    `tfsdk:"use_agent"`
+	KnownHostsFiles []string `tfsdk:"known_hosts_files"`
+	KnownHosts      *string  `tfsdk:"known_hosts"`
+	JumpHost        *string  `tfsdk:"jump_host"`
+}
+
+// expand returns the credentials as they are configured; what is left out is zero.
+func (m *sshModel) expand() engine.SSHCredentials {
+	if m == nil {
+		return engine.SSHCredentials{}
+	}
+	return engine.SSHCredentials{
+		User:           value(m.User),
+		PrivateKey:     engine.Secret(value(m.PrivateKey)),
+		IdentityFiles:  m.IdentityFiles,
+		Passphrase:     engine.Secret(value(m.Passphrase)),
+		Agent:          value(m.UseAgent),
+		KnownHosts:     m.KnownHostsFiles,
+		KnownHostsText: value(m.KnownHosts),
+		JumpHost:       value(m.JumpHost),
+	}
+}
+
+func sshAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host, whatever engine runs on them. Credentials enter no state. The keys of hosts are always verified. `~/.ssh/config` is not read.",
+		Optional:            true,
+		Attributes: map[string]schema.Attribute{
+			"user": schema.StringAttribute{
+				MarkdownDescription: "User where the address names none. Defaults to the user that runs Terraform.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"private_key": schema.StringAttribute{
+				MarkdownDescription: "Private key, as PEM text. Where no key is given, those of the agent (`SSH_AUTH_SOCK`) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
+				Optional:            true,
+				Sensitive:           true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"identity_files": schema.ListAttribute{
+				MarkdownDescription: "Files of private keys, offered in this order; `~/` is the home directory. Each has to be readable.",
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.NoNullValues(), listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))},
+			},
+			"passphrase": schema.StringAttribute{
+				MarkdownDescription: "Passphrase of the keys that are encrypted.",
+				Optional:            true,
+				Sensitive:           true,
+			},
+			"use_agent": schema.BoolAttribute{
+				MarkdownDescription: "Whether the keys of the agent are offered beside those that are given; then there has to be an agent. Defaults to `false`: an agent is asked where no key is given.",
+				Optional:            true,
+			},
+			"known_hosts_files": schema.ListAttribute{
+				MarkdownDescription: "Files with the keys of hosts. Defaults to `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`, unless `known_hosts` is given.",
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.NoNullValues()},
+			},
+			"known_hosts": schema.StringAttribute{
+				MarkdownDescription: "Keys of hosts, as the lines of such a file.",
+				Optional:            true,
+			},
+			"jump_host": schema.StringAttribute{
+				MarkdownDescription: "Host through which all others are reached, as `[user@]host[:port]`. Defaults to none.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+		},
+	}
+}

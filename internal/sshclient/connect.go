@@ -1,0 +1,160 @@
+package sshclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os/user"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// hop is an SSH server on the way to a host. Its user is never empty.
+type hop struct {
+	Host
+	jump bool // not the last
+}
+
+// name returns how messages call the server.
+func (h hop) name() string {
+	name := h.User + "@" + h.HostPort()
+	if h.jump {
+		return "jump host " + name
+	}
+	return name
+}
+
+// route returns the servers from here to a host, which is the last.
+func route(to Host, credentials Credentials) ([]hop, error) {
+	fallback := credentials.User
+	if fallback == "" {
+		current, err := user.Current()
+		if err != nil {
+			return nil, Failed(nil, "the SSH user is not given, and this process's is not known: %s", err)
+		}
+		fallback = current.Username
+	}
+	var hops []hop
+	add := func(host Host, jump bool) {
+		host.User = cmp.Or(host.User, fallback)
+		hops = append(hops, hop{Host: host, jump: jump})
+	}
+	if credentials.JumpHost != "" {
+		jump, err := ParseAddress("jump host", credentials.JumpHost, allowed, parseHost)
+		if err != nil {
+			return nil, Failed(nil, "%s", err)
+		}
+		add(jump, true)
+	}
+	add(to, false)
+	return hops, nil
+}
+
+// connect logs in to each server through the one before, and returns the connection to the last. Its end is the
+// end of all.
+func connect(ctx context.Context, hops []hop, credentials Credentials) (*ssh.Client, error) {
+	known, err := loadKnownHosts(credentials)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := loadKeys(ctx, credentials)
+	if err != nil {
+		return nil, err
+	}
+	defer keys.close()
+
+	var last *ssh.Client
+	var before hop
+	for i, h := range hops {
+		var conn net.Conn
+		var err error
+		if i == 0 {
+			conn, err = NetDial(ctx, "tcp", h.HostPort())
+		} else {
+			conn, err = dialThrough(ctx, last, before, h)
+		}
+		if err != nil {
+			return nil, closing(last, err)
+		}
+		next, err := login(ctx, conn, h, hostKeys{known: known, hop: h, through: before}, keys)
+		if err != nil {
+			return nil, closing(last, err)
+		}
+		if last != nil {
+			go func(outer *ssh.Client) {
+				// How the inner connection ended is told to its users.
+				_ = next.Wait()
+				_ = outer.Close()
+			}(last)
+		}
+		last, before = next, h
+	}
+	return last, nil
+}
+
+// closing closes what there is of a way that leads nowhere, and returns the reason.
+func closing(client *ssh.Client, reason error) error {
+	if client != nil {
+		_ = client.Close()
+	}
+	return reason
+}
+
+// dialThrough connects to a server from the one before it.
+func dialThrough(ctx context.Context, client *ssh.Client, through, to hop) (net.Conn, error) {
+	conn, err := client.DialContext(ctx, "tcp", to.HostPort())
+	if err == nil {
+		return conn, nil
+	}
+	return nil, Outcome(ctx, func() error {
+		if refused, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
+			return refusal(through.name(), "tcp", to.HostPort(), refused)
+		}
+		return Failed(nil, "the connection to %s broke: %s", through.name(), err)
+	})
+}
+
+// login verifies a server and logs in to it over a connection, which it closes on failure.
+func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring) (*ssh.Client, error) {
+	var verified bool
+	var untrusted error
+	config := &ssh.ClientConfig{
+		User:              h.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(keys.signers)},
+		HostKeyAlgorithms: verifier.algorithms(),
+		HostKeyCallback: func(addr string, remote net.Addr, key ssh.PublicKey) error {
+			untrusted = verifier.check(addr, remote, key)
+			verified = untrusted == nil
+			return untrusted
+		},
+	}
+	// The handshake itself knows no context, and a connection through another has no deadlines.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	c, channels, requests, err := ssh.NewClientConn(conn, h.HostPort(), config)
+	if !stop() {
+		if err == nil {
+			_ = c.Close()
+		}
+		return nil, context.Cause(ctx)
+	}
+	if err == nil {
+		return ssh.NewClient(c, channels, requests), nil
+	}
+	_ = conn.Close()
+
+	var disagreed *ssh.AlgorithmNegotiationError
+	var broken *net.OpError
+	switch {
+	case untrusted != nil:
+		return nil, untrusted
+	case errors.As(err, &disagreed) && disagreed.What == "host key":
+		return nil, verifier.otherType(disagreed.RequestedAlgorithms)
+	case errors.Is(err, io.EOF) || errors.As(err, &broken):
+		return nil, Failed(nil, "%s closed the connection during the SSH handshake; check that it is an SSH server, and its log: %s", h.name(), err)
+	case !verified:
+		return nil, Failed(nil, "the SSH handshake with %s failed: %s", h.name(), err)
+	}
+	return nil, Failed(ErrPermissionDenied, "%s accepts none of our keys: %s: %s", h.name(), keys.offered(), err)
+}

@@ -1,0 +1,30 @@
+package sshclient
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// expand returns a path with ~/ replaced by the home directory.
+func expand(path string) (string, error) {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("the home directory that %q begins with is not known: %w", path, err)
+	}
+	return filepath.Join(home, rest), nil
+}
+
+// ReadFile returns the content of a file whose path may begin with ~/.
+func ReadFile(path string) ([]byte, error) {
+	path, err := expand(path)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}

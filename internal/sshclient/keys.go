@@ -1,0 +1,150 @@
+package sshclient
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// keyring are the keys that we log in with, in the order in which they are offered.
+type keyring struct {
+	keys  []key
+	notes []string // why others are not among them
+	agent net.Conn // has to stay open for its keys to sign; nil without
+}
+
+// key is a private key, maybe in an agent, and where it comes from.
+type key struct {
+	ssh.Signer
+	origin string
+}
+
+// defaultKeys are the files that ssh offers, too, but for kinds that need a device.
+var defaultKeys = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"}
+
+// loadKeys collects the keys. What is given must be there; what is tried by default may be missing. The keyring has
+// to be closed.
+func loadKeys(ctx context.Context, credentials Credentials) (*keyring, error) {
+	ring := &keyring{}
+	given := credentials.PrivateKey != "" || len(credentials.IdentityFiles) > 0
+	if credentials.PrivateKey != "" {
+		if err := ring.add("the given private key", []byte(credentials.PrivateKey), credentials.Passphrase); err != nil {
+			return nil, Failed(nil, "%s", err)
+		}
+	}
+	for _, path := range credentials.IdentityFiles {
+		if err := ring.addFile(path, credentials.Passphrase); err != nil {
+			return nil, Failed(nil, "private key: %s", err)
+		}
+	}
+	if credentials.Agent || !given {
+		if err := ring.addAgent(ctx); err != nil {
+			if credentials.Agent || ctx.Err() != nil {
+				return nil, Outcome(ctx, func() error { return Failed(nil, "%s", err) })
+			}
+			ring.notes = append(ring.notes, err.Error())
+		}
+	}
+	if given || credentials.Agent {
+		return ring, nil
+	}
+	for _, path := range defaultKeys {
+		if err := ring.addFile(path, credentials.Passphrase); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ring.notes = append(ring.notes, err.Error())
+		}
+	}
+	if len(ring.keys) == 0 {
+		ring.notes = append(ring.notes, "there is none of "+strings.Join(defaultKeys, ", "))
+	}
+	return ring, nil
+}
+
+func (r *keyring) addFile(path string, passphrase engine.Secret) error {
+	text, err := ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return r.add(path, text, passphrase)
+}
+
+// add adds a key given as PEM. Errors name its origin and nothing of its content.
+func (r *keyring) add(origin string, text []byte, passphrase engine.Secret) error {
+	signer, err := ssh.ParsePrivateKey(text)
+	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted {
+		if passphrase == "" {
+			return fmt.Errorf("%s is encrypted; give its passphrase, or add it to the agent", origin)
+		}
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(text, []byte(passphrase))
+		if errors.Is(err, x509.IncorrectPasswordError) {
+			return fmt.Errorf("%s is encrypted with another passphrase than the given one", origin)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s is no private key that SSH can use (PEM text as ssh-keygen writes it): %w", origin, err)
+	}
+	r.keys = append(r.keys, key{Signer: signer, origin: origin})
+	return nil
+}
+
+// addAgent adds the keys of the agent at SSH_AUTH_SOCK.
+func (r *keyring) addAgent(ctx context.Context) error {
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return errors.New("there is no SSH agent: SSH_AUTH_SOCK is not set")
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return fmt.Errorf("the SSH agent at SSH_AUTH_SOCK: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	signers, err := agent.NewClient(conn).Signers()
+	if err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("the SSH agent at SSH_AUTH_SOCK: %w", err)
+	}
+	if len(signers) == 0 {
+		r.notes = append(r.notes, "the SSH agent has no key (ssh-add adds one)")
+	}
+	for _, signer := range signers {
+		r.keys = append(r.keys, key{Signer: signer, origin: "the agent"})
+	}
+	r.agent = conn
+	return nil
+}
+
+// signers returns the keys to try.
+func (r *keyring) signers() ([]ssh.Signer, error) {
+	signers := make([]ssh.Signer, len(r.keys))
+	for i, k := range r.keys {
+		signers[i] = k.Signer
+	}
+	return signers, nil
+}
+
+// offered says which keys these are, and why there are no others.
+func (r *keyring) offered() string {
+	parts := make([]string, 0, len(r.keys)+len(r.notes))
+	for _, k := range r.keys {
+		public := k.PublicKey()
+		parts = append(parts, fmt.Sprintf("offered %s %s from %s", public.Type(), ssh.FingerprintSHA256(public), k.origin))
+	}
+	return strings.Join(append(parts, r.notes...), "; ")
+}
+
+// close ends the connection to the agent.
+func (r *keyring) close() {
+	if r.agent != nil {
+		// Nothing was written that could be lost.
+		_ = r.agent.Close()
+	}
+}

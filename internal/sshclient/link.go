@@ -1,0 +1,116 @@
+package sshclient
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// link is one SSH connection: in the making, up or broken.
+type link struct {
+	made   chan struct{} // closed when client or err is set
+	client *ssh.Client
+	err    error
+	users  int                // guarded by the Client's mu
+	close  context.CancelFunc // ends the link, in the making or up
+}
+
+// acquire returns a link that is up. It has to be released.
+func (c *Client) acquire(ctx context.Context) (*link, error) {
+	c.mu.Lock()
+	if c.link == nil {
+		c.link = c.start()
+	}
+	l := c.link
+	l.users++
+	c.mu.Unlock()
+
+	select {
+	case <-l.made:
+		if l.err == nil {
+			return l, nil
+		}
+		c.release(l)
+		return nil, l.err
+	case <-ctx.Done():
+		c.release(l)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// release gives a link back. The last one closes it.
+func (c *Client) release(l *link) {
+	c.mu.Lock()
+	l.users--
+	last := l.users == 0
+	if last && c.link == l {
+		c.link = nil
+	}
+	c.mu.Unlock()
+	if last {
+		l.close()
+	}
+}
+
+// forget makes no more use of a link.
+func (c *Client) forget(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == l {
+		c.link = nil
+	}
+}
+
+// start makes a new link. What is made belongs to all who wait for it: it ends with the last, not the first.
+func (c *Client) start() *link {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &link{made: make(chan struct{}), close: cancel}
+	go func() {
+		defer cancel()
+		defer c.forget(l)
+		limited, stop := Within(ctx, c.limit)
+		l.client, l.err = c.connect(limited)
+		stop()
+		if l.err != nil {
+			c.forget(l) // before anybody learns of it, and tries again
+			close(l.made)
+			return
+		}
+		close(l.made)
+		// Of a connection that ends, how it was closed is of no interest.
+		defer context.AfterFunc(ctx, func() { _ = l.client.Close() })()
+		go keepAlive(ctx, l.client)
+		_ = l.client.Wait()
+	}()
+	return l
+}
+
+const (
+	keepAliveInterval = 15 * time.Second
+	keepAlivePatience = 15 * time.Second
+)
+
+// keepAlive closes a connection whose other side has gone silent: without it, calls in flight would wait for as long
+// as TCP tries. It returns when the context ends.
+func keepAlive(ctx context.Context, conn interface {
+	SendRequest(name string, wantReply bool, payload []byte) (bool, []byte, error)
+	Close() error
+}) {
+	tick := time.NewTicker(keepAliveInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		// Any reply will do, a failure as well. An error means that the connection is over anyway.
+		silent := time.AfterFunc(keepAlivePatience, func() { _ = conn.Close() })
+		_, _, err := conn.SendRequest("keepalive@openssh.com", true, nil)
+		silent.Stop()
+		if err != nil {
+			return
+		}
+	}
+}
