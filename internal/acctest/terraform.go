@@ -208,7 +208,7 @@ func (w *Workspace) Calls() []string {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		w.Fatal(err)
 	}
-	return strings.Fields(string(data))
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' })
 }
 
 func (w *Workspace) callsFile() string { return filepath.Join(w.Dir, "calls") }

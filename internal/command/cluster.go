@@ -22,6 +22,6 @@ type Cluster struct {
 // AddFlags has a command take the flags that choose a cluster of one of the engines.
 func (c *Cluster) AddFlags(flags *flag.FlagSet, engines engine.Registry) {
 	flags.StringVar(&c.Engine, "engine", engines.Default(), fmt.Sprintf("`name` of the cluster's engine: %s", strings.Join(engines.Names(), " or ")))
-	flags.StringVar(&c.Endpoint, "endpoint", "", "`where` the cluster is: "+strings.Join(engines.Endpoints(), ", ")+"; the engine's default where this is left out")
+	flags.StringVar(&c.Endpoint, "endpoint", "", "`where` the cluster is: "+engines.Say(func(d engine.Driver) string { return d.Endpoint })+"; the engine's default where this is left out")
 	flags.StringVar(&c.Name, "cluster", "", "`name` of the cluster; the only one there where this is left out")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -16,8 +17,9 @@ type Driver struct {
 	// Clusters returns the names of the clusters that are found at an endpoint, sorted; at an empty one, where the engine looks by default. Where
 	// there are none, it is [ErrNotFound] and says where it looked.
 	Clusters func(ctx context.Context, endpoint string, settings Settings) ([]string, error)
-	// Endpoint says in words what an endpoint of the engine is, such as "state directory".
-	Endpoint string
+	// Endpoint says in words what an endpoint of the engine is, such as "state directory", and Lookup where clusters are looked for
+	// without one.
+	Endpoint, Lookup string
 	// Default marks the one engine that is meant where none is named.
 	Default bool
 }
@@ -28,13 +30,13 @@ type Registry map[string]Driver
 // Names returns the names of the engines, sorted.
 func (r Registry) Names() []string { return slices.Sorted(maps.Keys(r)) }
 
-// Endpoints says what an endpoint of each engine is, such as "the state directory (process)", in the order of Names.
-func (r Registry) Endpoints() []string {
-	var endpoints []string
+// Say says something of each engine in the order of Names, such as "state directory (process)".
+func (r Registry) Say(of func(Driver) string) string {
+	var said []string
 	for _, name := range r.Names() {
-		endpoints = append(endpoints, fmt.Sprintf("the %s (%s)", r[name].Endpoint, name))
+		said = append(said, fmt.Sprintf("%s (%s)", of(r[name]), name))
 	}
-	return endpoints
+	return strings.Join(said, ", ")
 }
 
 // Default returns the name of the engine that is meant where none is named.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -166,8 +165,8 @@ func (s *session) find(ctx context.Context, cluster string) (domain.ClusterRef, 
 	if unsure {
 		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could tell:\n%w", cluster, errors.Join(answers...))
 	}
-	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s; have that lead to where the cluster was created",
-		cluster, engine.ErrNotFound, s.engines.Names(), strings.Join(s.engines.Endpoints(), ", "))
+	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s",
+		cluster, engine.ErrNotFound, s.engines.Names(), s.engines.Say(func(d engine.Driver) string { return d.Lookup }))
 }
 
 // document returns the stored document of a cluster.

@@ -101,7 +101,7 @@ func TestAccInvalid(t *testing.T) {
 		cluster(`hosts = { a = { role = "manager" } }`, `hosts["a"].role: the engine "process" does not support role = "manager"`),
 		cluster(`hosts = { a = { role = "leader" } }`, `hosts["a"].role: host "a" can't be a "leader"; there are ["manager" "worker"]`),
 		cluster(`endpoint = "ssh://gpu1"`, `endpoint: the engine "process" does not support endpoint = "ssh://gpu1"`),
-		cluster(`network = { encrypted = true }`, `network: the engine "process" runs members on this machine alone`),
+		cluster(`network = { encrypted = true }`, `network: the engine "process" does not support network`),
 	})...)
 }
 

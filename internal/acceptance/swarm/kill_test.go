@@ -142,23 +142,23 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 			kills iter.Seq[int]
 			run   func(t *testing.T, changes int) (*swarmLab, deadly)
 		}{
-			{"group is created", "Lock Lock PutGroup StartController Stage Stage Start PutGroup", acctest.Kills(3, 6), group("create", func(config func(string) string) deadly {
+			{"group is created", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune", acctest.Kills(3, 6), group("create", func(config func(string) string) deadly {
 				return deadly{after: config(workers(2, "wait"))}
 			})},
-			{"group is changed", "Lock Lock PutGroup StartController Stage Stage Start PutGroup", acctest.Kills(7), group("change", func(config func(string) string) deadly {
+			{"group is changed", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune", acctest.Kills(7), group("change", func(config func(string) string) deadly {
 				return deadly{before: config(workers(1, "wait")), after: config(workers(2, "print:changed", "wait"))}
 			})},
-			{"group is destroyed", "Lock Remove Remove DeleteGroup", acctest.Kills(2), group("destroy", func(config func(string) string) deadly {
+			{"group is destroyed", "Lock, Remove, Remove, Prune, Delete group", acctest.Kills(2), group("destroy", func(config func(string) string) deadly {
 				return deadly{before: config(workers(2, "wait")), destroys: true}
 			})},
-			{"cluster is created", "Form PutCluster StartController", acctest.Kills(1, 2), cluster("created", func(config string) deadly {
+			{"cluster is created", "Form, Put cluster, StartController", acctest.Kills(1, 2), cluster("created", func(config string) deadly {
 				return deadly{after: config}
 			})},
-			{"cluster is destroyed", "DeleteCluster", acctest.Kills(1), cluster("destroyed", func(config string) deadly {
+			{"cluster is destroyed", "Dissolve", acctest.Kills(1), cluster("destroyed", func(config string) deadly {
 				return deadly{before: config, destroys: true}
 			})},
 		} {
-			calls := strings.Fields(c.calls)
+			calls := strings.Split(c.calls, ", ")
 			for last := range c.kills {
 				if last > len(calls)+1 {
 					break

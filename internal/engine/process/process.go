@@ -53,7 +53,7 @@ func Driver(program Program) engine.Driver {
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 			return Open(cluster, settings, program)
 		},
-		Clusters: clusters, Endpoint: "state directory", Default: true,
+		Clusters: clusters, Endpoint: "state directory", Lookup: "the provider's state_dir, else TRAINYARD_STATE_DIR, else the user's state folder", Default: true,
 	}
 }
 

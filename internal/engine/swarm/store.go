@@ -78,18 +78,20 @@ func (s store) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 // Delete removes an item. With the cluster's, locks go, too: whoever holds one learns of it by its release.
 func (s store) Delete(ctx context.Context, key engine.Key) error {
 	own := s.slot(key)
-	if key.Kind != domain.ClusterKind {
-		return s.connection.removeObjects(ctx, s.beside(key), func(found slot) bool { return found == own })
+	isOwn := func(found slot) bool { return found == own }
+	switch {
+	case key.Kind.Planned && key.Kind != domain.ClusterKind:
+		return s.connection.removeObjects(ctx, s.objects, isOwn)
+	case !key.Kind.Planned:
+		return s.connection.removeObjects(ctx, s.revisionsOf(key), isOwn)
 	}
 	all := s.connection.configsWith(labelled(labelCluster, s.cluster))
-	dependent := func(found slot) bool { return found != own && (found.isItem() || found.kind == kindLock) }
-	// The cluster's own item goes last, so that whoever dies before finds the cluster again.
-	for _, some := range []func(slot) bool{dependent, func(found slot) bool { return dependent(found) || found == own }, dependent} {
-		if err := s.connection.removeObjects(ctx, all, some); err != nil {
-			return err
-		}
+	dependent := func(found slot) bool { return !isOwn(found) && (found.isItem() || found.kind == kindLock) }
+	// The cluster's own item goes last, so that whoever dies before finds the cluster again. What is written until then goes with it.
+	if err := s.connection.removeObjects(ctx, all, dependent); err != nil {
+		return err
 	}
-	return nil
+	return s.connection.removeObjects(ctx, all, func(found slot) bool { return isOwn(found) || dependent(found) })
 }
 
 // latest returns the revision of an item that counts, among config objects.

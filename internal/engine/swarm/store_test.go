@@ -256,7 +256,7 @@ func TestDeletionMeetsWrites(t *testing.T) {
 			// again is the number of the list by which it is looked whether anything is left.
 			again int
 		}{
-			"item":    {job, jobs[job]},
+			"item":    {job, 2},
 			"cluster": {engine.Key{Kind: domain.ClusterKind}, 2},
 		} {
 			t.Run(name, func(t *testing.T) {
