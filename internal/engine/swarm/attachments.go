@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -117,4 +118,36 @@ func secretFiles(spec domain.MemberSpec) []attachment {
 		files = append(files, attachment{secretObject(spec, name, file.Version).Name, file.Path(name), cmp.Or(file.Mode, domain.DefaultSecretMode)})
 	}
 	return files
+}
+
+// isAttachment tells whether an object was made for members of a cluster's group, or of any where group is empty: by its labels or, where
+// somebody took them off, by its name. A name that had to be cut short does not tell.
+func isAttachment(a swarm.Annotations, cluster, kind, group string) bool {
+	prefix := objectPrefix + cluster + "." + kind + "."
+	want := map[string]string{labelCluster: cluster, labelKind: kind}
+	if group != "" {
+		prefix += group + "."
+		want[labelGroup] = group
+	}
+	labelled, contradicted := true, false
+	for key, value := range want {
+		labelled = labelled && a.Labels[key] == value
+		contradicted = contradicted || a.Labels[key] != "" && a.Labels[key] != value
+	}
+	return labelled || !contradicted && strings.HasPrefix(a.Name, prefix)
+}
+
+// declaredSecrets returns the names of the objects of the secrets that a group declares.
+func declaredSecrets(g domain.Group) map[string]bool {
+	names := map[string]bool{}
+	for _, role := range g.RoleNames() {
+		container := g.EffectiveTemplate(role).Container
+		if container == nil {
+			continue
+		}
+		for name, file := range container.Secrets {
+			names[secretObject(domain.MemberSpec{Cluster: g.Cluster, Group: g.Name, Role: role}, name, file.Version).Name] = true
+		}
+	}
+	return names
 }

@@ -39,10 +39,10 @@ func TestForeignContents(t *testing.T) {
 	} {
 		known, err := e.snapshot().known(t.Context(), c.services)
 		must(t, err)
-		if got := known.content(&swarm.ConfigReference{ConfigID: theirs.ID}); got != c.want {
+		if got := string(known.configs[theirs.ID].Spec.Data); got != c.want {
 			t.Errorf("%s: the content is %q", name, got)
 		}
-		if !bytes.Contains([]byte(known.content(&swarm.ConfigReference{ConfigID: own[0].ID})), []byte("foreigncontent")) {
+		if !bytes.Contains(known.configs[own[0].ID].Spec.Data, []byte("foreigncontent")) {
 			t.Errorf("%s: the cluster's own is not known", name)
 		}
 		proxy.Reset()

@@ -194,8 +194,10 @@ func capacityOf(node swarm.Node) domain.Capacity {
 	return capacity(node.Description.Resources.NanoCPUs, node.Description.Resources.MemoryBytes)
 }
 
-// nanoCPUs are as many as one CPU.
-const nanoCPUs = 1e9
+const (
+	// nanoCPUs are as many as one CPU.
+	nanoCPUs = 1e9
+)
 
 func capacity(nano, memory int64) domain.Capacity {
 	return domain.Capacity{CPUs: float64(nano) / nanoCPUs, MemoryMiB: memory / mebibyte}

@@ -15,23 +15,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// references is what hosts are told to run for an image.
-type references struct {
-	// shared is a reference that works on every host. own are those of single nodes, by node ID; they take precedence.
-	shared string
-	own    map[string]string
-	// content is the content digest, if all hosts are known to have the same image.
-	content string
-}
-
-// on returns what a node is told to run; "" is a service that the Swarm places.
-func (r references) on(node string) string {
-	if own, found := r.own[node]; found {
-		return own
-	}
-	return r.shared
-}
-
 // isID reports whether an image is given by an ID or content digest.
 func isID(name string) bool { return strings.HasPrefix(name, "sha256:") }
 

@@ -26,7 +26,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	must(t, err)
 	document, err := engine.Cluster(t.Context(), s)
 	must(t, err)
-	in := surroundings{network: "net", nodes: hostNodes(document.Spec, nodes), view: newNodeView(nodes)}
+	in := surroundings{target{network: "net", nodes: hostNodes(document.Spec, nodes)}, newNodeView(nodes)}
 	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
 		spec := domain.MemberSpec{
 			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index), Host: host, Hash: "h", Run: 2,
@@ -39,13 +39,13 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	}
 	anywhere := func(hosts ...string) func(*domain.MemberSpec) {
 		return func(s *domain.MemberSpec) {
-			share(s, s.Address)
+			s.Scheduling, s.Shared, s.Interchangeable, s.Host = domain.SchedulingEngine, true, true, ""
 			s.Placement.Hosts = hosts
 		}
 	}
 	// running is the service of a member that runs an image by an ID.
 	running := func(spec domain.MemberSpec, id string) map[string]dockerswarm.Service {
-		around := in
+		around := in.target
 		around.images = map[string]references{spec.Image: {shared: id}}
 		rendered, err := render(spec, around, 1)
 		must(t, err)

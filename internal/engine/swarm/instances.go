@@ -63,11 +63,3 @@ func order(a, b bool) int {
 	}
 	return -1
 }
-
-// replicas returns how many tasks a service should have.
-func replicas(spec swarm.ServiceSpec) int {
-	if spec.Mode.Replicated == nil || spec.Mode.Replicated.Replicas == nil {
-		return 0
-	}
-	return int(*spec.Mode.Replicated.Replicas) //nolint:gosec // the Engine's number is far below
-}

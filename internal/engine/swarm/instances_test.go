@@ -13,14 +13,14 @@ import (
 )
 
 // poolOf returns the service of the workers of a group "job" that run under run 2, with so many replicas.
-func poolOf(t *testing.T, n int, rule domain.RestartRule, labels map[string]string) *history {
+func poolOf(t testing.TB, n int, rule domain.RestartRule, labels map[string]string) *history {
 	t.Helper()
 	h := newHistory(t, rule, nil)
 	spec := domain.MemberSpec{
 		Scheduling: domain.SchedulingEngine, Shared: true,
 		Cluster: "lab", Group: "job", Role: "worker", Address: "job-worker:9000", Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule, Interchangeable: true,
 	}
-	rendered, err := render(spec, surroundings{network: "net", nodes: map[string]string{"gpu1": "node1"}}, n)
+	rendered, err := render(spec, target{network: "net", nodes: map[string]string{"gpu1": "node1"}}, n)
 	if err != nil {
 		t.Fatal(err)
 	}

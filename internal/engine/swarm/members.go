@@ -143,30 +143,6 @@ func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopRea
 	})
 }
 
-// stoppedSpec returns a service that can't be placed.
-func stoppedSpec(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec {
-	live.Labels = maps.Clone(live.Labels)
-	if live.Labels == nil {
-		live.Labels = map[string]string{}
-	}
-	live.Labels[labelStop] = string(reason)
-	placement := swarm.Placement{}
-	if live.TaskTemplate.Placement != nil {
-		placement = *live.TaskTemplate.Placement
-	}
-	if !slices.Contains(placement.Constraints, nowhere) {
-		placement.Constraints = append(slices.Clone(placement.Constraints), nowhere)
-	}
-	live.TaskTemplate.Placement = &placement
-	if identityIn(identifying(live)).pooled && live.UpdateConfig != nil {
-		// All at once: the Swarm would wait for what takes the place of the first ones, and that never runs.
-		config := *live.UpdateConfig
-		config.Parallelism, config.Delay = 0, 0
-		live.UpdateConfig = &config
-	}
-	return live
-}
-
 // Remove removes the members' services, which ends their tasks; of an interchangeable role it takes replicas away.
 func (e *Engine) Remove(ctx context.Context, names []string) error {
 	services, err := liveReads(e.connection).services(ctx)
@@ -278,12 +254,6 @@ func (e *Engine) awaitStopped(ctx context.Context, changes []change, services ma
 	return e.awaitTasks(ctx, func(t swarm.Task) bool {
 		return stopped[t.ServiceID] && t.Status.State == swarm.TaskStateRunning && t.DesiredState != swarm.TaskStateRunning
 	})
-}
-
-// setReplicas sets how many tasks a service should have.
-func setReplicas(spec *swarm.ServiceSpec, n int) {
-	count := uint64(max(n, 0)) //nolint:gosec // it is not negative
-	spec.Mode = swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &count}}
 }
 
 func keepLabels(labels, live map[string]string, names ...string) {

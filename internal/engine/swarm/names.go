@@ -38,6 +38,9 @@ func objectName(parts ...string) string { return prefixedName(objectPrefix, part
 // lockName returns the name of the config object of a lock.
 func lockName(cluster, lock string) string { return prefixedName(lockPrefix, []string{cluster, lock}) }
 
+// itemName returns the name of the object of an item of a kind that these parts name together, as [objectName] does.
+func itemName(kind domain.Kind, parts ...string) string { return prefixedName(prefixOf(kind), parts) }
+
 // prefixOf returns what the names of the objects of a kind of items begin with. A name is all that the Engine's events have of a config object,
 // and a list by what names begin with carries no others along, which may be large.
 func prefixOf(kind domain.Kind) string {

@@ -1,7 +1,6 @@
 package swarm
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,62 +8,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
-
-// TestObjectName: a Swarm takes the names, and different things have different ones, whatever the case of their letters.
-func TestObjectName(t *testing.T) {
-	taken := regexp.MustCompile(`^[a-zA-Z0-9]+(?:[a-zA-Z0-9-_.]*[a-zA-Z0-9])?$`)
-	long := strings.Repeat("a", 63)
-	names := map[string][]string{}
-	for _, test := range []struct {
-		parts []string
-		want  string // where the name does not end in a digest
-	}{
-		{[]string{"lab", "cluster", "1"}, "trainyard.lab.cluster.1"},
-		{[]string{"lab", "group", "mnist", "12"}, "trainyard.lab.group.mnist.12"},
-		{[]string{"lab", "group", "b--c", "1"}, "trainyard.lab.group.b--c.1"},
-		{[]string{strings.Repeat("a", 44), "group", "b", "1"}, "trainyard." + strings.Repeat("a", 44) + ".group.b.1"},
-		{parts: []string{strings.Repeat("a", 45), "group", "b", "1"}},
-		{parts: []string{long, "cluster", "1"}},
-		{parts: []string{long, "cluster", "2"}},
-		{parts: []string{long, "group", long, "1"}},
-		{parts: []string{long, "group", long, "2"}},
-		{parts: []string{long, "group", long[1:] + "b", "2"}},
-		{parts: []string{"lab", "a b"}},
-		{parts: []string{"lab", "a_b"}},
-		{[]string{"lab", "a-b"}, "trainyard.lab.a-b"},
-		{parts: []string{"lab", "A-b"}},
-		{parts: []string{"lab", "a-"}},
-		{parts: []string{"lab", "Größe"}},
-		{parts: []string{"lab", "a.b"}},
-		{[]string{"lab", "a", "b"}, "trainyard.lab.a.b"},
-		{parts: []string{"lab", ""}},
-	} {
-		name := objectName(test.parts...)
-		if test.want != "" && name != test.want {
-			t.Errorf("%q are named %q, not %q", test.parts, name, test.want)
-		}
-		if !taken.MatchString(name) || len(name) > maxObjectName || !strings.HasPrefix(name, objectPrefix) {
-			t.Errorf("%q are named %q", test.parts, name)
-		}
-		if other, known := names[strings.ToLower(name)]; known {
-			t.Errorf("%q and %q are both named %q", test.parts, other, name)
-		}
-		names[strings.ToLower(name)] = test.parts
-	}
-}
-
-// TestLockName: a lock can be told by its name, even that of a cluster with an odd or long one.
-func TestLockName(t *testing.T) {
-	for _, cluster := range []string{"lab", "lock", strings.Repeat("a", 63)} {
-		name := lockName(cluster, "group mnist")
-		if !strings.HasPrefix(name, lockPrefix+cluster[:3]) || len(name) > maxObjectName {
-			t.Errorf("the lock is named %q", name)
-		}
-		if document := objectName(cluster, domain.GroupKind.Name, "mnist", "1"); strings.HasPrefix(document, lockPrefix) {
-			t.Errorf("the document %q is named like a lock", document)
-		}
-	}
-}
 
 // TestItemName: what the name of an item's object begins with, and that alone, tells whether plans read it and who is
 // told of it.

@@ -52,16 +52,21 @@ func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) 
 // known returns what services of the cluster refer to.
 func (e *Engine) known(ctx context.Context, services []swarm.Service) (known, error) {
 	k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
+	add := func(configs []swarm.Config) {
+		for _, config := range configs {
+			k.configs[config.ID] = config
+		}
+	}
 	configs, err := e.reads.configs(ctx)
 	if err != nil {
 		return k, err
 	}
-	k.add(configs)
-	if foreign := k.foreign(e.cluster.Name, services); len(foreign) > 0 {
+	add(configs)
+	if foreign := foreignTo(k, e.cluster.Name, services); len(foreign) > 0 {
 		if configs, err = e.connection.configsWith(foreign...)(ctx); err != nil {
 			return k, err
 		}
-		k.add(configs)
+		add(configs)
 	}
 	document, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -73,14 +78,8 @@ func (e *Engine) known(ctx context.Context, services []swarm.Service) (known, er
 	return k, nil
 }
 
-func (k known) add(configs []swarm.Config) {
-	for _, config := range configs {
-		k.configs[config.ID] = config
-	}
-}
-
-// foreign returns what finds the config objects that services of a cluster refer to and that are not known yet: somebody else's.
-func (k known) foreign(cluster string, services []swarm.Service) []filters.KeyValuePair {
+// foreignTo returns what finds the config objects that services of a cluster refer to and that are not known yet: somebody else's.
+func foreignTo(k known, cluster string, services []swarm.Service) []filters.KeyValuePair {
 	var ids []filters.KeyValuePair
 	for _, service := range services {
 		if container := service.Spec.TaskTemplate.ContainerSpec; container != nil && ours(service, cluster) {

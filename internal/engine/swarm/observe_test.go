@@ -22,13 +22,13 @@ type history struct {
 }
 
 // newHistory returns the service of worker 0 of a group "job" that runs under run 2.
-func newHistory(t *testing.T, rule domain.RestartRule, labels map[string]string) *history {
+func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
 	t.Helper()
 	spec := domain.MemberSpec{
 		Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Host: "gpu1", Address: "job-worker-0:9000",
 		Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule,
 	}
-	rendered, err := render(spec, surroundings{network: "net", nodes: map[string]string{"gpu1": "node1"}}, 1)
+	rendered, err := render(spec, target{network: "net", nodes: map[string]string{"gpu1": "node1"}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestObserveMember(t *testing.T) {
 		}, seen{State: domain.StateRestarting, Code: -1}},
 		"moved back, no task yet": {onFailure, nil, func(h *history) {
 			h.task(2, running, running, 0, "")
-			h.tasks[0].NodeID, h.tasks[0].Spec.Placement = "node2", &swarm.Placement{Constraints: []string{nodeIs + "node2"}}
+			h.tasks[0].NodeID, h.tasks[0].Spec.Placement = "node2", &swarm.Placement{Constraints: []string{"node.id==node2"}}
 		}, seen{State: domain.StateRestarting, Code: -1}},
 		"free to be elsewhere, and where it should be": {onFailure, nil, func(h *history) {
 			h.task(2, running, running, 0, "")

@@ -32,7 +32,7 @@ type pacing struct {
 func newPacing(run int, nodes []swarm.Node) *pacing {
 	p := &pacing{run: run, room: make(map[string]int, len(nodes)), onWay: map[string]string{}}
 	for _, node := range nodes {
-		p.room[node.ID] = max(startsAtOnce, int(node.Description.Resources.NanoCPUs/nano(1)))
+		p.room[node.ID] = max(startsAtOnce, int(node.Description.Resources.NanoCPUs/nanoCPUs))
 	}
 	return p
 }

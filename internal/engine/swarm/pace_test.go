@@ -12,7 +12,7 @@ import (
 // TestPacing shows who starts at once, and who waits for whom.
 func TestPacing(t *testing.T) {
 	node := func(id string, cpus float64) swarm.Node {
-		return swarm.Node{ID: id, Description: swarm.NodeDescription{Resources: swarm.Resources{NanoCPUs: nano(cpus)}}}
+		return swarm.Node{ID: id, Description: swarm.NodeDescription{Resources: swarm.Resources{NanoCPUs: int64(cpus * nanoCPUs)}}}
 	}
 	p := newPacing(0, []swarm.Node{node("small", 2), node("large", 10)})
 	var changes []change

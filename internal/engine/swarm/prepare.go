@@ -45,7 +45,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 			n = 1
 		}
 		in.images = map[string]references{spec.Image: images[useOf(spec)]}
-		want, err := render(spec, in, n)
+		want, err := render(spec, in.target, n)
 		if err != nil {
 			return nil, err
 		}
@@ -56,6 +56,13 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		changes = append(changes, change{group: spec.Group, run: spec.Run, node: in.nodes[spec.Host], want: want, pooled: spec.Shared, auth: auth})
 	}
 	return changes, nil
+}
+
+// surroundings are the Swarm that members are rendered for, and what there is to know of its nodes.
+type surroundings struct {
+	target
+
+	view nodeView
 }
 
 // surroundings returns the network and the nodes of the cluster.

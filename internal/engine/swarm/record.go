@@ -1,13 +1,8 @@
 package swarm
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -61,26 +56,6 @@ func (r record) reference() string {
 		return r.Reference
 	}
 	return r.Image
-}
-
-// seal returns the digest of a service's specification as it is read back. What the schema does not know does not enter.
-func seal(spec swarm.ServiceSpec) string {
-	r, recorded := recordOf(spec)
-	return sealWith(spec, r, recorded)
-}
-
-// sealWith is seal for a service whose record has been read.
-func sealWith(spec swarm.ServiceSpec, r record, recorded bool) string {
-	found := readWith(spec, r, recorded, sealing{})
-	digest := sha256.New()
-	// As text and not as JSON, which takes long for the environment: it has the addresses of all members.
-	for _, name := range slices.Sorted(maps.Keys(found.Env)) {
-		_, _ = io.WriteString(digest, name+"="+found.Env[name]+"\x00") // a digest never fails to be written to
-	}
-	found.Env = nil
-	found.Scheduling, found.Shared = "", false // the identity tells, and a digest made before they were there still holds
-	_, _ = io.WriteString(digest, encode(found))
-	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
 // encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which always has one.

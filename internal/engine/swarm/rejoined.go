@@ -2,7 +2,6 @@ package swarm
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -80,31 +79,4 @@ func strandedAmong(services []swarm.Service, tasks []swarm.Task, nodes []swarm.N
 		view.observeMember(&o, service, membersOf(service, own[service.ID])[0], r)
 		return o.State.Ended()
 	})
-}
-
-// pinnedAnew returns a service that was pinned to a node pinned to the one that its host is now, and whether that is a change. What
-// others changed of it stays so.
-func pinnedAnew(live swarm.ServiceSpec, formerly string, hosts map[string]string) (swarm.ServiceSpec, bool) {
-	r, found := recordOf(live)
-	now, joined := hosts[r.Host]
-	if !found || !joined || now == formerly || pinnedTo(live) != formerly {
-		return live, false
-	}
-	follow := func(constraints []string) []string {
-		followed := slices.Clone(constraints)
-		for i, constraint := range followed {
-			if compact(constraint) == nodeIs+formerly {
-				followed[i] = nodeIs + now
-			}
-		}
-		return followed
-	}
-	next := live
-	placement := *live.TaskTemplate.Placement
-	placement.Constraints = follow(placement.Constraints)
-	next.TaskTemplate.Placement = &placement
-	r.Constraints = follow(r.Constraints)
-	next.Labels = maps.Clone(live.Labels)
-	r.put(&next)
-	return next, true
 }

@@ -39,7 +39,7 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 			if c.tamper != nil {
 				c.tamper(&h.service.Spec)
 			}
-			broken := sealedOf(h.service).broken
+			broken := sealsOf([]swarm.Service{h.service})[h.service.ID].broken
 			stranded := strandedAmong([]swarm.Service{h.service}, h.tasks, c.nodes, "lab")
 			var got []string
 			for _, service := range stranded {
@@ -48,7 +48,7 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 					continue
 				}
 				got = next.TaskTemplate.Placement.Constraints
-				if is := sealedOf(swarm.Service{Spec: next}).broken; is != broken {
+				if is := sealsOf([]swarm.Service{{ID: h.service.ID, Spec: next}})[h.service.ID].broken; is != broken {
 					t.Errorf("it counts as changed by somebody else: %v, and before: %v", is, broken)
 				}
 			}

@@ -31,7 +31,7 @@ import (
 type onBed struct {
 	*testing.T
 	docker *client.Client
-	in     surroundings
+	in     target
 	known  known
 }
 
@@ -47,13 +47,13 @@ func newOnBed(t *testing.T, engine string, specs ...domain.MemberSpec) *onBed {
 	var archive bytes.Buffer
 	b.must(image.Write(&archive, "trainer:1", img))
 	b.must(bed.Load(t.Context(), "trainer:1", archive.Bytes()))
-	held, err := InspectImage(t.Context(), b.docker, "trainer:1")
+	held, err := b.docker.ImageInspect(t.Context(), "trainer:1")
 	b.must(err)
 	overlay, err := b.docker.NetworkCreate(t.Context(), "trainyard-lab", network.CreateOptions{Driver: "overlay"})
 	b.must(err)
 	nodes, err := b.docker.NodeList(t.Context(), swarm.NodeListOptions{})
 	b.must(err)
-	b.in = surroundings{
+	b.in = target{
 		network: overlay.ID, nodes: map[string]string{"h1": nodes[0].ID}, images: map[string]references{"trainer:1": {shared: held.ID}},
 		configs: map[string]string{}, secrets: map[string]string{},
 	}

@@ -2,7 +2,6 @@ package swarm
 
 import (
 	"reflect"
-	"strings"
 
 	"github.com/docker/docker/api/types/swarm"
 )
@@ -24,18 +23,7 @@ func (v nodeView) isReplaced(service swarm.Service, task swarm.Task) bool {
 	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !v.meets(task.NodeID, service.Spec)
 }
 
-// meets tells whether a node meets the constraints of a service, as far as they are of the kinds that Trainyard writes.
+// meets reports whether a node meets the constraints of a service.
 func (v nodeView) meets(id string, spec swarm.ServiceSpec) bool {
-	for _, constraint := range constraintsIn(spec) {
-		if only, isPin := pin(constraint); isPin && only != id {
-			return false
-		}
-		if strings.TrimPrefix(constraint, nodeIsNot) == id {
-			return false
-		}
-		if key, value, isLabel := labelOf(constraint); isLabel && v[id].Spec.Labels[key] != value {
-			return false
-		}
-	}
-	return true
+	return admits(spec, id, v[id].Spec.Labels)
 }

@@ -92,7 +92,7 @@ func TestAgentsOfHosts(t *testing.T) {
 	}
 	agent := swarm.Service{ID: "agent"}
 	agent.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{Image: localName(programRepository, "sha256:1")}
-	agent.Spec.TaskTemplate.Placement = &swarm.Placement{Constraints: []string{nodeIsNot + "without", nodeIsNot + "unknown", nodeIsNot + "arm"}}
+	agent.Spec.TaskTemplate.Placement = keptOff(nil, []string{"without", "unknown", "arm"})
 	runs := residentTask(1, swarm.TaskStateRunning, "")
 	runs.NodeID, runs.Spec = "runs", agent.Spec.TaskTemplate
 	r := residentView{

@@ -86,7 +86,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 		}
 		return e.update(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := overlay(live.Spec, want.ServiceSpec)
-			next.TaskTemplate.Networks = overlayNetworks(nil, want.TaskTemplate.Networks, "") // and no former one
+			next.TaskTemplate.Networks = slices.Clone(want.TaskTemplate.Networks) // and no former one
 			if held := heldKeys(live.Spec); isAgent(live, e.cluster.Name) && len(held) > 0 {
 				next = withKeys(next, held) // to change them is up to keepKeys
 			}
@@ -292,22 +292,6 @@ func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []
 		next.TaskTemplate.Placement = keptOff(next.TaskTemplate.Placement, rejecting)
 		return next, live.Version == services[i].Version // or else it is looked at again
 	})
-}
-
-// keptOff is a placement that keeps off these nodes, too. The nodes have an order, as in what the next start of the controller would write: that
-// finds nothing to change then.
-func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
-	var next swarm.Placement
-	if placement != nil {
-		next = *placement
-	}
-	next.Constraints = slices.Clone(next.Constraints)
-	for _, node := range nodes {
-		next.Constraints = append(next.Constraints, nodeIsNot+node)
-	}
-	slices.Sort(next.Constraints)
-	next.Constraints = slices.Compact(next.Constraints)
-	return &next
 }
 
 // rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its

@@ -35,7 +35,7 @@ func (s store) annotations(key engine.Key, revision int) swarm.Annotations {
 		labels[labelName] = key.Name
 	}
 	parts := slices.DeleteFunc([]string{s.cluster, key.Kind.Name, key.Name, number}, func(part string) bool { return part == "" })
-	return swarm.Annotations{Name: prefixedName(prefixOf(key.Kind), parts), Labels: labels}
+	return swarm.Annotations{Name: itemName(key.Kind, parts...), Labels: labels}
 }
 
 // slotOf returns the slot of which an object is a revision.

@@ -2,7 +2,6 @@ package swarm
 
 import (
 	"context"
-	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/swarm"
@@ -77,23 +76,6 @@ func (e *Engine) unused(group string, kept map[string]bool, configs []swarm.Conf
 	return found
 }
 
-// isAttachment tells whether an object was made for members of a cluster's group, or of any where group is empty: by its labels or, where
-// somebody took them off, by its name. A name that had to be cut short does not tell.
-func isAttachment(a swarm.Annotations, cluster, kind, group string) bool {
-	prefix := objectPrefix + cluster + "." + kind + "."
-	want := map[string]string{labelCluster: cluster, labelKind: kind}
-	if group != "" {
-		prefix += group + "."
-		want[labelGroup] = group
-	}
-	labelled, contradicted := true, false
-	for key, value := range want {
-		labelled = labelled && a.Labels[key] == value
-		contradicted = contradicted || a.Labels[key] != "" && a.Labels[key] != value
-	}
-	return labelled || !contradicted && strings.HasPrefix(a.Name, prefix)
-}
-
 func specsOf(services []swarm.Service) []swarm.ServiceSpec {
 	specs := make([]swarm.ServiceSpec, 0, len(services))
 	for _, service := range services {
@@ -110,19 +92,4 @@ func (e *Engine) Prune(ctx context.Context, group string, spec *domain.Group) er
 	}
 	e.clearContainers(ctx, group)
 	return e.sweep(ctx, group, nil)
-}
-
-// declaredSecrets returns the names of the objects of the secrets that a group declares.
-func declaredSecrets(g domain.Group) map[string]bool {
-	names := map[string]bool{}
-	for _, role := range g.RoleNames() {
-		container := g.EffectiveTemplate(role).Container
-		if container == nil {
-			continue
-		}
-		for name, file := range container.Secrets {
-			names[secretObject(domain.MemberSpec{Cluster: g.Cluster, Group: g.Name, Role: role}, name, file.Version).Name] = true
-		}
-	}
-	return names
 }

@@ -9,42 +9,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-func TestIsAttachment(t *testing.T) {
-	labels := func(cluster, group, kind string) map[string]string {
-		return map[string]string{labelCluster: cluster, labelGroup: group, labelKind: kind}
-	}
-	for name, c := range map[string]struct {
-		annotations swarm.Annotations
-		want        bool
-	}{
-		"ours":                            {swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", kindFile)}, true},
-		"of another group":                {swarm.Annotations{Name: "x", Labels: labels("lab", "other", kindFile)}, false},
-		"of another cluster":              {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", kindFile)}, false},
-		"a document":                      {swarm.Annotations{Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", domain.GroupKind.Name)}, false},
-		"without labels":                  {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1"}, true},
-		"without some labels":             {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{labelCluster: "lab", "team": "vision"}}, true},
-		"without labels, of other groups": {swarm.Annotations{Name: "trainyard.lab.file.mnist-2.a.1"}, false},
-		"a document without labels":       {swarm.Annotations{Name: "trainyard.lab.group.mnist.3"}, false},
-		"somebody else's":                 {swarm.Annotations{Name: "train.yaml", Labels: map[string]string{"team": "vision"}}, false},
-	} {
-		if got := isAttachment(c.annotations, "lab", kindFile, "mnist"); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	// What is rendered is found by its labels, and without them where its name tells enough.
-	spec := rich()
-	spec.Cluster = "lab"
-	_, objects := configFiles(spec)
-	for _, object := range objects {
-		if !isAttachment(swarm.Annotations{Name: object.Name}, "lab", kindFile, "mnist") || isAttachment(swarm.Annotations{Name: object.Name}, "lab", kindFile, "mnis") {
-			t.Errorf("%s is not known by its name", object.Name)
-		}
-	}
-	if !isAttachment(swarm.Annotations{Name: secretObject(spec, "token", "1").Name}, "lab", kindSecret, "") {
-		t.Error("a secret is not known by its name")
-	}
-}
-
 // TestUnused: of a group's files, those go that neither a service needs nor one that is staged.
 func TestUnused(t *testing.T) {
 	e := &Engine{cluster: domain.ClusterRef{Name: "lab"}, staged: newStaged()}

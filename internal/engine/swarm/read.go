@@ -408,35 +408,3 @@ func networksIn(spec swarm.ServiceSpec) []swarm.NetworkAttachmentConfig {
 	}
 	return spec.Networks //nolint:staticcheck // others may still use it
 }
-
-// constraintsIn returns the constraints of a service without spaces around their operators.
-func constraintsIn(spec swarm.ServiceSpec) []string {
-	if spec.TaskTemplate.Placement == nil {
-		return nil
-	}
-	var constraints []string
-	for _, constraint := range spec.TaskTemplate.Placement.Constraints {
-		constraints = append(constraints, compact(constraint))
-	}
-	return constraints
-}
-
-// compact returns a constraint without spaces around its operator.
-func compact(constraint string) string {
-	for _, operator := range []string{"==", "!="} {
-		if key, value, found := strings.Cut(constraint, operator); found {
-			return strings.TrimSpace(key) + operator + strings.TrimSpace(value)
-		}
-	}
-	return constraint
-}
-
-// pin returns the node that a constraint leaves alone.
-func pin(constraint string) (node string, isPin bool) { return strings.CutPrefix(constraint, nodeIs) }
-
-// labelOf returns the label of a node that a constraint asks for.
-func labelOf(constraint string) (key, value string, isLabel bool) {
-	key, value, isEqual := strings.Cut(constraint, "==")
-	key, isLabel = strings.CutPrefix(key, nodeLabel)
-	return key, value, isLabel && isEqual
-}

@@ -15,8 +15,8 @@ import (
 )
 
 // around are surroundings that know all that the specifications refer to, and what there is to look up.
-func around(specs ...domain.MemberSpec) (surroundings, known) {
-	in := surroundings{
+func around(specs ...domain.MemberSpec) (target, known) {
+	in := target{
 		network: "network1", nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"}, others: []string{"stranger"},
 		images: map[string]references{"trainer:1": {shared: "sha256:1111"}}, configs: map[string]string{}, secrets: map[string]string{},
 	}
@@ -255,34 +255,5 @@ func TestSeal(t *testing.T) {
 		if got := seal(service.Spec); got != c.want {
 			t.Errorf("%s: the seal is %s, want %s", name, got, c.want)
 		}
-	}
-}
-
-func TestIdentity(t *testing.T) {
-	service, _ := rendered(t, rich())
-	want := identity{cluster: "lab", group: "mnist", role: "worker", index: 3, hash: "c0ffee", run: 7}
-	if got := identityOf(service); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	service.Spec.TaskTemplate.ContainerSpec.Labels = nil
-	if got := identityOf(service); got != want {
-		t.Errorf("without the containers' labels: got %+v, want %+v", got, want)
-	}
-	pool, _ := rendered(t, richPool())
-	want.pooled, want.index = true, 0
-	if got := identityOf(pool); got != want {
-		t.Errorf("pooled: got %+v, want %+v", got, want)
-	}
-	task := swarm.Task{Spec: pool.Spec.TaskTemplate}
-	if got, found := identityOfTask(task); !found || got != want {
-		t.Errorf("task: got %+v, %v, want %+v", got, found, want)
-	}
-	for _, foreign := range []swarm.Task{{}, {Spec: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Labels: map[string]string{labelCluster: "lab"}}}}} {
-		if got, found := identityOfTask(foreign); found {
-			t.Errorf("a task of no member is told to be %+v", got)
-		}
-	}
-	if ours(swarm.Service{}, "lab") {
-		t.Error("a service without labels is told to be ours")
 	}
 }

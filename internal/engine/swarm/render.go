@@ -17,28 +17,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// surroundings are what specifications are rendered in: the things they name, as this Swarm knows them.
-type surroundings struct {
-	// network is the ID of the cluster's network.
-	network string
-	// nodes are the IDs of the cluster's nodes by their hosts' names, and others those of nodes that are not the cluster's.
-	nodes  map[string]string
-	others []string
-	// view is what there is to know of the nodes.
-	view nodeView
-	// images are what the hosts are told to run, by the image as the user gave it: an ID, say. An image that is not among
-	// them is run as it was given.
-	images map[string]references
-	// configs and secrets are the IDs of config and secret objects by name, see [configsOf] and [secretsOf].
-	configs, secrets map[string]string
-}
-
 const (
 	mebibyte = 1 << 20
 	// shmMode are the permissions of the shared memory. Swarm has no size for it: it is a tmpfs, told from a user's by its mode.
 	shmMode = os.FileMode(0o1777)
-	// nowhere is the constraint of members that were stopped: no node meets it.
-	nowhere = "node.id==nowhere"
 )
 
 // The variables that tell members who and where they are. Members of an interchangeable role share their specification,
@@ -54,7 +36,7 @@ const (
 )
 
 // render returns the service of a member, or, for a pooled one, of n members of its role.
-func render(spec domain.MemberSpec, in surroundings, n int) (swarm.ServiceSpec, error) {
+func render(spec domain.MemberSpec, in target, n int) (swarm.ServiceSpec, error) {
 	constraints, err := constraintsOf(spec, in)
 	if err != nil {
 		return swarm.ServiceSpec{}, err
@@ -112,7 +94,7 @@ func render(spec domain.MemberSpec, in surroundings, n int) (swarm.ServiceSpec, 
 }
 
 // recordFor returns what the service of a specification carries of it, without the seal.
-func recordFor(spec domain.MemberSpec, in surroundings, constraints []string) record {
+func recordFor(spec domain.MemberSpec, in target, constraints []string) record {
 	spec = spec.Normal() // what means the same is recorded the same
 	r := record{
 		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image, PullPolicy: spec.Container.PullPolicy,
@@ -199,7 +181,7 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 	return list
 }
 
-func configReferences(spec domain.MemberSpec, in surroundings) ([]*swarm.ConfigReference, error) {
+func configReferences(spec domain.MemberSpec, in target) ([]*swarm.ConfigReference, error) {
 	files, _ := configFiles(spec)
 	var references []*swarm.ConfigReference
 	for _, file := range files {
@@ -215,7 +197,7 @@ func configReferences(spec domain.MemberSpec, in surroundings) ([]*swarm.ConfigR
 	return references, nil
 }
 
-func secretReferences(spec domain.MemberSpec, in surroundings) ([]*swarm.SecretReference, error) {
+func secretReferences(spec domain.MemberSpec, in target) ([]*swarm.SecretReference, error) {
 	var references []*swarm.SecretReference
 	for _, file := range secretFiles(spec) {
 		id, found := in.secrets[file.object]
@@ -332,61 +314,4 @@ func maxReplicas(spec domain.MemberSpec) uint64 {
 		return 1
 	}
 	return 0
-}
-
-// nodeIs and nodeIsNot begin the constraints on one node, nodeLabel those on a node's label.
-const (
-	nodeIs    = "node.id=="
-	nodeIsNot = "node.id!="
-	nodeLabel = "node.labels."
-)
-
-// constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints know
-// no "or", so all others are ruled out one by one.
-func constraintsOf(spec domain.MemberSpec, in surroundings) ([]string, error) {
-	if spec.Scheduling != domain.SchedulingEngine {
-		id, found := in.nodes[spec.Host]
-		if !found {
-			return nil, fmt.Errorf("member %q: host %q is not a node of the Swarm", spec.Name, spec.Host)
-		}
-		return []string{nodeIs + id}, nil
-	}
-	var constraints []string
-	for _, key := range slices.Sorted(maps.Keys(spec.Placement.Labels)) {
-		constraints = append(constraints, nodeLabel+key+"=="+spec.Placement.Labels[key])
-	}
-	allowed := map[string]bool{}
-	for _, host := range spec.Placement.Hosts {
-		id, found := in.nodes[host]
-		if !found {
-			return nil, fmt.Errorf("members of role %q: host %q is not a node of the Swarm", spec.Role, host)
-		}
-		allowed[id] = true
-	}
-	if len(allowed) == 1 {
-		for id := range allowed {
-			return append(constraints, nodeIs+id), nil
-		}
-	}
-	excluded := slices.Clone(in.others)
-	for _, id := range in.nodes {
-		if len(allowed) > 0 && !allowed[id] {
-			excluded = append(excluded, id)
-		}
-	}
-	slices.Sort(excluded)
-	for _, id := range slices.Compact(excluded) {
-		constraints = append(constraints, nodeIsNot+id)
-	}
-	return constraints, nil
-}
-
-// pinnedTo returns the ID of the only node that a service may be on, or "".
-func pinnedTo(spec swarm.ServiceSpec) string {
-	for _, constraint := range constraintsIn(spec) {
-		if id, isPin := pin(constraint); isPin && constraint != nowhere {
-			return id
-		}
-	}
-	return ""
 }

@@ -1,0 +1,161 @@
+package swarm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// nodeIs and nodeIsNot begin the constraints on one node, nodeLabel those on a node's label.
+const (
+	nodeIs    = "node.id=="
+	nodeIsNot = "node.id!="
+	nodeLabel = "node.labels."
+	// nowhere is the constraint of members that were stopped: no node meets it.
+	nowhere = nodeIs + "nowhere"
+)
+
+// constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints know
+// no "or", so all others are ruled out one by one.
+func constraintsOf(spec domain.MemberSpec, in target) ([]string, error) {
+	if spec.Scheduling != domain.SchedulingEngine {
+		id, found := in.nodes[spec.Host]
+		if !found {
+			return nil, fmt.Errorf("member %q: host %q is not a node of the Swarm", spec.Name, spec.Host)
+		}
+		return []string{nodeIs + id}, nil
+	}
+	var constraints []string
+	for _, key := range slices.Sorted(maps.Keys(spec.Placement.Labels)) {
+		constraints = append(constraints, nodeLabel+key+"=="+spec.Placement.Labels[key])
+	}
+	allowed := map[string]bool{}
+	for _, host := range spec.Placement.Hosts {
+		id, found := in.nodes[host]
+		if !found {
+			return nil, fmt.Errorf("members of role %q: host %q is not a node of the Swarm", spec.Role, host)
+		}
+		allowed[id] = true
+	}
+	if len(allowed) == 1 {
+		for id := range allowed {
+			return append(constraints, nodeIs+id), nil
+		}
+	}
+	excluded := slices.Clone(in.others)
+	for _, id := range in.nodes {
+		if len(allowed) > 0 && !allowed[id] {
+			excluded = append(excluded, id)
+		}
+	}
+	slices.Sort(excluded)
+	for _, id := range slices.Compact(excluded) {
+		constraints = append(constraints, nodeIsNot+id)
+	}
+	return constraints, nil
+}
+
+// pinnedTo returns the ID of the only node that a service may be on, or "".
+func pinnedTo(spec swarm.ServiceSpec) string {
+	for _, constraint := range constraintsIn(spec) {
+		if id, isPin := pin(constraint); isPin && constraint != nowhere {
+			return id
+		}
+	}
+	return ""
+}
+
+// pinnedAnew returns a service that was pinned to a node pinned to the one that its host is now, and whether that is a change. What
+// others changed of it stays so.
+func pinnedAnew(live swarm.ServiceSpec, formerly string, hosts map[string]string) (swarm.ServiceSpec, bool) {
+	r, found := recordOf(live)
+	now, joined := hosts[r.Host]
+	if !found || !joined || now == formerly || pinnedTo(live) != formerly {
+		return live, false
+	}
+	follow := func(constraints []string) []string {
+		followed := slices.Clone(constraints)
+		for i, constraint := range followed {
+			if compact(constraint) == nodeIs+formerly {
+				followed[i] = nodeIs + now
+			}
+		}
+		return followed
+	}
+	next := live
+	placement := *live.TaskTemplate.Placement
+	placement.Constraints = follow(placement.Constraints)
+	next.TaskTemplate.Placement = &placement
+	r.Constraints = follow(r.Constraints)
+	next.Labels = maps.Clone(live.Labels)
+	r.put(&next)
+	return next, true
+}
+
+// keptOff is a placement that keeps off these nodes, too. The nodes have an order, as in what the next start of the controller would write: that
+// finds nothing to change then.
+func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
+	var next swarm.Placement
+	if placement != nil {
+		next = *placement
+	}
+	next.Constraints = slices.Clone(next.Constraints)
+	for _, node := range nodes {
+		next.Constraints = append(next.Constraints, nodeIsNot+node)
+	}
+	slices.Sort(next.Constraints)
+	next.Constraints = slices.Compact(next.Constraints)
+	return &next
+}
+
+// constraintsIn returns the constraints of a service without spaces around their operators.
+func constraintsIn(spec swarm.ServiceSpec) []string {
+	if spec.TaskTemplate.Placement == nil {
+		return nil
+	}
+	var constraints []string
+	for _, constraint := range spec.TaskTemplate.Placement.Constraints {
+		constraints = append(constraints, compact(constraint))
+	}
+	return constraints
+}
+
+// compact returns a constraint without spaces around its operator.
+func compact(constraint string) string {
+	for _, operator := range []string{"==", "!="} {
+		if key, value, found := strings.Cut(constraint, operator); found {
+			return strings.TrimSpace(key) + operator + strings.TrimSpace(value)
+		}
+	}
+	return constraint
+}
+
+// pin returns the node that a constraint leaves alone.
+func pin(constraint string) (node string, isPin bool) { return strings.CutPrefix(constraint, nodeIs) }
+
+// labelOf returns the label of a node that a constraint asks for.
+func labelOf(constraint string) (key, value string, isLabel bool) {
+	key, value, isEqual := strings.Cut(constraint, "==")
+	key, isLabel = strings.CutPrefix(key, nodeLabel)
+	return key, value, isLabel && isEqual
+}
+
+// admits reports whether the constraints of a service admit a node with these labels, as far as they are of the kinds that Trainyard writes.
+func admits(service swarm.ServiceSpec, node string, labels map[string]string) bool {
+	for _, constraint := range constraintsIn(service) {
+		if only, isPin := pin(constraint); isPin && only != node {
+			return false
+		}
+		if strings.TrimPrefix(constraint, nodeIsNot) == node {
+			return false
+		}
+		if key, value, isLabel := labelOf(constraint); isLabel && labels[key] != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,66 @@
+package swarm
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+)
+
+func TestServiceNames(t *testing.T) {
+	pool := richPool()
+	if got := serviceName(pool); got != "mnist-worker" {
+		t.Errorf("the service of a role is called %q", got)
+	}
+	if got := serviceName(rich()); got != "mnist-worker-3" {
+		t.Errorf("the service of a member is called %q", got)
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	service, _ := rendered(t, rich())
+	want := identity{cluster: "lab", group: "mnist", role: "worker", index: 3, hash: "c0ffee", run: 7}
+	if got := identityOf(service); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	service.Spec.TaskTemplate.ContainerSpec.Labels = nil
+	if got := identityOf(service); got != want {
+		t.Errorf("without the containers' labels: got %+v, want %+v", got, want)
+	}
+	pool, _ := rendered(t, richPool())
+	want.pooled, want.index = true, 0
+	if got := identityOf(pool); got != want {
+		t.Errorf("pooled: got %+v, want %+v", got, want)
+	}
+	task := swarm.Task{Spec: pool.Spec.TaskTemplate}
+	if got, found := identityOfTask(task); !found || got != want {
+		t.Errorf("task: got %+v, %v, want %+v", got, found, want)
+	}
+	for _, foreign := range []swarm.Task{{}, {Spec: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Labels: map[string]string{labelCluster: "lab"}}}}} {
+		if got, found := identityOfTask(foreign); found {
+			t.Errorf("a task of no member is told to be %+v", got)
+		}
+	}
+	if ours(swarm.Service{}, "lab") {
+		t.Error("a service without labels is told to be ours")
+	}
+}
+
+// FuzzIdentity: labels give back the identity that was written to them. A label that isn't a number is ignored.
+func FuzzIdentity(f *testing.F) {
+	for _, number := range []string{"0", "7", "-1", "+1", "007", "", "x", "99999999999999999999"} {
+		f.Add("lab", "job", "worker", "c0ffee", number, number)
+	}
+	f.Fuzz(func(t *testing.T, cluster, group, role, hash, index, run string) {
+		labels := map[string]string{labelCluster: cluster, labelGroup: group, labelRole: role, labelHash: hash, labelRun: run, labelIndex: index}
+		id := identityIn(labels)
+		if again := identityIn(id.labels()); again != id {
+			t.Errorf("%+v is read as %+v", id, again)
+		}
+		for text, got := range map[string]int{index: id.index, run: id.run} {
+			if number, err := strconv.Atoi(text); (err != nil || number < 0) && got != 0 {
+				t.Errorf("%q is read as %d", text, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package swarm
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// FuzzService shows that any service that a manager tells of can be read, and always as the same.
+func FuzzService(f *testing.F) {
+	for _, spec := range []domain.MemberSpec{rich(), richPool()} {
+		service, _ := rendered(f, spec)
+		f.Add([]byte(encode(service.Spec)))
+	}
+	for _, spec := range []string{
+		"{}", `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Mounts":[{}],"Ulimits":[{}]}}}`, `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Secrets":[{}]}}}`,
+		`{"TaskTemplate":{"Resources":{},"RestartPolicy":{},"Placement":{},"LogDriver":{}},"EndpointSpec":{"Ports":[{}]},"UpdateConfig":{}}`,
+		`{"Mode":{"Global":{}},"TaskTemplate":{"NetworkAttachmentSpec":{"ContainerID":"a"}}}`, `{"TaskTemplate":{"ContainerSpec":{"Healthcheck":{"Test":[]},"Env":["","=","a","a=b=c"]}}}`,
+	} {
+		f.Add([]byte(spec))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var spec swarm.ServiceSpec
+		if json.Unmarshal(data, &spec) != nil {
+			t.Skip("no manager says so")
+		}
+		if listsNothing(spec.TaskTemplate.ContainerSpec) {
+			t.Skip("no Swarm lists nothing")
+		}
+		k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
+		if diff := cmp.Diff(encode(read(spec, k)), encode(read(clone(t, spec), k))); diff != "" {
+			t.Errorf("it is read in two ways (-first +second):\n%s", diff)
+		}
+	})
+}
+
+// listsNothing reports whether a container has an entry that is null, which what a Swarm stores can't say.
+func listsNothing(container *swarm.ContainerSpec) bool {
+	return container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) || slices.Contains(container.Ulimits, nil))
+}

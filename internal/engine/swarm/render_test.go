@@ -1,0 +1,74 @@
+package swarm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestRenderFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *domain.MemberSpec, in *target)
+		want   string
+	}{
+		"host": {
+			func(s *domain.MemberSpec, _ *target) { s.Host = "h9" },
+			`member "mnist-worker-3": host "h9" is not a node of the Swarm`,
+		},
+		"host of a pool": {
+			func(s *domain.MemberSpec, _ *target) {
+				share(s, s.Address)
+				s.Placement.Hosts = []string{"h9"}
+			},
+			`members of role "worker": host "h9" is not a node of the Swarm`,
+		},
+		"config": {
+			func(_ *domain.MemberSpec, in *target) { in.configs = nil },
+			`which /run/trainyard/hostfile comes from`,
+		},
+		"secret": {
+			func(_ *domain.MemberSpec, in *target) { in.secrets = nil },
+			`member "mnist-worker-3": there is no secret "trainyard.lab.secret.mnist.worker.token.1" in the Swarm, which /run/secrets/token comes from`,
+		},
+	} {
+		spec := rich()
+		in, _ := around(spec)
+		c.change(&spec, &in)
+		if _, err := render(spec, in, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestPooledServicesAreOne checks that whichever member of a role is rendered, it is the same service.
+func TestPooledServicesAreOne(t *testing.T) {
+	first, second := richPool(), individual(richPool(), 8)
+	in, _ := around(first)
+	a, errA := render(first, in, 2)
+	b, errB := render(second, in, 2)
+	if errA != nil || errB != nil || !sameService(a, b) {
+		t.Errorf("%v, %v, (-first +second):\n%s", errA, errB, cmp.Diff(a, b))
+	}
+	if got := *a.Mode.Replicated.Replicas; got != 2 {
+		t.Errorf("it has %d replicas, want 2", got)
+	}
+}
+
+// TestFailureAction: the Swarm never pauses a change that comes to all members at once.
+func TestFailureAction(t *testing.T) {
+	for update, want := range map[domain.Update]string{
+		{}:                                 swarm.UpdateFailureActionContinue,
+		{OnFailure: domain.UpdateRollback}: swarm.UpdateFailureActionContinue,
+		{Parallelism: 1}:                   swarm.UpdateFailureActionPause,
+		{Parallelism: 2, OnFailure: domain.UpdateRollback}: swarm.UpdateFailureActionPause,
+		{Parallelism: 2, OnFailure: domain.UpdateContinue}: swarm.UpdateFailureActionContinue,
+	} {
+		if got := failureAction(update); got != want {
+			t.Errorf("of an update %+v the Swarm makes %s, want %s", update, got, want)
+		}
+	}
+}
