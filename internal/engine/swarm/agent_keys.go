@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const (
@@ -71,14 +72,14 @@ func (e *Engine) keepKeys(ctx context.Context) error {
 // agentKeys returns the keys of the cluster's agents, newest last.
 func (e *Engine) agentKeys(ctx context.Context, m manager) ([]swarm.Secret, error) {
 	keys, err := m.SecretList(ctx, swarm.SecretListOptions{Filters: filters.NewArgs(
-		filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelKind+"="+kindAgent),
+		filters.Arg("label", spec.LabelCluster+"="+e.cluster.Name), filters.Arg("label", spec.LabelKind+"="+kindAgent),
 	)})
 	slices.SortFunc(keys, func(a, b swarm.Secret) int { return keyNumber(a) - keyNumber(b) })
 	return keys, err
 }
 
 // keyNumber returns a key's number. The newest key has the highest.
-func keyNumber(key swarm.Secret) int { return numberIn(key.Spec.Labels, labelRevision) }
+func keyNumber(key swarm.Secret) int { return spec.NumberIn(key.Spec.Labels, spec.LabelRevision) }
 
 // addKey returns the keys with a newer one, which it creates unless somebody else just has.
 func (e *Engine) addKey(ctx context.Context, m manager, keys []swarm.Secret) ([]swarm.Secret, error) {
@@ -87,13 +88,13 @@ func (e *Engine) addKey(ctx context.Context, m manager, keys []swarm.Secret) ([]
 		number += keyNumber(keys[len(keys)-1])
 	}
 	for {
-		name := objectName(e.cluster.Name, kindAgent, "key", strconv.Itoa(number))
+		name := spec.ObjectName(e.cluster.Name, kindAgent, "key", strconv.Itoa(number))
 		text, err := telemetry.NewKey()
 		if err != nil {
 			return nil, err
 		}
 		spec := swarm.SecretSpec{Annotations: swarm.Annotations{Name: name, Labels: map[string]string{
-			labelCluster: e.cluster.Name, labelKind: kindAgent, labelRevision: strconv.Itoa(number),
+			spec.LabelCluster: e.cluster.Name, spec.LabelKind: kindAgent, spec.LabelRevision: strconv.Itoa(number),
 		}}, Data: text}
 		created, err := m.SecretCreate(ctx, spec)
 		switch {
@@ -113,7 +114,7 @@ func (e *Engine) addKey(ctx context.Context, m manager, keys []swarm.Secret) ([]
 // keyHolders returns the nodes that were given a key, by its label and the agents' tasks.
 func keyHolders(key swarm.Secret, own []swarm.Task) map[string]bool {
 	holders := map[string]bool{}
-	for node := range strings.FieldsSeq(key.Spec.Labels[labelNodes]) {
+	for node := range strings.FieldsSeq(key.Spec.Labels[spec.LabelNodes]) {
 		holders[node] = true
 	}
 	for _, task := range own {
@@ -127,14 +128,14 @@ func keyHolders(key swarm.Secret, own []swarm.Task) map[string]bool {
 // noteKeyHolders records on a key which nodes were given it: nothing else remembers a node that has left.
 func noteKeyHolders(ctx context.Context, m manager, key swarm.Secret, own []swarm.Task) error {
 	note := strings.Join(slices.Sorted(maps.Keys(keyHolders(key, own))), " ")
-	if note == key.Spec.Labels[labelNodes] {
+	if note == key.Spec.Labels[spec.LabelNodes] {
 		return nil
 	}
-	spec := key.Spec
-	spec.Labels = maps.Clone(spec.Labels)
-	spec.Labels[labelNodes] = note
-	if err := m.SecretUpdate(ctx, key.ID, key.Version, spec); err != nil && !outOfSequence(err) {
-		return fmt.Errorf("secret %q can't be labelled with the nodes that have it: %w", spec.Name, err)
+	noted := key.Spec
+	noted.Labels = maps.Clone(noted.Labels)
+	noted.Labels[spec.LabelNodes] = note
+	if err := m.SecretUpdate(ctx, key.ID, key.Version, noted); err != nil && !outOfSequence(err) {
+		return fmt.Errorf("secret %q can't be labelled with the nodes that have it: %w", noted.Name, err)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -331,7 +332,7 @@ func (l keysLab) claim(host string) {
 // volumes returns how many volumes of the cluster nodes have.
 func (l keysLab) volumes(nodes ...*testbed.Node) (count int) {
 	l.Helper()
-	ours := filters.NewArgs(filters.Arg("label", labelCluster+"=keys"))
+	ours := filters.NewArgs(filters.Arg("label", spec.LabelCluster+"=keys"))
 	for _, node := range nodes {
 		found, err := node.Client().VolumeList(acctest.Bounded(l), volume.ListOptions{Filters: ours})
 		must(l.T, err)

@@ -8,12 +8,14 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // keyOf returns the key of a number, of an age in days, with the nodes that it is known to have been given to.
 func keyOf(number, days int, nodes ...string) swarm.Secret {
 	id := strconv.Itoa(number)
-	labels := map[string]string{labelRevision: id, labelNodes: strings.Join(nodes, " ")}
+	labels := map[string]string{spec.LabelRevision: id, spec.LabelNodes: strings.Join(nodes, " ")}
 	return swarm.Secret{
 		ID: id, Meta: swarm.Meta{CreatedAt: time.Now().AddDate(0, 0, -days)},
 		Spec: swarm.SecretSpec{Annotations: swarm.Annotations{Name: "key " + id, Labels: labels}},

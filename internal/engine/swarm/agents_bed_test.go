@@ -16,6 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -25,7 +26,7 @@ func TestMemberPosesAsAgent(t *testing.T) {
 	s := newStanding(t, testbed.Shared(t, three), "posing")
 	const name = "posing/member:1"
 	loadPrograms(t, s.bed, name, v1.Config{
-		Entrypoint: []string{"/member"}, Labels: map[string]string{labelCluster: s.name, labelKind: kindAgent},
+		Entrypoint: []string{"/member"}, Labels: map[string]string{spec.LabelCluster: s.name, spec.LabelKind: kindAgent},
 	}, map[string]string{"/member": acctest.Member})
 
 	manager := s.bed.Nodes[0] // the only host whose address is known, and so with an agent
@@ -46,7 +47,7 @@ func TestMemberPosesAsAgent(t *testing.T) {
 		t.Errorf("the host isn't known beside a member that poses as an agent: %q", u.Reason)
 	}
 	members, err := manager.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
-		filters.Arg("label", labelCluster+"="+s.name), filters.Arg("label", labelGroup+"="+group.Name), filters.Arg("label", labelKind+"="+kindAgent),
+		filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group.Name), filters.Arg("label", spec.LabelKind+"="+kindAgent),
 	)})
 	must(t, err)
 	if len(members) != 1 {

@@ -9,13 +9,15 @@ import (
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestRunningAgents: an agent is asked in its task's container, at its task's address on the cluster's network, and only
 // while the task runs.
 func TestRunningAgents(t *testing.T) {
 	service := func(id, name string) swarm.Service {
-		labels := map[string]string{labelCluster: "lab", labelKind: kindAgent}
+		labels := map[string]string{spec.LabelCluster: "lab", spec.LabelKind: kindAgent}
 		return swarm.Service{ID: id, Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}}}
 	}
 	on := func(network string, addresses ...string) swarm.NetworkAttachment {

@@ -11,6 +11,8 @@ import (
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // clearPatience is how long the hosts have to remove what is left of a group.
@@ -50,7 +52,7 @@ func (e *Engine) clearContainers(ctx context.Context, group string) {
 	}
 	// Labels are inherited from images, too: only what the Swarm started is ours.
 	ours := filters.NewArgs(
-		filters.Arg("label", labelCluster+"="+e.cluster.Name), filters.Arg("label", labelGroup+"="+group), filters.Arg("is-task", "true"),
+		filters.Arg("label", spec.LabelCluster+"="+e.cluster.Name), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
 	)
 	_ = inParallel(ctx, engines, func(ctx context.Context, host client.APIClient) error {
 		return until(ctx, "its containers to be gone", func() (bool, error) {
@@ -80,7 +82,7 @@ func (e *Engine) clearHistories(ctx context.Context, hosts ...client.APIClient) 
 	_ = inParallel(ctx, hosts, func(ctx context.Context, host client.APIClient) error {
 		return until(ctx, "volume "+name+" to be gone", func() (bool, error) {
 			volume, err := host.VolumeInspect(ctx, name)
-			if cerrdefs.IsNotFound(err) || err == nil && volume.Labels[labelCluster] != e.cluster.Name {
+			if cerrdefs.IsNotFound(err) || err == nil && volume.Labels[spec.LabelCluster] != e.cluster.Name {
 				return true, nil
 			}
 			if _, err := clearEnded(ctx, host, using); err != nil {

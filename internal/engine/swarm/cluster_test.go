@@ -18,6 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // site is a bed of nodes that are in no Swarm unless a test puts them there.
@@ -219,7 +220,7 @@ func (s site) life() {
 // leftover is a network of the cluster's name, as an Engine has one for a while that has just left another Swarm: it is waited for.
 func (s site) leftover() {
 	first := s.bed.Nodes[0]
-	old, err := first.Client().NetworkCreate(s.ctx, networkName("lab"), network.CreateOptions{Labels: map[string]string{labelCluster: "lab"}})
+	old, err := first.Client().NetworkCreate(s.ctx, networkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
 	must(s.T, err)
 	proxy := testbed.NewProxy(s.T, first)
 	proxy.On(testbed.Fault{

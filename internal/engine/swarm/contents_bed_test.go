@@ -8,6 +8,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestForeignContents: somebody else's config object that a service of the cluster refers to is looked up, and no
@@ -21,7 +22,7 @@ func TestForeignContents(t *testing.T) {
 	must(t, err)
 	service := func(cluster string, refs ...string) swarm.Service {
 		var s swarm.Service
-		s.Spec.Labels = map[string]string{labelCluster: cluster}
+		s.Spec.Labels = map[string]string{spec.LabelCluster: cluster}
 		s.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{}
 		for _, id := range refs {
 			s.Spec.TaskTemplate.ContainerSpec.Configs = append(s.Spec.TaskTemplate.ContainerSpec.Configs, &swarm.ConfigReference{ConfigID: id})
@@ -39,10 +40,10 @@ func TestForeignContents(t *testing.T) {
 	} {
 		known, err := e.snapshot().known(t.Context(), c.services)
 		must(t, err)
-		if got := string(known.configs[theirs.ID].Spec.Data); got != c.want {
+		if got := string(known.Configs[theirs.ID].Spec.Data); got != c.want {
 			t.Errorf("%s: the content is %q", name, got)
 		}
-		if !bytes.Contains(known.configs[own[0].ID].Spec.Data, []byte("foreigncontent")) {
+		if !bytes.Contains(known.Configs[own[0].ID].Spec.Data, []byte("foreigncontent")) {
 			t.Errorf("%s: the cluster's own is not known", name)
 		}
 		proxy.Reset()

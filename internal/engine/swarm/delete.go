@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Dissolve removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it. The host
@@ -123,7 +124,7 @@ func (e *Engine) empty(ctx context.Context, f *facts) error {
 			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or take them off the network", live.Name, domain.Enumerate(users))
 		}
 	}
-	own := slices.DeleteFunc(services, func(s swarm.Service) bool { return !ours(s, e.cluster.Name) })
+	own := slices.DeleteFunc(services, func(s swarm.Service) bool { return !spec.BelongsTo(s, e.cluster.Name) })
 	err = inParallel(ctx, own, func(ctx context.Context, service swarm.Service) error {
 		return e.removeObject(ctx, "service "+service.Spec.Name, func(m manager) error { return m.ServiceRemove(ctx, service.ID) })
 	})
@@ -132,7 +133,7 @@ func (e *Engine) empty(ctx context.Context, f *facts) error {
 	}
 	err = until(ctx, "what runs in the cluster to end", func() (bool, error) {
 		err := e.awaitTasks(ctx, func(task swarm.Task) bool {
-			return task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[labelCluster] == e.cluster.Name
+			return task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[spec.LabelCluster] == e.cluster.Name
 		})
 		return err == nil, err
 	})
@@ -156,7 +157,7 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 	}
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c swarm.Config) bool {
 		own := slotOf(c)
-		return (own.cluster != e.cluster.Name || own.isItem() || own.kind == kindLock) && !isAttachment(c.Spec.Annotations, e.cluster.Name, kindFile, "")
+		return (own.cluster != e.cluster.Name || own.isItem() || own.kind == kindLock) && !spec.IsAttachment(c.Spec.Annotations, e.cluster.Name, spec.KindFile, "")
 	})
 	err = inParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
 		return e.removeObject(ctx, "config "+config.Spec.Name, func(m manager) error { return m.ConfigRemove(ctx, config.ID) })
@@ -169,8 +170,8 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 		return err
 	}
 	secrets = slices.DeleteFunc(secrets, func(s swarm.Secret) bool {
-		return s.Spec.Labels[labelCluster] != e.cluster.Name && !isAttachment(s.Spec.Annotations, e.cluster.Name, kindSecret, "") &&
-			!isAttachment(s.Spec.Annotations, e.cluster.Name, kindAgent, "")
+		return s.Spec.Labels[spec.LabelCluster] != e.cluster.Name && !spec.IsAttachment(s.Spec.Annotations, e.cluster.Name, spec.KindSecret, "") &&
+			!spec.IsAttachment(s.Spec.Annotations, e.cluster.Name, kindAgent, "")
 	})
 	return inParallel(ctx, secrets, func(ctx context.Context, secret swarm.Secret) error {
 		return e.removeObject(ctx, "secret "+secret.Spec.Name, func(m manager) error { return m.SecretRemove(ctx, secret.ID) })

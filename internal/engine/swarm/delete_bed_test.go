@@ -6,6 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestRemoveFilesLeavesItems: what goes before the items takes none of them along.
@@ -17,7 +18,7 @@ func TestRemoveFilesLeavesItems(t *testing.T) {
 		puts(t, e, key, 1)
 		want = append(want, objectOf(key, 1))
 	}
-	leave(t, e, configObject(domain.MemberSpec{Cluster: "files", Group: "job"}, "hosts", "a\n"))
+	leave(t, e, spec.Configs([]domain.MemberSpec{{Cluster: "files", Group: "job", Files: []domain.File{{Name: "hosts", Content: "a\n"}}}})[0])
 	must(t, e.removeFiles(t.Context()))
 	wantObjects(t, e, want...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // facts are what was found of a cluster's hosts. What becomes of them is decided from facts alone, see [facts.plan].
@@ -197,6 +198,7 @@ func capacityOf(node swarm.Node) domain.Capacity {
 const (
 	// nanoCPUs are as many as one CPU.
 	nanoCPUs = 1e9
+	mebibyte = 1 << 20
 )
 
 func capacity(nano, memory int64) domain.Capacity {
@@ -205,7 +207,7 @@ func capacity(nano, memory int64) domain.Capacity {
 
 // joinedLabel is the Swarm's own label that tells which hosts were made part of it for a cluster, as JSON: their names and the
 // addresses of their Engines. It is written before a host joins, so that none is forgotten by whoever dies in between.
-func joinedLabel(cluster string) string { return labelPrefix + cluster + ".joined" }
+func joinedLabel(cluster string) string { return spec.LabelPrefix + cluster + ".joined" }
 
 // readJoined adds the hosts of the Swarm's label to joined.
 func readJoined(spec swarm.Spec, cluster string, joined map[string]string) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -92,7 +93,7 @@ func (s *standing) group(name string) (domain.Group, domain.SecretValues) {
 func (s *standing) left(t *testing.T, group string) []string {
 	t.Helper()
 	docker := s.bed.Nodes[0].Client()
-	only := filters.NewArgs(filters.Arg("label", labelCluster+"="+s.name), filters.Arg("label", labelGroup+"="+group))
+	only := filters.NewArgs(filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group))
 	var found []string
 	services, err := docker.ServiceList(t.Context(), swarm.ServiceListOptions{Filters: only})
 	must(t, err)

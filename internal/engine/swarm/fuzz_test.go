@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // FuzzSlot shows that an object is known again by its labels as the revision that it is, and by its name as of its kind.
@@ -39,7 +40,7 @@ func FuzzSlot(f *testing.F) {
 		if err != nil || last.number != revision || slotOf(config) != own || !own.isItem() {
 			t.Errorf("revision %d of %s is read as %d of %s (%v)", revision, own, last.number, slotOf(config), err)
 		}
-		if len(config.Spec.Name) > maxObjectName || !strings.HasPrefix(config.Spec.Name, prefixOf(key.Kind)) || isQuiet(config.Spec.Name) == key.Kind.Watched {
+		if len(config.Spec.Name) > longestName || !strings.HasPrefix(config.Spec.Name, spec.ItemPrefix(key.Kind)) || spec.IsQuiet(config.Spec.Name) == key.Kind.Watched {
 			t.Errorf("%q is too long for the name of an object, or not known as of its kind", config.Spec.Name)
 		}
 	})
@@ -73,7 +74,7 @@ func expectDocument[T any, P domain.Document[T]](t *testing.T, label string, dat
 	annotations := func() swarm.Annotations { return storeOf("lab").annotations(key, 1) }
 	get := func(data []byte) (T, error) {
 		config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: annotations(), Data: data}}
-		config.Spec.Labels[labelRevision] = label
+		config.Spec.Labels[spec.LabelRevision] = label
 		return engine.Get[T, P](t.Context(), storeOf("lab", config), key.Name)
 	}
 	doc, err := get(data)
@@ -103,8 +104,8 @@ func expectDocument[T any, P domain.Document[T]](t *testing.T, label string, dat
 // FuzzLabels shows that whatever somebody makes of a member's label, it is the member that the containers' labels say,
 // and that the change is noticed.
 func FuzzLabels(f *testing.F) {
-	own := []string{labelStop, labelRestarts, labelStarted, labelRestarted, labelStaged, labelSpec}
-	keys := append([]string{labelCluster, labelGroup, labelRole, labelIndex, labelMember, labelHash, labelRun}, own...)
+	own := []string{spec.LabelStop, spec.LabelRestarts, spec.LabelStarted, spec.LabelRestarted, spec.LabelStaged, spec.LabelSpec}
+	keys := append([]string{spec.LabelCluster, spec.LabelGroup, spec.LabelRole, spec.LabelIndex, spec.LabelMember, spec.LabelHash, spec.LabelRun}, own...)
 	for i := range keys {
 		for _, value := range []string{"", "0", "007", "-1", "x", "99999999999999999999", "2026-01-02T03:04:05Z", "{}", "null", `{"seal":1}`, `{"restart":{"max_attempts":-1},"constraints":["node.id==x"]}`} {
 			f.Add(i, value, false, true)
@@ -138,8 +139,8 @@ func FuzzLabels(f *testing.F) {
 			t.Errorf("one member is seen as %d", len(members))
 		}
 		for _, o := range members {
-			id := identityOf(h.service)
-			if o.Index < 0 || o.Run < 0 || o.Restarts < 0 || o.Name != id.member(o.Index) || o.Group != id.group || o.Role != id.role {
+			id := spec.IdentityOf(h.service)
+			if o.Index < 0 || o.Run < 0 || o.Restarts < 0 || o.Name != id.Member(o.Index) || o.Group != id.Group || o.Role != id.Role {
 				t.Errorf("with the label %s=%q, it is seen as %+v", keys[key], value, o)
 			}
 			isIdentity, changed := !slices.Contains(own, keys[key]), had == remove || before != value
@@ -186,14 +187,14 @@ func FuzzObserve(f *testing.F) {
 		if container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) || slices.Contains(container.Ulimits, nil)) {
 			t.Skip("no Swarm lists nothing")
 		}
-		total := replicas(service.Spec)
+		total := spec.Replicas(service.Spec)
 		if total > 1000 {
 			t.Skip("no Swarm has so many")
 		}
 		v := view{
-			cluster: identityOf(service).cluster, services: []swarm.Service{service}, seals: sealsOf([]swarm.Service{service}), nodes: nodeView{},
-			known: func() (known, error) {
-				return known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}, nil
+			cluster: spec.IdentityOf(service).Cluster, services: []swarm.Service{service}, seals: spec.SealsOf([]swarm.Service{service}), nodes: nodeView{},
+			known: func() (spec.Lookup, error) {
+				return spec.Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{}}, nil
 			},
 		}
 		if members, err := v.observe(""); err != nil || len(members) > max(total, 1) {

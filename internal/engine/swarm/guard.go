@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Guard restarts indexed members that ended, as their rules say, until ctx is done: the Swarm's own restart policy knows
@@ -69,7 +70,7 @@ func (e *Engine) restartDue(ctx context.Context, seen ends) (next time.Time, err
 	current := map[string]bool{}
 	var due []restart
 	for _, service := range services {
-		if !ours(service, e.cluster.Name) {
+		if !spec.BelongsTo(service, e.cluster.Name) {
 			continue
 		}
 		r, wanted := restartOf(service, own[service.ID])
@@ -112,21 +113,21 @@ type restart struct {
 
 // restartOf returns the restart of the member that a service with these tasks is, and whether it is to be restarted.
 func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool) {
-	id := identityOf(service)
+	id := spec.IdentityOf(service)
 	labels := service.Spec.Labels
-	if id.pooled || id.group == "" || labels[labelStaged] != "" || labels[labelStop] != "" || replicas(service.Spec) == 0 {
+	if id.Pooled || id.Group == "" || labels[spec.LabelStaged] != "" || labels[spec.LabelStop] != "" || spec.Replicas(service.Spec) == 0 {
 		return r, false
 	}
 	member := membersOf(service, own)[0]
-	runs := runsOf(member.tasks, id.run)
+	runs := runsOf(member.tasks, id.Run)
 	if len(runs) == 0 {
 		return r, false
 	}
 	last := runs[len(runs)-1]
-	if last.ID == labels[labelRestarted] || !ended(last) {
+	if last.ID == labels[spec.LabelRestarted] || !ended(last) {
 		return r, false
 	}
-	kept, found := recordOf(service.Spec)
+	kept, found := spec.RecordOf(service.Spec)
 	if !found {
 		return r, false // its rule is lost: the next apply writes it anew
 	}
@@ -152,14 +153,14 @@ func ended(task swarm.Task) bool {
 func (r restart) apply(live swarm.Service) (swarm.ServiceSpec, bool) {
 	next := live.Spec
 	labels := live.Spec.Labels
-	if identityOf(live).run != identityOf(r.service).run || labels[labelStop] != "" || labels[labelRestarted] == r.after.ID {
+	if spec.IdentityOf(live).Run != spec.IdentityOf(r.service).Run || labels[spec.LabelStop] != "" || labels[spec.LabelRestarted] == r.after.ID {
 		return next, false
 	}
 	next.Labels = maps.Clone(labels)
-	next.Labels[labelRestarts] = strconv.Itoa(numberIn(labels, labelRestarts) + 1)
-	next.Labels[labelRestarted] = r.after.ID
-	if r.first != nil && labels[labelStarted] == "" {
-		next.Labels[labelStarted] = r.first.Format(time.RFC3339Nano)
+	next.Labels[spec.LabelRestarts] = strconv.Itoa(spec.NumberIn(labels, spec.LabelRestarts) + 1)
+	next.Labels[spec.LabelRestarted] = r.after.ID
+	if r.first != nil && labels[spec.LabelStarted] == "" {
+		next.Labels[spec.LabelStarted] = r.first.Format(time.RFC3339Nano)
 	}
 	next.TaskTemplate.ForceUpdate++
 	return next, true

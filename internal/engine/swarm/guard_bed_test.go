@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // counted returns reads that count how often each list is asked for.
@@ -62,7 +63,7 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, m.ServiceRemove(context.WithoutCancel(t.Context()), created.ID)) })
 	err = e.update(t.Context(), m, swarm.Service{}, theirs.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-		live.Spec.Labels = map[string]string{labelCluster: "elsewhere"}
+		live.Spec.Labels = map[string]string{spec.LabelCluster: "elsewhere"}
 		return live.Spec, true
 	})
 	if err == nil || !strings.Contains(err.Error(), "somebody else's") {

@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // plan is how the hosts become a cluster, or what keeps them from it.
@@ -132,8 +133,8 @@ func (p *plan) checkHost(f *facts, at domain.Path, name string, host domain.Host
 		p.problems.Add(at.At("address"), "Invalid address", "%v", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(host.Labels)) {
-		if strings.HasPrefix(key, labelPrefix) {
-			p.problems.Add(at.At("labels", domain.Key(key)), "Reserved label", "labels that begin with %q are Trainyard's own", labelPrefix)
+		if strings.HasPrefix(key, spec.LabelPrefix) {
+			p.problems.Add(at.At("labels", domain.Key(key)), "Reserved label", "labels that begin with %q are Trainyard's own", spec.LabelPrefix)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // node returns a worker of 4 CPUs and 8 GiB that is ready, changed by some changes.
@@ -77,7 +78,7 @@ func lab(hosts map[string]domain.Host) domain.Cluster {
 }
 
 var labNetwork = network.Summary{
-	Name: "trainyard-lab", ID: "n1", Scope: "swarm", Labels: map[string]string{labelCluster: "lab"},
+	Name: "trainyard-lab", ID: "n1", Scope: "swarm", Labels: map[string]string{spec.LabelCluster: "lab"},
 	IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.64.0.0/20", Gateway: "10.64.0.1"}}},
 }
 

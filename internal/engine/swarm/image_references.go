@@ -13,6 +13,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // isID reports whether an image is given by an ID or content digest.
@@ -77,29 +78,29 @@ func broughtAs(ctx context.Context, image string, engines map[string]client.APIC
 
 // refer returns what hosts are told to run, given what they have. Hosts that could not be asked (unreached) know an
 // image by its local name if it was brought to all hosts; otherwise they pull it by name, or share the others' ID.
-func refer(name string, all map[string]found, nodes map[string]string, unreached bool, local string) references {
+func refer(name string, all map[string]found, nodes map[string]string, unreached bool, local string) spec.References {
 	ids, contents := map[string]bool{}, map[string]bool{}
-	r := references{shared: name, own: map[string]string{}}
+	r := spec.References{Shared: name, Own: map[string]string{}}
 	for host, f := range all {
 		ids[f.id], contents[f.content] = true, true
-		r.own[nodes[host]] = f.id
+		r.Own[nodes[host]] = f.id
 	}
 	if len(contents) == 1 {
-		r.content = slices.Collect(maps.Keys(contents))[0]
+		r.Content = slices.Collect(maps.Keys(contents))[0]
 	}
 	switch {
 	case digested(name), unreached && !isID(name):
-		r.own = nil
+		r.Own = nil
 	case local != "":
-		r.shared = local
+		r.Shared = local
 	case len(ids) == 1:
-		r.shared = slices.Collect(maps.Keys(ids))[0]
-	case r.content != "":
+		r.Shared = slices.Collect(maps.Keys(ids))[0]
+	case r.Content != "":
 		var digests [][]string
 		for _, f := range all {
 			digests = append(digests, f.digests)
 		}
-		r.shared = cmp.Or(engine.CommonDigest(digests), localName(sharedRepository, r.content))
+		r.Shared = cmp.Or(engine.CommonDigest(digests), localName(sharedRepository, r.Content))
 	}
 	return r
 }

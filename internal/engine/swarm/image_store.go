@@ -15,14 +15,15 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 var _ engine.ImageStore = &Engine{}
 
 // The labels of the images that are built for a cluster. Containers inherit them, so that they are no labels of members.
 const (
-	labelImageCluster = labelPrefix + "image.cluster"
-	labelImageSource  = labelPrefix + "image.source"
+	labelImageCluster = spec.LabelPrefix + "image.cluster"
+	labelImageSource  = spec.LabelPrefix + "image.source"
 )
 
 // imageHost is a host that keeps images.

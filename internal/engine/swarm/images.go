@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/pkg/jsonmessage"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // wanted is an image that members run, and the hosts they are on.
@@ -41,13 +42,13 @@ type peer struct {
 func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changing map[string]bool) []peer {
 	var peers []peer
 	for name, service := range services {
-		id := identityOf(service)
-		if !ours(service, e.cluster.Name) || id.group != use.group || changing[name] && !e.connection.settings.Controller {
+		id := spec.IdentityOf(service)
+		if !spec.BelongsTo(service, e.cluster.Name) || id.Group != use.group || changing[name] && !e.connection.settings.Controller {
 			continue
 		}
-		r, _ := recordOf(service.Spec)
-		if node := pinnedTo(service.Spec); node != "" && r.Image == use.name && isID(r.Reference) {
-			peers = append(peers, peer{node, found{id: r.Reference, content: r.Content}, id.run == use.run})
+		r, _ := spec.RecordOf(service.Spec)
+		if node := spec.PinnedNode(service.Spec); node != "" && r.Image == use.name && isID(r.Reference) {
+			peers = append(peers, peer{node, found{id: r.Reference, content: r.Content}, id.Run == use.run})
 		}
 	}
 	return peers
@@ -56,13 +57,13 @@ func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changi
 // resolve returns what the hosts are told to run for an image: their own IDs of it, so that no task asks a registry,
 // else its name, which each host pulls. Reachable hosts without it pull it here, unless the policy forbids it. For the
 // others, and for all hosts if the controller asks, what runs there counts: only an apply follows a tag.
-func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (references, error) {
+func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]client.APIClient, in surroundings) (spec.References, error) {
 	if w.policy == domain.PullAlways {
-		return references{shared: w.name}, nil
+		return spec.References{Shared: w.name}, nil
 	}
 	var mu sync.Mutex
 	all := map[string]found{} // by host
-	for host, node := range in.nodes {
+	for host, node := range in.Nodes {
 		_, asked := engines[node]
 		asked = asked && !e.connection.settings.Controller
 		for _, p := range w.peers {
@@ -93,26 +94,26 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 		return nil
 	})
 	if err != nil {
-		return references{}, err
+		return spec.References{}, err
 	}
 	if !fixed(w.name) {
 		if err := agree(w.name, all); err != nil {
-			return references{}, err
+			return spec.References{}, err
 		}
 	}
 	local := ""
 	if unreached && isID(w.name) {
 		if local, err = broughtAs(ctx, w.name, engines); err != nil {
-			return references{}, err
+			return spec.References{}, err
 		}
 	}
-	r := refer(w.name, all, in.nodes, unreached, local)
-	if !isLocal(r.shared) {
+	r := refer(w.name, all, in.Nodes, unreached, local)
+	if !isLocal(r.Shared) {
 		return r, nil
 	}
 	return r, inParallel(ctx, slices.Collect(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
-		if id, reached := r.own[node], engines[node]; id != "" && reached != nil {
-			return reached.ImageTag(ctx, id, r.shared)
+		if id, reached := r.Own[node], engines[node]; id != "" && reached != nil {
+			return reached.ImageTag(ctx, id, r.Shared)
 		}
 		return nil // it was tagged when the image was brought to all hosts
 	})

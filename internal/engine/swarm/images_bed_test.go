@@ -9,6 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestImagesOfMembers has hosts provide themselves with the images of members, from a registry, each by its policy.
@@ -26,7 +27,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	must(t, err)
 	document, err := engine.Cluster(t.Context(), s)
 	must(t, err)
-	in := surroundings{target{network: "net", nodes: hostNodes(document.Spec, nodes)}, newNodeView(nodes)}
+	in := surroundings{spec.Target{Network: "net", Nodes: hostNodes(document.Spec, nodes)}, newNodeView(nodes)}
 	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
 		spec := domain.MemberSpec{
 			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index), Host: host, Hash: "h", Run: 2,
@@ -44,17 +45,17 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 		}
 	}
 	// running is the service of a member that runs an image by an ID.
-	running := func(spec domain.MemberSpec, id string) map[string]dockerswarm.Service {
-		around := in.target
-		around.images = map[string]references{spec.Image: {shared: id}}
-		rendered, err := render(spec, around, 1)
+	running := func(given domain.MemberSpec, id string) map[string]dockerswarm.Service {
+		around := in.Target
+		around.Images = map[string]spec.References{given.Image: {Shared: id}}
+		rendered, err := spec.Render(given, around, 1)
 		must(t, err)
 		return map[string]dockerswarm.Service{rendered.Name: {Spec: rendered}}
 	}
 	provide := func(in surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec) (references []string, err error) {
 		images, err := s.provideImages(t.Context(), specs, in, services)
 		for _, spec := range specs {
-			references = append(references, images[useOf(spec)].on(in.nodes[spec.Host]))
+			references = append(references, images[useOf(spec)].On(in.Nodes[spec.Host]))
 		}
 		return references, err
 	}
@@ -106,7 +107,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 
 	down := in
 	down.view = newNodeView(nodes)
-	lost := down.view[in.nodes["node3"]]
+	lost := down.view[in.Nodes["node3"]]
 	lost.Status.State = dockerswarm.NodeStateDown
 	down.view[lost.ID] = lost
 	references, err = provide(down, nil, member(0, "", name, domain.PullNever, anywhere()))

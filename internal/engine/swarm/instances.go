@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // instances are the tasks of one member, the oldest first.
@@ -20,16 +22,16 @@ type instances struct {
 // interchangeable role has one for each replica that it should have, and one for each that is still to end: its slots
 // in their order, whatever their numbers. Where it should have none and none is left, it is seen by one without any task.
 func membersOf(service swarm.Service, tasks []swarm.Task) []instances {
-	id := identityOf(service)
-	if !id.pooled {
-		return []instances{{name: id.member(id.index), index: id.index, tasks: tasks}}
+	id := spec.IdentityOf(service)
+	if !id.Pooled {
+		return []instances{{name: id.Member(id.Index), index: id.Index, tasks: tasks}}
 	}
 	var members []instances
 	for i, slot := range slotsOf(tasks) {
-		members = append(members, instances{name: id.member(i), index: i, tasks: slot, leaving: isLeaving(slot)})
+		members = append(members, instances{name: id.Member(i), index: i, tasks: slot, leaving: isLeaving(slot)})
 	}
-	for i := len(members); i < max(replicas(service.Spec), 1); i++ {
-		members = append(members, instances{name: id.member(i), index: i})
+	for i := len(members); i < max(spec.Replicas(service.Spec), 1); i++ {
+		members = append(members, instances{name: id.Member(i), index: i})
 	}
 	return members
 }

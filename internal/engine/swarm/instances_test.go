@@ -10,23 +10,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // poolOf returns the service of the workers of a group "job" that run under run 2, with so many replicas.
 func poolOf(t testing.TB, n int, rule domain.RestartRule, labels map[string]string) *history {
 	t.Helper()
 	h := newHistory(t, rule, nil)
-	spec := domain.MemberSpec{
+	member := domain.MemberSpec{
 		Scheduling: domain.SchedulingEngine, Shared: true,
 		Cluster: "lab", Group: "job", Role: "worker", Address: "job-worker:9000", Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule, Interchangeable: true,
 	}
-	rendered, err := render(spec, target{network: "net", nodes: map[string]string{"gpu1": "node1"}}, n)
+	rendered, err := spec.Render(member, spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.Copy(rendered.Labels, labels)
-	if reason := labels[labelStop]; reason != "" {
-		rendered = stoppedSpec(rendered, domain.StopReason(reason))
+	if reason := labels[spec.LabelStop]; reason != "" {
+		rendered = spec.Stopped(rendered, domain.StopReason(reason))
 	}
 	h.service.Spec = rendered
 	return h
@@ -37,8 +38,8 @@ func (h *history) slot(number, run int, desired, state swarm.TaskState, code int
 	h.task(run, desired, state, code, message)
 	task := &h.tasks[len(h.tasks)-1]
 	task.Slot = number
-	delete(task.Spec.ContainerSpec.Labels, labelIndex)
-	delete(task.Spec.ContainerSpec.Labels, labelMember)
+	delete(task.Spec.ContainerSpec.Labels, spec.LabelIndex)
+	delete(task.Spec.ContainerSpec.Labels, spec.LabelMember)
 	return h
 }
 
@@ -116,7 +117,7 @@ func TestObservePool(t *testing.T) {
 		want     []seen
 	}{
 		"runs":              {1, once, nil, nil, func(h *history) { h.slot(4, 2, running, running, 0, "") }, []seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}}},
-		"staged":            {0, once, map[string]string{labelStaged: "true"}, nil, func(*history) {}, []seen{{State: domain.StatePending}}},
+		"staged":            {0, once, map[string]string{spec.LabelStaged: "true"}, nil, func(*history) {}, []seen{{State: domain.StatePending}}},
 		"no task":           {1, once, nil, nil, func(*history) {}, []seen{{State: domain.StatePending, Run: 2}}},
 		"scaled to none":    {0, once, nil, nil, func(*history) {}, []seen{{State: domain.StatePending, Run: 2, Replicas: -1}}},
 		"unplaced":          {1, once, nil, nil, func(h *history) { h.waiting(1, "no suitable node") }, []seen{{State: domain.StatePending, Run: 2, Error: "no suitable node"}}},
@@ -130,13 +131,13 @@ func TestObservePool(t *testing.T) {
 		"rejected again": {1, once, nil, nil, func(h *history) {
 			h.slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image").slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image")
 		}, []seen{{State: domain.StateFailed, Run: 2, Restarts: 1, Error: "could not be started: No such image", Host: "gpu1"}}},
-		"stopped": {2, once, map[string]string{labelStop: "completed"}, nil, func(h *history) {
+		"stopped": {2, once, map[string]string{spec.LabelStop: "completed"}, nil, func(h *history) {
 			h.slot(1, 2, shutdown, shutdown, 0, "").waiting(1, "no suitable node").waiting(2, "no suitable node")
 		}, []seen{{State: domain.StateStopped, Run: 2, Host: "gpu1", Stopped: domain.StopCompleted}, {State: domain.StateStopped, Run: 2, Stopped: domain.StopCompleted}}},
-		"stopped with one that had completed": {2, once, map[string]string{labelStop: "completed"}, nil, func(h *history) {
+		"stopped with one that had completed": {2, once, map[string]string{spec.LabelStop: "completed"}, nil, func(h *history) {
 			h.slot(1, 2, shutdown, swarm.TaskStateComplete, 0, "").waiting(1, "no suitable node").slot(2, 2, shutdown, running, 0, "")
 		}, []seen{{State: domain.StateCompleted, Run: 2, Host: "gpu1"}, {State: domain.StateRunning, Run: 2, Host: "gpu1"}}},
-		"stopped without a task": {0, once, map[string]string{labelStop: "failed"}, nil, func(*history) {}, []seen{{State: domain.StateStopped, Run: 2, Stopped: domain.StopFailed, Replicas: -1}}},
+		"stopped without a task": {0, once, map[string]string{spec.LabelStop: "failed"}, nil, func(*history) {}, []seen{{State: domain.StateStopped, Run: 2, Stopped: domain.StopFailed, Replicas: -1}}},
 		"one leaves": {1, once, nil, nil, func(h *history) {
 			h.slot(1, 2, swarm.TaskStateRemove, running, 0, "").slot(2, 2, running, running, 0, "")
 		},

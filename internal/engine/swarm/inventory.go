@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Inventory returns the hosts with the labels of their nodes, and which of them take no members.
@@ -47,12 +48,12 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 func taken(services []swarm.Service, cluster string) map[string]string {
 	whose := map[string]string{}
 	for _, service := range services {
-		switch id := identityOf(service); {
-		case id.cluster == "":
+		switch id := spec.IdentityOf(service); {
+		case id.Cluster == "":
 			whose[service.Spec.Name] = "a service that is not Trainyard's"
-		case id.cluster != cluster:
-			whose[service.Spec.Name] = "a service of cluster " + id.cluster
-		case id.group == "":
+		case id.Cluster != cluster:
+			whose[service.Spec.Name] = "a service of cluster " + id.Cluster
+		case id.Group == "":
 			whose[service.Spec.Name] = "a service of Trainyard's own"
 		}
 	}
@@ -126,7 +127,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 func offered(host, stored domain.Host, node swarm.Node) domain.Host {
 	labels := map[string]string{}
 	for key, value := range node.Spec.Labels {
-		if _, declared := stored.Labels[key]; !declared && !strings.HasPrefix(key, labelPrefix) {
+		if _, declared := stored.Labels[key]; !declared && !strings.HasPrefix(key, spec.LabelPrefix) {
 			labels[key] = value
 		}
 	}
@@ -158,13 +159,13 @@ func room(cluster domain.Cluster, nodes []swarm.Node) int {
 
 // isMember tells whether a task is that of a member of the cluster's groups.
 func isMember(task swarm.Task, cluster string) bool {
-	id, member := identityOfTask(task)
-	return member && id.cluster == cluster
+	id, member := spec.IdentityOfTask(task)
+	return member && id.Cluster == cluster
 }
 
 // isMembers tells whether a service is that of members of the cluster's groups.
 func isMembers(service swarm.Service, cluster string) bool {
-	return ours(service, cluster) && identityOf(service).group != ""
+	return spec.BelongsTo(service, cluster) && spec.IdentityOf(service).Group != ""
 }
 
 // reserves tells whether tasks reserve anything on their hosts.

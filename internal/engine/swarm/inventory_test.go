@@ -9,6 +9,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // reserving returns a task that runs on a node and reserves one CPU and a MiB and a bit.
@@ -27,10 +28,10 @@ func TestTaken(t *testing.T) {
 		return swarm.Service{Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}}}
 	}
 	got := taken([]swarm.Service{
-		called("mnist-ps-0", map[string]string{labelCluster: "lab", labelGroup: "mnist", labelRole: "ps", labelIndex: "0"}),
+		called("mnist-ps-0", map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelRole: "ps", spec.LabelIndex: "0"}),
 		called("web", nil),
-		called("trainyard-lab-agent", map[string]string{labelCluster: "lab", labelKind: kindAgent}),
-		called("mnist-worker-0", map[string]string{labelCluster: "other", labelGroup: "mnist", labelRole: "worker", labelIndex: "0"}),
+		called("trainyard-lab-agent", map[string]string{spec.LabelCluster: "lab", spec.LabelKind: kindAgent}),
+		called("mnist-worker-0", map[string]string{spec.LabelCluster: "other", spec.LabelGroup: "mnist", spec.LabelRole: "worker", spec.LabelIndex: "0"}),
 	}, "lab")
 	want := map[string]string{
 		"web": "a service that is not Trainyard's", "trainyard-lab-agent": "a service of Trainyard's own", "mnist-worker-0": "a service of cluster other",
@@ -65,11 +66,11 @@ func TestInventory(t *testing.T) {
 		node("paused", availability(swarm.NodeAvailabilityPause)), node("todrain"), node("topause"),
 		node("toopen", availability(swarm.NodeAvailabilityDrain)), node("opened", availability(swarm.NodeAvailabilityDrain)),
 	}
-	member := map[string]string{labelCluster: "lab", labelGroup: "mnist", labelRole: "ps", labelIndex: "0"}
+	member := map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelRole: "ps", spec.LabelIndex: "0"}
 	tasks := []swarm.Task{
 		reserving("id-ok", swarm.TaskStateRunning, member), reserving("id-ok", swarm.TaskStateRunning, nil), reserving("id-ok", swarm.TaskStatePreparing, nil),
 		reserving("id-ok", swarm.TaskStateFailed, nil), reserving("elsewhere", swarm.TaskStateRunning, nil),
-		reserving("id-bare", swarm.TaskStateRunning, map[string]string{labelCluster: "other", labelGroup: "mnist"}), {NodeID: "id-bare", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
+		reserving("id-bare", swarm.TaskStateRunning, map[string]string{spec.LabelCluster: "other", spec.LabelGroup: "mnist"}), {NodeID: "id-bare", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
 	}
 	got := inventory(cluster, stored, nodes, tasks)
 	want := engine.Inventory{

@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 var (
@@ -106,12 +107,12 @@ func written(t *testing.T, e *Engine, group string, writes int) domain.GroupDocu
 // wantObjects checks which config objects the cluster has, by kind, name and revision.
 func wantObjects(t *testing.T, e *Engine, want ...string) {
 	t.Helper()
-	configs, err := e.connection.configsWith(labelled(labelCluster, e.cluster.Name))(context.WithoutCancel(t.Context())) // a test's end looks, too
+	configs, err := e.connection.configsWith(labelled(spec.LabelCluster, e.cluster.Name))(context.WithoutCancel(t.Context())) // a test's end looks, too
 	must(t, err)
 	found := map[string]bool{}
 	for _, config := range configs {
 		labels := config.Spec.Labels
-		found[strings.Join(strings.Fields(labels[labelKind]+" "+labels[labelName]+" "+labels[labelRevision]), " ")] = true
+		found[strings.Join(strings.Fields(labels[spec.LabelKind]+" "+labels[spec.LabelName]+" "+labels[spec.LabelRevision]), " ")] = true
 	}
 	expected := map[string]bool{}
 	for _, object := range want {

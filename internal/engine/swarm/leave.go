@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const (
@@ -171,7 +172,7 @@ func (e *Engine) removeNetwork(ctx context.Context) error {
 func foreignUsers(services []swarm.Service, cluster string, n network.Summary) []string {
 	var users []string
 	for _, service := range services {
-		if uses(service, n) && !ours(service, cluster) {
+		if uses(service, n) && !spec.BelongsTo(service, cluster) {
 			users = append(users, service.Spec.Name)
 		}
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const (
 	// labelLease is the lease of a lock: labels are what can be changed of a config object.
-	labelLease = labelPrefix + "lease"
+	labelLease = spec.LabelPrefix + "lease"
 	// leaseDuration is for how long a lock is held after it was last renewed, and renewals is how often it is renewed
 	// within that.
 	leaseDuration = 30 * time.Second
@@ -112,7 +113,7 @@ func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (r
 // Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
 func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
 	l := &lock{
-		engine: e, name: name, object: lockName(e.cluster.Name, name),
+		engine: e, name: name, object: spec.LockName(e.cluster.Name, name),
 		own: lease{Token: rand.Text(), Holder: holder, Owner: e.locks.self},
 	}
 	if err := l.acquire(ctx); err != nil {
@@ -199,15 +200,15 @@ func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 	if err != nil {
 		return err
 	}
-	spec := swarm.ConfigSpec{Annotations: swarm.Annotations{Name: l.object}, Data: []byte(l.name)}
+	config := swarm.ConfigSpec{Annotations: swarm.Annotations{Name: l.object}, Data: []byte(l.name)}
 	if found != nil {
-		spec = found.Spec // only labels can be changed
+		config = found.Spec // only labels can be changed
 	}
-	spec.Labels = map[string]string{labelCluster: l.engine.cluster.Name, labelKind: kindLock, labelLease: string(own)}
+	config.Labels = map[string]string{spec.LabelCluster: l.engine.cluster.Name, spec.LabelKind: kindLock, labelLease: string(own)}
 	if found != nil {
-		err = m.ConfigUpdate(ctx, found.ID, found.Version, spec)
+		err = m.ConfigUpdate(ctx, found.ID, found.Version, config)
 	} else {
-		_, err = m.ConfigCreate(ctx, spec)
+		_, err = m.ConfigCreate(ctx, config)
 	}
 	if err != nil {
 		return fmt.Errorf("config object %s can't be written: %w", l.object, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const jobLock = "group job"
@@ -70,7 +71,7 @@ func TestUnsure(t *testing.T) {
 // version returns the version of the object of the job's lock, 0 where there is none.
 func version(t *testing.T, e *Engine) uint64 {
 	t.Helper()
-	found, err := e.connection.configNamed(t.Context(), lockName(e.cluster.Name, jobLock))
+	found, err := e.connection.configNamed(t.Context(), spec.LockName(e.cluster.Name, jobLock))
 	must(t, err)
 	if found == nil {
 		return 0
@@ -183,7 +184,7 @@ func deadOwner(t *testing.T) owner {
 // leaveLock leaves the job's lock as a process leaves it that dies.
 func leaveLock(t *testing.T, e *Engine, by owner, holder engine.Holder) {
 	t.Helper()
-	l := lock{engine: e, name: jobLock, object: lockName(e.cluster.Name, jobLock), own: lease{Token: "left", Holder: holder, Owner: by}}
+	l := lock{engine: e, name: jobLock, object: spec.LockName(e.cluster.Name, jobLock), own: lease{Token: "left", Holder: holder, Owner: by}}
 	must(t, l.write(t.Context(), nil))
 }
 
@@ -355,7 +356,7 @@ func TestHold(t *testing.T) {
 	other, _ := documentsOf(t, "held")
 	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
-	found, err := e.connection.configNamed(t.Context(), lockName("held", jobLock))
+	found, err := e.connection.configNamed(t.Context(), spec.LockName("held", jobLock))
 	must(t, err)
 	must(t, e.connection.removeConfig(t.Context(), found.ID))
 	taken, err := other.Lock(t.Context(), jobLock, bob)
@@ -425,7 +426,7 @@ func TestLockRenewed(t *testing.T) {
 // touch changes the object of the job's lock and leaves the lease as it is.
 func touch(t *testing.T, e *Engine) {
 	t.Helper()
-	found, err := e.connection.configNamed(t.Context(), lockName(e.cluster.Name, jobLock))
+	found, err := e.connection.configNamed(t.Context(), spec.LockName(e.cluster.Name, jobLock))
 	must(t, err)
 	m, err := e.manager(t.Context())
 	must(t, err)
@@ -483,7 +484,7 @@ func TestLostAnswers(t *testing.T) {
 func TestUnreadableLock(t *testing.T) {
 	e, _ := stored(t, "unreadable")
 	e.locks.lease = time.Second
-	annotations := swarm.Annotations{Name: lockName("unreadable", jobLock), Labels: map[string]string{labelCluster: "unreadable", labelKind: kindLock, labelLease: "{"}}
+	annotations := swarm.Annotations{Name: spec.LockName("unreadable", jobLock), Labels: map[string]string{spec.LabelCluster: "unreadable", spec.LabelKind: kindLock, labelLease: "{"}}
 	leave(t, e, swarm.ConfigSpec{Annotations: annotations, Data: []byte("?")})
 	must(t, takeover(t, e, engine.Holder{Who: "someone"})())
 

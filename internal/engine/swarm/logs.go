@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // logPatience bounds the wait for the log of one task: that of a host that is down never comes.
@@ -66,7 +67,7 @@ func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOpti
 // logged returns the tasks of a member that have a log, the oldest first, and whether there is such a member.
 func logged(cluster, member string, services []swarm.Service, tasks map[string][]swarm.Task) (instances []swarm.Task, found bool) {
 	for _, service := range services {
-		if !ours(service, cluster) {
+		if !spec.BelongsTo(service, cluster) {
 			continue
 		}
 		for _, o := range membersOf(service, tasks[service.ID]) {

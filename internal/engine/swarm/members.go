@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept those of the role
@@ -19,9 +20,9 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	if err != nil {
 		return err
 	}
-	for _, spec := range specs {
-		name := serviceName(spec)
-		if existing, found := services[name]; found && !ours(existing, e.cluster.Name) {
+	for _, member := range specs {
+		name := spec.ServiceName(member)
+		if existing, found := services[name]; found && !spec.BelongsTo(existing, e.cluster.Name) {
 			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or rename the group or the role", name, e.cluster.Name)
 		}
 	}
@@ -39,13 +40,13 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	firsts := map[string]change{} // by role
 	for _, c := range slices.Backward(changes) {
 		if _, found := services[c.want.Name]; !found {
-			firsts[c.want.Labels[labelRole]] = c
+			firsts[c.want.Labels[spec.LabelRole]] = c
 		}
 	}
 	return inParallel(ctx, slices.Collect(maps.Values(firsts)), func(ctx context.Context, c change) error {
 		c.want.Labels = maps.Clone(c.want.Labels)
-		c.want.Labels[labelStaged] = "true"
-		setReplicas(&c.want, 0)
+		c.want.Labels[spec.LabelStaged] = "true"
+		spec.SetReplicas(&c.want, 0)
 		_, err := create(ctx, m, c)
 		return err
 	})
@@ -78,7 +79,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	}
 	for i, c := range changes {
 		live, found := services[c.want.Name]
-		changes[i].starts = !found || live.Spec.Labels[labelStaged] != ""
+		changes[i].starts = !found || live.Spec.Labels[spec.LabelStaged] != ""
 	}
 	return e.startInTurns(ctx, run, changes, func(ctx context.Context, m manager, c change) error {
 		if _, found := services[c.want.Name]; !found {
@@ -87,20 +88,20 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 			}
 		}
 		return e.update(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			next := overlay(live.Spec, keepEnvironment(live.Spec, c.want))
+			next := spec.Overlay(live.Spec, spec.KeepEnvironment(live.Spec, c.want))
 			if c.pooled {
-				setReplicas(&next, max(replicas(c.want), replicas(live.Spec))) // it is for Remove to take some away
+				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec))) // it is for Remove to take some away
 			}
-			if replicas(live.Spec) == 0 && live.Spec.Labels[labelStaged] == "" {
+			if spec.Replicas(live.Spec) == 0 && live.Spec.Labels[spec.LabelStaged] == "" {
 				next.TaskTemplate.ForceUpdate++ // else nothing starts in the place of a task that is still about to end
 			}
-			if identityOf(live).run == c.run && live.Spec.Labels[labelStaged] == "" {
-				if live.Spec.Labels[labelStop] != "" {
+			if spec.IdentityOf(live).Run == c.run && live.Spec.Labels[spec.LabelStaged] == "" {
+				if live.Spec.Labels[spec.LabelStop] != "" {
 					return next, false // it stays stopped in this run
 				}
-				keepLabels(next.Labels, live.Spec.Labels, labelRestarts, labelStarted, labelRestarted)
+				keepLabels(next.Labels, live.Spec.Labels, spec.LabelRestarts, spec.LabelStarted, spec.LabelRestarted)
 			}
-			return next, !sameService(next, live.Spec)
+			return next, !spec.Equal(next, live.Spec)
 		})
 	})
 }
@@ -130,11 +131,11 @@ func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopRea
 		return err
 	}
 	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
-		return !ours(s, e.cluster.Name) || !slices.ContainsFunc(membersOf(s, nil), func(i instances) bool { return stopped[i.name] })
+		return !spec.BelongsTo(s, e.cluster.Name) || !slices.ContainsFunc(membersOf(s, nil), func(i instances) bool { return stopped[i.name] })
 	})
 	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
 		err := e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return stoppedSpec(live.Spec, reason), live.Spec.Labels[labelStop] == ""
+			return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == ""
 		})
 		if cerrdefs.IsNotFound(err) {
 			return nil
@@ -158,7 +159,7 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 		removed[name] = true
 	}
 	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
-		return !ours(s, e.cluster.Name) || left(s, removed) == len(membersOf(s, nil))
+		return !spec.BelongsTo(s, e.cluster.Name) || left(s, removed) == len(membersOf(s, nil))
 	})
 	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
 		var err error
@@ -168,8 +169,8 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 		} else {
 			err = e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 				next := live.Spec
-				setReplicas(&next, remaining)
-				return next, replicas(live.Spec) > remaining
+				spec.SetReplicas(&next, remaining)
+				return next, spec.Replicas(live.Spec) > remaining
 			})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
@@ -203,7 +204,7 @@ func (e *Engine) update(ctx context.Context, m manager, live swarm.Service, name
 				return fmt.Errorf("service %q could not be read: %w", name, err)
 			}
 		}
-		if !ours(live, e.cluster.Name) {
+		if !spec.BelongsTo(live, e.cluster.Name) {
 			return fmt.Errorf("service %q has come to be somebody else's, and not that of cluster %q: remove it, or rename the group or the role", name, e.cluster.Name)
 		}
 		spec, changed := next(live)
@@ -244,7 +245,7 @@ func (e *Engine) services(ctx context.Context) (map[string]swarm.Service, error)
 func (e *Engine) awaitStopped(ctx context.Context, changes []change, services map[string]swarm.Service) error {
 	stopped := map[string]bool{}
 	for _, c := range changes {
-		if service := services[c.want.Name]; service.Spec.Labels[labelStop] != "" {
+		if service := services[c.want.Name]; service.Spec.Labels[spec.LabelStop] != "" {
 			stopped[service.ID] = true
 		}
 	}

@@ -7,7 +7,11 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
+
+// longestName is how long a Swarm takes the name of a config object to be.
+const longestName = 64
 
 // TestItemName: what the name of an item's object begins with, and that alone, tells whether plans read it and who is
 // told of it.
@@ -32,10 +36,10 @@ func TestItemName(t *testing.T) {
 				for _, item := range []string{"7", "worker-quiet", "job/worker", long, long + "/" + long} {
 					key := engine.Key{Kind: kind, Name: item}
 					name := storeOf(cluster).annotations(key, 12).Name
-					if !strings.HasPrefix(name, prefix+cluster[:3]) || len(name) > maxObjectName || name == storeOf(cluster).annotations(key, 13).Name {
+					if !strings.HasPrefix(name, prefix+cluster[:3]) || len(name) > longestName || name == storeOf(cluster).annotations(key, 13).Name {
 						t.Errorf("the object is named %q", name)
 					}
-					if isQuiet(name) == kind.Watched {
+					if spec.IsQuiet(name) == kind.Watched {
 						t.Errorf("it is quiet that %q changes: %t", name, !kind.Watched)
 					}
 					for other := range prefixes {
@@ -48,10 +52,10 @@ func TestItemName(t *testing.T) {
 		}
 	}
 	for name, quiet := range map[string]bool{
-		lockName("lab", "group mnist"): true, lockName(long, "group mnist"): true,
-		objectName("lab", kindFile, "mnist", "a-quiet"): false, "": false, "theirs-quiet.1": false, "theirs": false,
+		spec.LockName("lab", "group mnist"): true, spec.LockName(long, "group mnist"): true,
+		spec.ObjectName("lab", spec.KindFile, "mnist", "a-quiet"): false, "": false, "theirs-quiet.1": false, "theirs": false,
 	} {
-		if isQuiet(name) != quiet {
+		if spec.IsQuiet(name) != quiet {
 			t.Errorf("it is quiet that %q changes: %t", name, !quiet)
 		}
 	}

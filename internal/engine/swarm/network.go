@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // networkName is the name of a cluster's network.
@@ -109,7 +110,7 @@ func nextSubnet(subnet netip.Prefix) netip.Prefix {
 // ownNetwork returns the network of a cluster.
 func ownNetwork(networks []network.Summary, cluster string) (network.Summary, bool) {
 	i := slices.IndexFunc(networks, func(n network.Summary) bool {
-		return isSwarmNetwork(n, networkName(cluster)) && n.Labels[labelCluster] == cluster
+		return isSwarmNetwork(n, networkName(cluster)) && n.Labels[spec.LabelCluster] == cluster
 	})
 	if i < 0 {
 		return network.Summary{}, false
@@ -131,13 +132,13 @@ func readNetwork(n network.Summary) domain.Network {
 }
 
 // networkOptions are those by which a cluster's network is created.
-func networkOptions(cluster string, spec domain.Network) network.CreateOptions {
+func networkOptions(cluster string, want domain.Network) network.CreateOptions {
 	options := network.CreateOptions{
-		Driver: "overlay", Scope: "swarm", Attachable: spec.Attachable,
-		IPAM:   &network.IPAM{Driver: "default", Config: []network.IPAMConfig{{Subnet: spec.Subnet}}},
-		Labels: map[string]string{labelCluster: cluster},
+		Driver: "overlay", Scope: "swarm", Attachable: want.Attachable,
+		IPAM:   &network.IPAM{Driver: "default", Config: []network.IPAMConfig{{Subnet: want.Subnet}}},
+		Labels: map[string]string{spec.LabelCluster: cluster},
 	}
-	if spec.Encrypted {
+	if want.Encrypted {
 		options.Options = map[string]string{encryptedOption: ""}
 	}
 	return options
@@ -146,14 +147,14 @@ func networkOptions(cluster string, spec domain.Network) network.CreateOptions {
 // connect completes the cluster's network, and adds the steps that make it. A network that is as specified is left alone; one
 // that is not is made anew, as an Engine changes none.
 func (p *plan) connect(f *facts) {
-	var spec domain.Network
+	var want domain.Network
 	if p.cluster.Network != nil {
-		spec = *p.cluster.Network
+		want = *p.cluster.Network
 	}
-	declared := spec.Subnet != ""
+	declared := want.Subnet != ""
 	live, exists := ownNetwork(f.networks, p.cluster.Name)
 	if !exists && slices.ContainsFunc(f.networks, func(n network.Summary) bool {
-		return n.Name == networkName(p.cluster.Name) && n.Labels[labelCluster] != p.cluster.Name
+		return n.Name == networkName(p.cluster.Name) && n.Labels[spec.LabelCluster] != p.cluster.Name
 	}) {
 		p.problems.Add(domain.Path{"network"}, "Network exists already",
 			"a manager has a network %q that is not Trainyard's: remove it, or give the cluster another name", networkName(p.cluster.Name))
@@ -162,30 +163,30 @@ func (p *plan) connect(f *facts) {
 	taken := f.reservations(p.cluster)
 	is := readNetwork(live)
 	if !declared {
-		spec.Subnet = p.undeclaredSubnet(f, is.Subnet, taken)
+		want.Subnet = p.undeclaredSubnet(f, is.Subnet, taken)
 	}
-	p.cluster.Network = &spec
-	subnet, err := netip.ParsePrefix(spec.Subnet)
+	p.cluster.Network = &want
+	subnet, err := netip.ParsePrefix(want.Subnet)
 	path := domain.Path{"network", "subnet"}
 	switch {
-	case spec.Subnet == "":
+	case want.Subnet == "":
 		p.problems.Add(path, "No free subnet", "no /%d of %s is free: networks and hosts use %s. Give a subnet that is", subnetBits, subnets, enumerate(taken))
 	case err != nil, subnet != subnet.Masked():
 		return // [domain.Cluster.Validate] says so
 	case !subnet.Addr().Is4():
-		p.problems.Add(path, "Invalid subnet", "%q is not a range of IPv4 addresses; members reach each other by IPv4", spec.Subnet)
+		p.problems.Add(path, "Invalid subnet", "%q is not a range of IPv4 addresses; members reach each other by IPv4", want.Subnet)
 	case addressRoom(subnet, p.nodes(f)) < 1:
 		p.problems.Add(path, "Subnet too small", "%s has %d addresses, and no member would get one: %d are the network's own, one is the controller's, and each of the %d nodes needs two; a /%d has room for %d members",
-			spec.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits, addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
-	case !exists || is.Subnet != spec.Subnet:
+			want.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits, addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
+	case !exists || is.Subnet != want.Subnet:
 		checkOverlap(&p.problems, path, subnet, taken)
 	default:
 		checkOverlap(&p.problems, path, subnet, f.joining(p.cluster))
 	}
 	if !exists {
-		p.steps = append(p.steps, step{do: createNetwork, network: spec})
-	} else if is != spec {
-		p.steps = append(p.steps, step{do: removeNetwork, network: spec}, step{do: createNetwork, network: spec})
+		p.steps = append(p.steps, step{do: createNetwork, network: want})
+	} else if is != want {
+		p.steps = append(p.steps, step{do: removeNetwork, network: want}, step{do: createNetwork, network: want})
 	}
 }
 
@@ -258,12 +259,12 @@ func enumerate(taken []reserved) string {
 func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
 	users := map[string]bool{}
 	for _, service := range services {
-		id := identityOf(service)
+		id := spec.IdentityOf(service)
 		if !uses(service, live) || isResident(service, p.cluster.Name) {
 			continue
 		}
-		if id.cluster == p.cluster.Name && id.group != "" {
-			users["group "+id.group] = true
+		if id.Cluster == p.cluster.Name && id.Group != "" {
+			users["group "+id.Group] = true
 		} else {
 			users["service "+service.Spec.Name] = true
 		}

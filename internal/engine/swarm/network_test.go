@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 func TestAddressRoom(t *testing.T) {
@@ -124,15 +125,15 @@ func TestNetworkInUse(t *testing.T) {
 		s.Spec.TaskTemplate.Networks = []swarm.NetworkAttachmentConfig{{Target: target}}
 		return s
 	}
-	group := map[string]string{labelCluster: "lab", labelGroup: "mnist"}
+	group := map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: "mnist"}
 	for name, test := range map[string]struct {
 		services []swarm.Service
 		want     string
 	}{
 		"by nobody":             {[]swarm.Service{service("mnist-ps-0", "other", group), {}}, ""},
-		"by the agents":         {[]swarm.Service{service("trainyard-lab-agent", "n1", map[string]string{labelCluster: "lab", labelKind: kindAgent})}, ""},
-		"by its own controller": {[]swarm.Service{service("trainyard-lab-controller", "n1", map[string]string{labelCluster: "lab", labelKind: kindController})}, ""},
-		"by another cluster's":  {[]swarm.Service{service("trainyard-other-controller", "n1", map[string]string{labelCluster: "other", labelKind: kindController})}, "service trainyard-other-controller"},
+		"by the agents":         {[]swarm.Service{service("trainyard-lab-agent", "n1", map[string]string{spec.LabelCluster: "lab", spec.LabelKind: kindAgent})}, ""},
+		"by its own controller": {[]swarm.Service{service("trainyard-lab-controller", "n1", map[string]string{spec.LabelCluster: "lab", spec.LabelKind: kindController})}, ""},
+		"by another cluster's":  {[]swarm.Service{service("trainyard-other-controller", "n1", map[string]string{spec.LabelCluster: "other", spec.LabelKind: kindController})}, "service trainyard-other-controller"},
 		"by a group":            {[]swarm.Service{service("mnist-ps-0", "n1", group), service("mnist-ps-1", "trainyard-lab", group)}, "is in use by group mnist: destroy"},
 		"by a stranger":         {[]swarm.Service{service("web", "n1", nil)}, "network trainyard-lab (10.64.0.0/20) would have to be made anew (10.64.0.0/20, attachable), as Docker changes none, and is in use by service web"},
 	} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes; and, where
@@ -44,17 +45,17 @@ func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) 
 	}
 	view := view{
 		cluster: e.cluster.Name, services: services, seals: e.reads.seals(services), tasks: byService(tasks), nodes: newNodeView(nodes),
-		known: sync.OnceValues(func() (known, error) { return e.known(ctx, services) }),
+		known: sync.OnceValues(func() (spec.Lookup, error) { return e.known(ctx, services) }),
 	}
 	return view.observe(group)
 }
 
 // known returns what services of the cluster refer to.
-func (e *Engine) known(ctx context.Context, services []swarm.Service) (known, error) {
-	k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
+func (e *Engine) known(ctx context.Context, services []swarm.Service) (spec.Lookup, error) {
+	k := spec.Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{}}
 	add := func(configs []swarm.Config) {
 		for _, config := range configs {
-			k.configs[config.ID] = config
+			k.Configs[config.ID] = config
 		}
 	}
 	configs, err := e.reads.configs(ctx)
@@ -73,18 +74,18 @@ func (e *Engine) known(ctx context.Context, services []swarm.Service) (known, er
 		return k, err
 	}
 	for name, host := range document.Spec.Hosts {
-		k.hosts[host.ID] = name
+		k.Hosts[host.ID] = name
 	}
 	return k, nil
 }
 
 // foreignTo returns what finds the config objects that services of a cluster refer to and that are not known yet: somebody else's.
-func foreignTo(k known, cluster string, services []swarm.Service) []filters.KeyValuePair {
+func foreignTo(k spec.Lookup, cluster string, services []swarm.Service) []filters.KeyValuePair {
 	var ids []filters.KeyValuePair
 	for _, service := range services {
-		if container := service.Spec.TaskTemplate.ContainerSpec; container != nil && ours(service, cluster) {
+		if container := service.Spec.TaskTemplate.ContainerSpec; container != nil && spec.BelongsTo(service, cluster) {
 			for _, ref := range container.Configs {
-				if _, found := k.configs[ref.ConfigID]; !found {
+				if _, found := k.Configs[ref.ConfigID]; !found {
 					ids = append(ids, filters.Arg("id", ref.ConfigID))
 				}
 			}
@@ -109,11 +110,11 @@ func byService(tasks []swarm.Task) map[string][]swarm.Task {
 type view struct {
 	cluster  string
 	services []swarm.Service
-	seals    map[string]sealed // by their IDs
+	seals    map[string]spec.Sealed // by their IDs
 	tasks    map[string][]swarm.Task
 	nodes    nodeView
 	// known reads what services refer to; only what was changed by others has to be looked up.
-	known func() (known, error)
+	known func() (spec.Lookup, error)
 }
 
 // observe tells the members of the cluster's group, or of all its groups, by group, role and index.
@@ -122,21 +123,21 @@ func (v view) observe(group string) ([]domain.Observed, error) {
 	there := map[string]bool{}
 	for _, service := range v.services {
 		there[service.ID] = true
-		id := identityOf(service)
-		if !ours(service, v.cluster) || id.group == "" || group != "" && id.group != group {
+		id := spec.IdentityOf(service)
+		if !spec.BelongsTo(service, v.cluster) || id.Group == "" || group != "" && id.Group != group {
 			continue
 		}
 		own := v.observeService(service)
-		if v.seals[service.ID].broken {
+		if v.seals[service.ID].Broken {
 			k, err := v.known()
 			if err != nil {
 				return nil, err
 			}
-			live := drift(service, k)
+			live := spec.Drift(service, k)
 			for i := range own {
 				own[i].Live = live
-				if id.pooled {
-					shared := individual(*live, own[i].Index)
+				if id.Pooled {
+					shared := spec.Individual(*live, own[i].Index)
 					own[i].Live = &shared
 				}
 			}
@@ -156,28 +157,28 @@ func (v view) observe(group string) ([]domain.Observed, error) {
 
 // observeService returns the members that a service stands for.
 func (v view) observeService(service swarm.Service) []domain.Observed {
-	r := v.seals[service.ID].record
-	id := identityOf(service)
+	r := v.seals[service.ID].Record
+	id := spec.IdentityOf(service)
 	var members []domain.Observed
 	for _, member := range membersOf(service, v.tasks[service.ID]) {
 		o := domain.Observed{
-			Name: member.name, Group: id.group, Role: id.role, Index: member.index, Host: r.Host, Address: r.Address, State: domain.StatePending,
+			Name: member.name, Group: id.Group, Role: id.Role, Index: member.index, Host: r.Host, Address: r.Address, State: domain.StatePending,
 			Instance: containerOf(member.tasks),
 		}
 		switch {
-		case service.Spec.Labels[labelStaged] != "":
+		case service.Spec.Labels[spec.LabelStaged] != "":
 		case member.leaving && !v.nodes.awaited(member.tasks[len(member.tasks)-1].NodeID):
 			continue
 		case member.leaving:
 			o.State, o.LastError = domain.StateRunning, "it is about to end"
-		case id.pooled:
+		case id.Pooled:
 			v.observeSlot(&o, service, member, r)
 		default:
 			v.observeMember(&o, service, member, r)
 		}
 		members = append(members, o)
 	}
-	if id.pooled {
+	if id.Pooled {
 		failPaused(members, service, v.tasks[service.ID])
 	}
 	return members
@@ -196,20 +197,20 @@ func containerOf(tasks []swarm.Task) (id string) {
 }
 
 // observeMember tells of the member that a service of one replica is.
-func (v view) observeMember(o *domain.Observed, service swarm.Service, member instances, r record) {
-	id, labels := identityOf(service), service.Spec.Labels
-	o.Hash, o.Run = id.hash, id.run
-	o.Restarts = numberIn(labels, labelRestarts)
-	if n := replicas(service.Spec); n != 1 {
+func (v view) observeMember(o *domain.Observed, service swarm.Service, member instances, r spec.Record) {
+	id, labels := spec.IdentityOf(service), service.Spec.Labels
+	o.Hash, o.Run = id.Hash, id.Run
+	o.Restarts = spec.NumberIn(labels, spec.LabelRestarts)
+	if n := spec.Replicas(service.Spec); n != 1 {
 		o.Replicas = &n
 	}
-	runs := runsOf(member.tasks, id.run)
+	runs := runsOf(member.tasks, id.Run)
 	o.RunStartedAt = firstStart(service, runs)
-	stop := labels[labelStop]
+	stop := labels[spec.LabelStop]
 	for _, task := range slices.Backward(runs) {
 		if started(task) {
 			settle(o, task, r.Restart, stop != "")
-			if task.ID == labels[labelRestarted] || o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, task) {
+			if task.ID == labels[spec.LabelRestarted] || o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, task) {
 				o.State = domain.StateRestarting // its next task is about to appear, or to start
 			}
 			break
@@ -220,18 +221,18 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	}
 	v.stopIfTold(o, service, runs)
 	if o.State != domain.StateCompleted && o.State != domain.StateStopped {
-		o.HostTrouble = v.nodes.trouble(r.Host, pinnedTo(service.Spec))
+		o.HostTrouble = v.nodes.trouble(r.Host, spec.PinnedNode(service.Spec))
 	}
 }
 
 // observeSlot tells of a member of an interchangeable role, which the Swarm places and restarts.
-func (v view) observeSlot(o *domain.Observed, service swarm.Service, member instances, r record) {
-	id := identityOf(service)
-	o.Hash, o.Run = id.hash, id.run
-	if n := replicas(service.Spec); n == 0 {
+func (v view) observeSlot(o *domain.Observed, service swarm.Service, member instances, r spec.Record) {
+	id := spec.IdentityOf(service)
+	o.Hash, o.Run = id.Hash, id.Run
+	if n := spec.Replicas(service.Spec); n == 0 {
 		o.Replicas = &n
 	}
-	runs := runsOf(member.tasks, id.run)
+	runs := runsOf(member.tasks, id.Run)
 	o.RunStartedAt = firstStart(service, runs)
 	ran := slices.DeleteFunc(slices.Clone(runs), func(t swarm.Task) bool { return !started(t) })
 	o.Restarts = max(len(ran)-1, 0)
@@ -239,7 +240,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	rule.Final = nil // the Swarm knows no such codes
 	if len(ran) > 0 {
 		last := ran[len(ran)-1]
-		stop := service.Spec.Labels[labelStop]
+		stop := service.Spec.Labels[spec.LabelStop]
 		settle(o, last, rule, stop != "")
 		if o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, last) {
 			o.State = domain.StateRestarting
@@ -266,7 +267,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 
 // stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may start yet, for a moment.
 func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
-	stop := service.Spec.Labels[labelStop]
+	stop := service.Spec.Labels[spec.LabelStop]
 	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !ended(t) && v.nodes.awaited(t.NodeID) }
 	if stop == "" || slices.ContainsFunc(runs, mayStart) {
 		return
@@ -310,7 +311,7 @@ func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.
 func runsOf(tasks []swarm.Task, run int) []swarm.Task {
 	var runs []swarm.Task
 	for _, task := range tasks {
-		if spec := task.Spec.ContainerSpec; spec != nil && spec.Labels[labelRun] == strconv.Itoa(run) && task.DesiredState != swarm.TaskStateRemove {
+		if container := task.Spec.ContainerSpec; container != nil && container.Labels[spec.LabelRun] == strconv.Itoa(run) && task.DesiredState != swarm.TaskStateRemove {
 			runs = append(runs, task)
 		}
 	}
@@ -331,7 +332,7 @@ func started(task swarm.Task) bool {
 
 // firstStart returns when the first instance of a run started; the service remembers that of tasks that are no longer kept.
 func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
-	if t, err := time.Parse(time.RFC3339Nano, service.Spec.Labels[labelStarted]); err == nil {
+	if t, err := time.Parse(time.RFC3339Nano, service.Spec.Labels[spec.LabelStarted]); err == nil {
 		return &t
 	}
 	for _, task := range runs {
@@ -428,15 +429,15 @@ func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed
 	var members []domain.Observed
 	for i, slot := range slotsOf(tasks) {
 		task := slot[len(slot)-1]
-		id, found := identityOfTask(task)
-		if !found || id.cluster != v.cluster || group != "" && id.group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.awaited(t.NodeID) }) {
+		id, found := spec.IdentityOfTask(task)
+		if !found || id.Cluster != v.cluster || group != "" && id.Group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.awaited(t.NodeID) }) {
 			continue
 		}
-		if id.pooled {
-			id.index = i
+		if id.Pooled {
+			id.Index = i
 		}
 		members = append(members, domain.Observed{
-			Name: id.member(id.index), Group: id.group, Role: id.role, Index: id.index,
+			Name: id.Member(id.Index), Group: id.Group, Role: id.Role, Index: id.Index,
 			State: domain.StateRunning, LastError: "it is about to end",
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // moment is when the tasks of these tests were made; each is a second later than the one before.
@@ -24,17 +25,17 @@ type history struct {
 // newHistory returns the service of worker 0 of a group "job" that runs under run 2.
 func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
 	t.Helper()
-	spec := domain.MemberSpec{
+	member := domain.MemberSpec{
 		Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Host: "gpu1", Address: "job-worker-0:9000",
 		Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule,
 	}
-	rendered, err := render(spec, target{network: "net", nodes: map[string]string{"gpu1": "node1"}}, 1)
+	rendered, err := spec.Render(member, spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.Copy(rendered.Labels, labels)
-	if reason := labels[labelStop]; reason != "" {
-		rendered = stoppedSpec(rendered, domain.StopReason(reason))
+	if reason := labels[spec.LabelStop]; reason != "" {
+		rendered = spec.Stopped(rendered, domain.StopReason(reason))
 	}
 	return &history{service: swarm.Service{ID: "service", Spec: rendered}}
 }
@@ -51,7 +52,7 @@ func (h *history) task(run int, desired, state swarm.TaskState, code int, messag
 	task.Spec = h.service.Spec.TaskTemplate
 	ran := *task.Spec.ContainerSpec
 	ran.Labels = maps.Clone(ran.Labels)
-	ran.Labels[labelRun] = strconv.Itoa(run)
+	ran.Labels[spec.LabelRun] = strconv.Itoa(run)
 	task.Spec.ContainerSpec = &ran
 	switch state {
 	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateShutdown:
@@ -70,8 +71,8 @@ func (h *history) unplaced(message string) {
 func (h *history) view(node swarm.Node) view {
 	node.ID = "node1"
 	return view{
-		cluster: "lab", services: []swarm.Service{h.service}, seals: sealsOf([]swarm.Service{h.service}), tasks: byService(h.tasks), nodes: newNodeView([]swarm.Node{node}),
-		known: func() (known, error) { return known{}, nil },
+		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}), tasks: byService(h.tasks), nodes: newNodeView([]swarm.Node{node}),
+		known: func() (spec.Lookup, error) { return spec.Lookup{}, nil },
 	}
 }
 
@@ -101,7 +102,7 @@ func TestObserveMember(t *testing.T) {
 		tasks  func(h *history)
 		want   seen
 	}{
-		"staged":   {onFailure, map[string]string{labelStaged: "true"}, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
+		"staged":   {onFailure, map[string]string{spec.LabelStaged: "true"}, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
 		"no task":  {onFailure, nil, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
 		"unplaced": {onFailure, nil, func(h *history) { h.unplaced("no suitable node") }, seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
 		"starting": {onFailure, nil, func(h *history) { h.task(2, running, swarm.TaskStatePreparing, 0, "") }, seen{State: domain.StatePending, Code: -1}},
@@ -126,7 +127,7 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateFailed, Code: 126, Error: "exit code 126, which is final"}},
 		"no such command": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 127, "no such file") },
 			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
-		"could not be started": {onFailure, map[string]string{labelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 128, "error setting rlimit") },
+		"could not be started": {onFailure, map[string]string{spec.LabelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 128, "error setting rlimit") },
 			seen{State: domain.StateFailed, Restarts: 6, Code: 128, Error: "exit code 128, after 6 restarts: error setting rlimit"}},
 		"could not be started, to be restarted": {onFailure, nil, func(h *history) {
 			h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
@@ -134,7 +135,7 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateRestarting, Code: 128, Error: "exit code 128: starting container failed: OCI runtime create failed", Unstarted: true}},
 		"not well, to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "task: non-zero exit (137): unhealthy container") },
 			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9): task: non-zero exit (137): unhealthy container"}},
-		"could not be started, being restarted": {onFailure, map[string]string{labelRestarts: "1", labelRestarted: "task1"},
+		"could not be started, being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
 			func(h *history) {
 				h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
 				h.task(2, running, swarm.TaskStateStarting, 0, "")
@@ -142,16 +143,16 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateRestarting, Restarts: 1, Code: 128}},
 		"to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "") },
 			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9)"}},
-		"attempts used up": {onFailure, map[string]string{labelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
+		"attempts used up": {onFailure, map[string]string{spec.LabelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
 			seen{State: domain.StateFailed, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts"}},
-		"restart ordered, no task yet": {onFailure, map[string]string{labelRestarts: "6", labelRestarted: "task1"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
+		"restart ordered, no task yet": {onFailure, map[string]string{spec.LabelRestarts: "6", spec.LabelRestarted: "task1"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
 			seen{State: domain.StateRestarting, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts"}},
-		"being restarted": {onFailure, map[string]string{labelRestarts: "1", labelRestarted: "task1"},
+		"being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
 			func(h *history) {
 				h.task(2, shutdown, failed, 137, "").task(2, running, swarm.TaskStateStarting, 0, "")
 			},
 			seen{State: domain.StateRestarting, Restarts: 1, Code: 137}},
-		"restarted": {onFailure, map[string]string{labelRestarts: "1", labelRestarted: "task1"},
+		"restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
 			func(h *history) { h.task(2, shutdown, failed, 137, "").task(2, running, running, 0, "") },
 			seen{State: domain.StateRunning, Restarts: 1, Code: -1}},
 		"rejected": {onFailure, nil, func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
@@ -162,31 +163,31 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateFailed, Code: 137, Error: "ended by the Swarm, as when its host is drained or lost"}},
 		"ended by the Swarm, restarted by its group": {byGroup, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
 			seen{State: domain.StateFailed, Code: 137, Error: "ended by the Swarm, as when its host is drained or lost"}},
-		"being stopped": {onFailure, map[string]string{labelStop: "completed"}, func(h *history) { h.task(2, shutdown, running, 0, "").unplaced("no suitable node") },
+		"being stopped": {onFailure, map[string]string{spec.LabelStop: "completed"}, func(h *history) { h.task(2, shutdown, running, 0, "").unplaced("no suitable node") },
 			seen{State: domain.StateRunning, Code: -1}},
-		"told to stop while it started": {onFailure, map[string]string{labelStop: "completed"},
+		"told to stop while it started": {onFailure, map[string]string{spec.LabelStop: "completed"},
 			func(h *history) { h.task(2, shutdown, swarm.TaskStateStarting, 0, "").unplaced("no suitable node") },
 			seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
-		"stopped": {onFailure, map[string]string{labelStop: "completed"}, func(h *history) { h.task(2, shutdown, shutdown, 0, "").unplaced("no suitable node") },
+		"stopped": {onFailure, map[string]string{spec.LabelStop: "completed"}, func(h *history) { h.task(2, shutdown, shutdown, 0, "").unplaced("no suitable node") },
 			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
-		"stopped though never to be restarted": {never, map[string]string{labelStop: "failed"}, func(h *history) { h.task(2, shutdown, shutdown, 143, "").unplaced("") },
+		"stopped though never to be restarted": {never, map[string]string{spec.LabelStop: "failed"}, func(h *history) { h.task(2, shutdown, shutdown, 143, "").unplaced("") },
 			seen{State: domain.StateStopped, Code: 143, Stopped: domain.StopFailed}},
-		"stopped, and rejected as its node no longer meets the constraints": {onFailure, map[string]string{labelStop: "completed"},
+		"stopped, and rejected as its node no longer meets the constraints": {onFailure, map[string]string{spec.LabelStop: "completed"},
 			func(h *history) {
 				h.task(2, shutdown, swarm.TaskStateRejected, 0, "assigned node no longer meets constraints").unplaced("")
 			},
 			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopCompleted}},
-		"stopped, and its network was gone": {onFailure, map[string]string{labelStop: "completed"},
+		"stopped, and its network was gone": {onFailure, map[string]string{spec.LabelStop: "completed"},
 			func(h *history) {
 				h.task(2, shutdown, failed, 0, "error while removing network: unknown network").unplaced("")
 			},
 			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
-		"failed before it was stopped": {onFailure, map[string]string{labelStop: "failed"},
+		"failed before it was stopped": {onFailure, map[string]string{spec.LabelStop: "failed"},
 			func(h *history) { h.task(2, shutdown, failed, 127, "no such file").unplaced("") },
 			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
-		"stopped before it started": {onFailure, map[string]string{labelStop: "deadline"}, func(h *history) { h.unplaced("no suitable node") },
+		"stopped before it started": {onFailure, map[string]string{spec.LabelStop: "deadline"}, func(h *history) { h.unplaced("no suitable node") },
 			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopDeadline}},
-		"completed before it was stopped": {onFailure, map[string]string{labelStop: "completed"},
+		"completed before it was stopped": {onFailure, map[string]string{spec.LabelStop: "completed"},
 			func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "").unplaced("") }, seen{State: domain.StateCompleted}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,13 +263,13 @@ func TestRestartOf(t *testing.T) {
 	}{
 		"runs":               {nil, func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }, false, 0},
 		"ended":              {nil, func(h *history) { ended(h) }, true, time.Second},
-		"ended once more":    {map[string]string{labelRestarts: "1", labelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, true, 2 * time.Second},
-		"ended too often":    {map[string]string{labelRestarts: "2", labelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, false, 0},
-		"without its rule":   {map[string]string{labelSpec: ""}, func(h *history) { ended(h) }, false, 0},
-		"restarted already":  {map[string]string{labelRestarts: "1", labelRestarted: "task1"}, func(h *history) { ended(h) }, false, 0},
+		"ended once more":    {map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, true, 2 * time.Second},
+		"ended too often":    {map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, false, 0},
+		"without its rule":   {map[string]string{spec.LabelSpec: ""}, func(h *history) { ended(h) }, false, 0},
+		"restarted already":  {map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(h) }, false, 0},
 		"about to start":     {nil, func(h *history) { ended(h).unplaced("") }, false, 0},
-		"stopped":            {map[string]string{labelStop: "completed"}, func(h *history) { ended(h) }, false, 0},
-		"staged":             {map[string]string{labelStaged: "true"}, func(h *history) { ended(h) }, false, 0},
+		"stopped":            {map[string]string{spec.LabelStop: "completed"}, func(h *history) { ended(h) }, false, 0},
+		"staged":             {map[string]string{spec.LabelStaged: "true"}, func(h *history) { ended(h) }, false, 0},
 		"of an earlier run":  {nil, func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }, false, 0},
 		"completed":          {nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") }, false, 0},
 		"lost with its host": {nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, true, time.Second},
@@ -283,10 +284,10 @@ func TestRestartOf(t *testing.T) {
 			if !wanted {
 				return
 			}
-			before, _ := strconv.Atoi(c.labels[labelRestarts])
+			before, _ := strconv.Atoi(c.labels[spec.LabelRestarts])
 			next, changed := r.apply(h.service)
-			if !changed || next.Labels[labelRestarts] != strconv.Itoa(before+1) || next.Labels[labelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
-				next.Labels[labelStarted] == "" {
+			if !changed || next.Labels[spec.LabelRestarts] != strconv.Itoa(before+1) || next.Labels[spec.LabelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
+				next.Labels[spec.LabelStarted] == "" {
 				t.Errorf("the restart is %v %+v", changed, next)
 			}
 			// Whoever is told of the same end again does nothing.
@@ -299,7 +300,7 @@ func TestRestartOf(t *testing.T) {
 				t.Error("it is to be restarted twice")
 			}
 			stopped := h.service
-			stopped.Spec = stoppedSpec(h.service.Spec, domain.StopCompleted)
+			stopped.Spec = spec.Stopped(h.service.Spec, domain.StopCompleted)
 			if _, changed := r.apply(stopped); changed {
 				t.Error("it is restarted after it was stopped")
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const (
@@ -64,8 +65,8 @@ func (p *pacing) next(changes []change) (now, later []change) {
 func (p *pacing) arrive(tasks []swarm.Task) bool {
 	before := len(p.onWay)
 	for _, task := range tasks {
-		if id, found := identityOfTask(task); found && id.run == p.run && (ended(task) || task.Status.State == swarm.TaskStateRunning) {
-			delete(p.onWay, id.member(id.index))
+		if id, found := spec.IdentityOfTask(task); found && id.Run == p.run && (ended(task) || task.Status.State == swarm.TaskStateRunning) {
+			delete(p.onWay, id.Member(id.Index))
 		}
 	}
 	return len(p.onWay) < before

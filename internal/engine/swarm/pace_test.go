@@ -7,6 +7,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestPacing shows who starts at once, and who waits for whom.
@@ -18,9 +20,9 @@ func TestPacing(t *testing.T) {
 	var changes []change
 	add := func(n int, role, node string, each func(c *change)) {
 		for i := range n {
-			id := identity{cluster: "lab", group: "job", role: role, index: i}
-			c := change{node: node, starts: true, want: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: id.member(i)}}}
-			c.want.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{Labels: id.labels()}
+			id := spec.Identity{Cluster: "lab", Group: "job", Role: role, Index: i}
+			c := change{node: node, starts: true, want: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: id.Member(i)}}}
+			c.want.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{Labels: id.Labels()}
 			if each != nil {
 				each(&c)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // prepare returns the services of some members as they should be started, once all is there that they need: images on
@@ -19,10 +20,10 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 	if err != nil {
 		return nil, err
 	}
-	if in.configs, err = e.provideConfigs(ctx, configsOf(specs)); err != nil {
+	if in.Configs, err = e.provideConfigs(ctx, spec.Configs(specs)); err != nil {
 		return nil, err
 	}
-	if in.secrets, err = e.provideSecrets(ctx, secretsOf(specs)); err != nil {
+	if in.Secrets, err = e.provideSecrets(ctx, spec.Secrets(specs)); err != nil {
 		return nil, err
 	}
 	images, err := e.provideImages(ctx, specs, in, services)
@@ -30,37 +31,37 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		return nil, err
 	}
 	members := map[string]int{} // of each service
-	for _, spec := range specs {
-		members[serviceName(spec)] = max(members[serviceName(spec)], spec.Index+1)
+	for _, member := range specs {
+		members[spec.ServiceName(member)] = max(members[spec.ServiceName(member)], member.Index+1)
 	}
 	var changes []change
-	for _, spec := range specs {
-		name := serviceName(spec)
+	for _, member := range specs {
+		name := spec.ServiceName(member)
 		n, wanted := members[name]
 		if !wanted {
 			continue // it is among those that share a service
 		}
 		delete(members, name)
-		if !spec.Shared {
+		if !member.Shared {
 			n = 1
 		}
-		in.images = map[string]references{spec.Image: images[useOf(spec)]}
-		want, err := render(spec, in.target, n)
+		in.Images = map[string]spec.References{member.Image: images[useOf(member)]}
+		want, err := spec.Render(member, in.Target, n)
 		if err != nil {
 			return nil, err
 		}
-		auth, err := e.connection.registryAuth(spec.Image)
+		auth, err := e.connection.registryAuth(member.Image)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, change{group: spec.Group, run: spec.Run, node: in.nodes[spec.Host], want: want, pooled: spec.Shared, auth: auth})
+		changes = append(changes, change{group: member.Group, run: member.Run, node: in.Nodes[member.Host], want: want, pooled: member.Shared, auth: auth})
 	}
 	return changes, nil
 }
 
 // surroundings are the Swarm that members are rendered for, and what there is to know of its nodes.
 type surroundings struct {
-	target
+	spec.Target
 
 	view nodeView
 }
@@ -84,17 +85,17 @@ func (e *Engine) surroundings(ctx context.Context) (in surroundings, err error) 
 	if err != nil {
 		return in, err
 	}
-	in.network, in.nodes, in.view = own.ID, hostNodes(document.Spec, nodes), newNodeView(nodes)
+	in.Network, in.Nodes, in.view = own.ID, hostNodes(document.Spec, nodes), newNodeView(nodes)
 	ids := map[string]bool{}
-	for _, id := range in.nodes {
+	for _, id := range in.Nodes {
 		ids[id] = true
 	}
 	for _, node := range nodes {
 		if !ids[node.ID] {
-			in.others = append(in.others, node.ID)
+			in.Others = append(in.Others, node.ID)
 		}
 	}
-	slices.Sort(in.others)
+	slices.Sort(in.Others)
 	return in, nil
 }
 
@@ -110,24 +111,24 @@ func useOf(spec domain.MemberSpec) imageUse {
 }
 
 // provideImages sees to the images of some members on their hosts, and returns what the hosts are told to run for each.
-func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, in surroundings, services map[string]swarm.Service) (map[imageUse]references, error) {
+func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, in surroundings, services map[string]swarm.Service) (map[imageUse]spec.References, error) {
 	needed := map[imageUse]*wanted{}
 	changing := map[string]bool{}
-	for _, spec := range specs {
-		use := useOf(spec)
+	for _, member := range specs {
+		use := useOf(member)
 		w := needed[use]
 		if w == nil {
 			w = &wanted{imageUse: use, hosts: map[string]string{}}
 			needed[use] = w
 		}
-		for host, id := range in.nodes {
-			if host == spec.Host || spec.Scheduling == domain.SchedulingEngine && in.takes(host, spec.Placement) {
+		for host, id := range in.Nodes {
+			if host == member.Host || member.Scheduling == domain.SchedulingEngine && in.takes(host, member.Placement) {
 				w.hosts[id] = host
 			}
 		}
-		changing[serviceName(spec)] = true
-		live, found := services[serviceName(spec)]
-		w.mends = w.mends || found && identityOf(live).run == spec.Run
+		changing[spec.ServiceName(member)] = true
+		live, found := services[spec.ServiceName(member)]
+		w.mends = w.mends || found && spec.IdentityOf(live).Run == member.Run
 	}
 	m, err := e.manager(ctx)
 	if err != nil {
@@ -137,7 +138,7 @@ func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, i
 	if err != nil {
 		return nil, err
 	}
-	images := map[imageUse]references{}
+	images := map[imageUse]spec.References{}
 	var failures []error
 	for use, w := range needed {
 		if !w.mends { // what is mended keeps its image
@@ -154,7 +155,7 @@ func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, i
 
 // takes tells whether a member may be on a host at present.
 func (in surroundings) takes(host string, placement domain.Placement) bool {
-	node := in.view[in.nodes[host]]
+	node := in.view[in.Nodes[host]]
 	for key, value := range placement.Labels {
 		if has, found := node.Spec.Labels[key]; !found || has != value {
 			return false

@@ -7,6 +7,8 @@ import (
 	"maps"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // provideConfigs makes the config objects that are missing, and returns the IDs of all, by name. One that has lost its labels gets
@@ -54,7 +56,7 @@ func (e *Engine) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 
 // provideSecrets makes the secret objects that are missing, and returns the IDs of all, by name. One that has lost its labels gets
 // them back.
-func (e *Engine) provideSecrets(ctx context.Context, needed []neededSecret) (map[string]string, error) {
+func (e *Engine) provideSecrets(ctx context.Context, needed []spec.Secret) (map[string]string, error) {
 	if len(needed) == 0 {
 		return nil, nil
 	}
@@ -72,25 +74,25 @@ func (e *Engine) provideSecrets(ctx context.Context, needed []neededSecret) (map
 	}
 	ids := map[string]string{}
 	for _, secret := range needed {
-		found, there := byName[secret.object.Name]
+		found, there := byName[secret.Object.Name]
 		if !there {
-			if secret.object.Data == nil {
-				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not at hand: apply its group with a new version of the secret", secret.name, secret.role)
+			if secret.Object.Data == nil {
+				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not at hand: apply its group with a new version of the secret", secret.Name, secret.Role)
 			}
-			created, err := m.SecretCreate(ctx, secret.object)
+			created, err := m.SecretCreate(ctx, secret.Object)
 			if err != nil {
-				return nil, fmt.Errorf("secret %q of role %q could not be created: %w", secret.name, secret.role, err)
+				return nil, fmt.Errorf("secret %q of role %q could not be created: %w", secret.Name, secret.Role, err)
 			}
-			ids[secret.object.Name] = created.ID
+			ids[secret.Object.Name] = created.ID
 			continue
 		}
-		if restored, changed := relabelled(found.Spec.Annotations, secret.object.Annotations); changed {
+		if restored, changed := relabelled(found.Spec.Annotations, secret.Object.Annotations); changed {
 			found.Spec.Annotations = restored
 			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !outOfSequence(err) {
-				return nil, fmt.Errorf("secret %q of role %q could not be labelled again: %w", secret.name, secret.role, err)
+				return nil, fmt.Errorf("secret %q of role %q could not be labelled again: %w", secret.Name, secret.Role, err)
 			}
 		}
-		ids[secret.object.Name] = found.ID
+		ids[secret.Object.Name] = found.ID
 	}
 	return ids, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // list reads all objects of a kind: one request, whatever their number.
@@ -27,7 +28,7 @@ type reads struct {
 	residents list[swarm.Task]
 	networks  list[network.Summary]
 	// seals tells which of the listed services somebody else changed.
-	seals func(services []swarm.Service) map[string]sealed
+	seals func(services []swarm.Service) map[string]spec.Sealed
 }
 
 // liveReads asks a manager each time.
@@ -45,13 +46,13 @@ func liveReads(c *connection) reads {
 		}),
 		residents: ask(c, func(ctx context.Context, m manager) ([]swarm.Task, error) {
 			return m.TaskList(ctx, swarm.TaskListOptions{Filters: filters.NewArgs(
-				filters.Arg("label", labelCluster+"="+c.cluster), filters.Arg("label", labelKind), // members lack this label
+				filters.Arg("label", spec.LabelCluster+"="+c.cluster), filters.Arg("label", spec.LabelKind), // members lack this label
 			)})
 		}),
 		networks: ask(c, func(ctx context.Context, m manager) ([]network.Summary, error) {
 			return listNetworks(ctx, m, c.cluster)
 		}),
-		seals: sealsOf,
+		seals: spec.SealsOf,
 	}
 }
 
@@ -85,8 +86,8 @@ func ask[T any](c *connection, read func(context.Context, manager) ([]T, error))
 func (r reads) remembered(cluster string) reads {
 	services := engine.Once(r.services)
 	var once sync.Once
-	var known map[string]sealed
-	seals := func(services []swarm.Service) map[string]sealed {
+	var known map[string]spec.Sealed
+	seals := func(services []swarm.Service) map[string]spec.Sealed {
 		once.Do(func() { known = r.seals(services) })
 		return known
 	}

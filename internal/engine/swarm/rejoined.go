@@ -9,6 +9,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // followHosts has members follow their hosts to the nodes that these have become: a host that left the Swarm and joined it again is
@@ -44,7 +45,7 @@ func (e *Engine) followHosts(ctx context.Context) error {
 	hosts := hostNodes(document.Spec, nodes)
 	return inParallel(ctx, stranded, func(ctx context.Context, service swarm.Service) error {
 		err := e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return pinnedAnew(live.Spec, pinnedTo(service.Spec), hosts)
+			return spec.Repin(live.Spec, spec.PinnedNode(service.Spec), hosts)
 		})
 		if cerrdefs.IsNotFound(err) {
 			return nil
@@ -70,12 +71,12 @@ func strandedAmong(services []swarm.Service, tasks []swarm.Task, nodes []swarm.N
 	view := view{nodes: newNodeView(nodes)}
 	own := byService(tasks)
 	return slices.DeleteFunc(slices.Clone(services), func(service swarm.Service) bool {
-		pin, id := pinnedTo(service.Spec), identityOf(service)
-		if _, there := view.nodes[pin]; there || pin == "" || !ours(service, cluster) || id.group == "" || id.pooled {
+		pin, id := spec.PinnedNode(service.Spec), spec.IdentityOf(service)
+		if _, there := view.nodes[pin]; there || pin == "" || !spec.BelongsTo(service, cluster) || id.Group == "" || id.Pooled {
 			return true
 		}
 		var o domain.Observed
-		r, _ := recordOf(service.Spec)
+		r, _ := spec.RecordOf(service.Spec)
 		view.observeMember(&o, service, membersOf(service, own[service.ID])[0], r)
 		return o.State.Ended()
 	})

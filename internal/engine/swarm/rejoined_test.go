@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // A member whose host is another node than it was follows it there, unless it has ended; it is not taken for one that somebody
@@ -39,16 +40,16 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 			if c.tamper != nil {
 				c.tamper(&h.service.Spec)
 			}
-			broken := sealsOf([]swarm.Service{h.service})[h.service.ID].broken
+			broken := spec.SealsOf([]swarm.Service{h.service})[h.service.ID].Broken
 			stranded := strandedAmong([]swarm.Service{h.service}, h.tasks, c.nodes, "lab")
 			var got []string
 			for _, service := range stranded {
-				next, changed := pinnedAnew(service.Spec, pinnedTo(service.Spec), hostNodes(cluster, c.nodes))
+				next, changed := spec.Repin(service.Spec, spec.PinnedNode(service.Spec), hostNodes(cluster, c.nodes))
 				if !changed {
 					continue
 				}
 				got = next.TaskTemplate.Placement.Constraints
-				if is := sealsOf([]swarm.Service{{ID: h.service.ID, Spec: next}})[h.service.ID].broken; is != broken {
+				if is := spec.SealsOf([]swarm.Service{{ID: h.service.ID, Spec: next}})[h.service.ID].Broken; is != broken {
 					t.Errorf("it counts as changed by somebody else: %v, and before: %v", is, broken)
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // isReplaced tells whether a task that runs is to give way to another one: it was told to end, or its service was changed since in
@@ -16,7 +18,7 @@ func (v nodeView) isReplaced(service swarm.Service, task swarm.Task) bool {
 	is.TaskTemplate = task.Spec
 	is.TaskTemplate.Placement, is.TaskTemplate.Runtime = service.Spec.TaskTemplate.Placement, service.Spec.TaskTemplate.Runtime
 	if !reflect.DeepEqual(is.TaskTemplate, service.Spec.TaskTemplate) &&
-		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate || seal(is) != seal(service.Spec)) {
+		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate || spec.Seal(is) != spec.Seal(service.Spec)) {
 		return true
 	}
 	// Another placement makes no difference to a task that is where it may be.
@@ -24,6 +26,6 @@ func (v nodeView) isReplaced(service swarm.Service, task swarm.Task) bool {
 }
 
 // meets reports whether a node meets the constraints of a service.
-func (v nodeView) meets(id string, spec swarm.ServiceSpec) bool {
-	return admits(spec, id, v[id].Spec.Labels)
+func (v nodeView) meets(id string, service swarm.ServiceSpec) bool {
+	return spec.Admits(service, id, v[id].Spec.Labels)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Residents returns the states of the controller and the agents. Their tasks take one request.
@@ -36,7 +37,7 @@ func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 	}
 	r := residentView{cluster: document.Spec, nodes: newNodeView(nodes), tasks: byService(tasks), now: time.Now()}
 	for _, service := range services {
-		if ours(service, e.cluster.Name) && service.Spec.Name == residentName(e.cluster.Name, kindController) {
+		if spec.BelongsTo(service, e.cluster.Name) && service.Spec.Name == residentName(e.cluster.Name, kindController) {
 			r.controller = &service
 		}
 		if isAgent(service, e.cluster.Name) {

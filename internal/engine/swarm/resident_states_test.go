@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // residentTask is a resident's task in a state, on node "n1" unless it is pending.
@@ -92,7 +93,7 @@ func TestAgentsOfHosts(t *testing.T) {
 	}
 	agent := swarm.Service{ID: "agent"}
 	agent.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{Image: localName(programRepository, "sha256:1")}
-	agent.Spec.TaskTemplate.Placement = keptOff(nil, []string{"without", "unknown", "arm"})
+	agent.Spec.TaskTemplate.Placement = spec.KeepOff(nil, []string{"without", "unknown", "arm"})
 	runs := residentTask(1, swarm.TaskStateRunning, "")
 	runs.NodeID, runs.Spec = "runs", agent.Spec.TaskTemplate
 	r := residentView{

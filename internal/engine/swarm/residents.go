@@ -21,6 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const (
@@ -81,16 +82,16 @@ func (e *Engine) StartController(ctx context.Context) error {
 				return fmt.Errorf("service %q could not be created: %w", want.Name, err)
 			}
 			return nil
-		case !ours(live, e.cluster.Name):
+		case !spec.BelongsTo(live, e.cluster.Name):
 			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or give the cluster another name", want.Name, e.cluster.Name)
 		}
 		return e.update(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			next := overlay(live.Spec, want.ServiceSpec)
+			next := spec.Overlay(live.Spec, want.ServiceSpec)
 			next.TaskTemplate.Networks = slices.Clone(want.TaskTemplate.Networks) // and no former one
 			if held := heldKeys(live.Spec); isAgent(live, e.cluster.Name) && len(held) > 0 {
 				next = withKeys(next, held) // to change them is up to keepKeys
 			}
-			return next, !sameService(next, live.Spec)
+			return next, !spec.Equal(next, live.Spec)
 		})
 	})
 }
@@ -167,9 +168,9 @@ func controllerService(cluster string, from residentImage, on network.Summary, s
 		"--metrics", metricsAt(on, telemetry.ControllerMetricsPort))
 	controller.TaskTemplate.ContainerSpec.Env = []string{taskVariable + "={{.Task.ID}}", collecting(controllerMemory * 7 / 8)}
 	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socket, Target: socketPath}}
-	controller.TaskTemplate.Placement = keptOff(controller.TaskTemplate.Placement, elsewhere)
+	controller.TaskTemplate.Placement = spec.KeepOff(controller.TaskTemplate.Placement, elsewhere)
 	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
-	setReplicas(&controller, 1)
+	spec.SetReplicas(&controller, 1)
 	return controller
 }
 
@@ -214,7 +215,7 @@ func agentService(cluster string, from residentImage, on network.Summary, key sw
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + hostProc, agent.NodeVariable + "={{.Node.ID}}",
-		agent.HostVariable + "=" + nodeTemplate,
+		agent.HostVariable + "=" + spec.HostnameTemplate,
 		collecting(agentMemory * 3 / 8), // as one that asks its peers runs beside it
 	}
 	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{
@@ -243,13 +244,13 @@ func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memor
 
 // resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all of its tasks.
 func resident(cluster string, from residentImage, on network.Summary, kind string, memory int64, args ...string) swarm.ServiceSpec {
-	labels := map[string]string{labelCluster: cluster, labelKind: kind}
+	labels := map[string]string{spec.LabelCluster: cluster, spec.LabelKind: kind}
 	return swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: residentName(cluster, kind), Labels: labels},
 		TaskTemplate: swarm.TaskSpec{
 			ContainerSpec: &swarm.ContainerSpec{Image: from.reference, Args: args, Labels: labels},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny},
-			Placement:     keptOff(nil, from.without),
+			Placement:     spec.KeepOff(nil, from.without),
 			Resources:     &swarm.ResourceRequirements{Limits: &swarm.Limit{MemoryBytes: memory}},
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: on.ID}},
 		},
@@ -261,12 +262,12 @@ func resident(cluster string, from residentImage, on network.Summary, kind strin
 
 // isResident tells whether a service is that of a cluster's controller or agents.
 func isResident(service swarm.Service, cluster string) bool {
-	return isAgent(service, cluster) || service.Spec.Name == residentName(cluster, kindController) && ours(service, cluster)
+	return isAgent(service, cluster) || service.Spec.Name == residentName(cluster, kindController) && spec.BelongsTo(service, cluster)
 }
 
 // isAgent tells whether a service is that of a cluster's agents.
 func isAgent(service swarm.Service, cluster string) bool {
-	return service.Spec.Name == residentName(cluster, kindAgent) && ours(service, cluster)
+	return service.Spec.Name == residentName(cluster, kindAgent) && spec.BelongsTo(service, cluster)
 }
 
 // residentName is the name of the service of a cluster's controller or agents.
@@ -289,7 +290,7 @@ func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []
 	}
 	return e.update(ctx, m, services[i], services[i].Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		next := live.Spec
-		next.TaskTemplate.Placement = keptOff(next.TaskTemplate.Placement, rejecting)
+		next.TaskTemplate.Placement = spec.KeepOff(next.TaskTemplate.Placement, rejecting)
 		return next, live.Version == services[i].Version // or else it is looked at again
 	})
 }
@@ -339,7 +340,7 @@ func (e *Engine) stop(ctx context.Context, kinds ...string) error {
 	ending := map[string]bool{}
 	for _, kind := range kinds {
 		service, found := services[residentName(e.cluster.Name, kind)]
-		if !found || !ours(service, e.cluster.Name) {
+		if !found || !spec.BelongsTo(service, e.cluster.Name) {
 			continue
 		}
 		if err := m.ServiceRemove(ctx, service.ID); err != nil && !cerrdefs.IsNotFound(err) {

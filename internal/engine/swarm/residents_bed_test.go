@@ -26,6 +26,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services' kinds.
@@ -40,8 +41,8 @@ func (s *standing) residentHosts(image string) map[string][]string {
 	hosts := map[string][]string{}
 	for _, task := range tasks {
 		labels := task.Spec.ContainerSpec.Labels
-		kind := labels[labelKind]
-		if labels[labelCluster] == s.name && task.Spec.ContainerSpec.Image == image && task.Status.State == swarm.TaskStateRunning {
+		kind := labels[spec.LabelKind]
+		if labels[spec.LabelCluster] == s.name && task.Spec.ContainerSpec.Image == image && task.Status.State == swarm.TaskStateRunning {
 			hosts[kind] = append(hosts[kind], view.host(task.NodeID))
 			slices.Sort(hosts[kind])
 		}

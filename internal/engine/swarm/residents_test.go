@@ -8,6 +8,8 @@ import (
 
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Whoever reaches a container of a resident by another network than the cluster's finds nobody who tells of metrics.
@@ -49,12 +51,12 @@ func TestResidentMemory(t *testing.T) {
 		if each, err := strconv.ParseInt(strings.TrimPrefix(env[i], "GOMEMLIMIT="), 10, 64); err != nil || each < test.limit/4 || test.processes*each >= test.limit {
 			t.Errorf("%s collects garbage at %d of %d bytes in each process: %v", name, each, test.limit, err)
 		}
-		if again := overlay(test.spec, test.spec); !sameService(again, test.spec) {
+		if again := spec.Overlay(test.spec, test.spec); !spec.Equal(again, test.spec) {
 			t.Errorf("%s would start again", name)
 		}
 		without := test.spec
 		without.TaskTemplate.Resources = nil
-		if sameService(overlay(without, test.spec), without) {
+		if spec.Equal(spec.Overlay(without, test.spec), without) {
 			t.Errorf("%s of an earlier version gets no limit", name)
 		}
 	}

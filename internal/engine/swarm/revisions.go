@@ -13,35 +13,36 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // slot is where an item is stored. The data of a config object can't be changed, so that each revision is an object of its own, and the highest
 // one counts. Only one writer can create the object of a revision.
 type slot struct{ cluster, kind, name string }
 
-// kindLock is the kind of the config objects that are locks, by [labelKind].
+// kindLock is the kind of the config objects that are locks, by [spec.LabelKind].
 const kindLock = "lock"
 
 func (s store) slot(key engine.Key) slot { return slot{s.cluster, key.Kind.Name, key.Name} }
 
 // isItem reports whether it is an item that is stored there, and neither a lock nor what members find as a file.
-func (s slot) isItem() bool { return s.kind != "" && s.kind != kindLock && s.kind != kindFile }
+func (s slot) isItem() bool { return s.kind != "" && s.kind != kindLock && s.kind != spec.KindFile }
 
 // annotations are the name and labels of the object of a revision of an item.
 func (s store) annotations(key engine.Key, revision int) swarm.Annotations {
 	number := strconv.Itoa(revision)
-	labels := map[string]string{labelCluster: s.cluster, labelKind: key.Kind.Name, labelRevision: number}
+	labels := map[string]string{spec.LabelCluster: s.cluster, spec.LabelKind: key.Kind.Name, spec.LabelRevision: number}
 	if key.Name != "" {
-		labels[labelName] = key.Name
+		labels[spec.LabelName] = key.Name
 	}
 	parts := slices.DeleteFunc([]string{s.cluster, key.Kind.Name, key.Name, number}, func(part string) bool { return part == "" })
-	return swarm.Annotations{Name: itemName(key.Kind, parts...), Labels: labels}
+	return swarm.Annotations{Name: spec.ItemName(key.Kind, parts...), Labels: labels}
 }
 
 // slotOf returns the slot of which an object is a revision.
 func slotOf(config swarm.Config) slot {
 	labels := config.Spec.Labels
-	return slot{labels[labelCluster], labels[labelKind], labels[labelName]}
+	return slot{labels[spec.LabelCluster], labels[spec.LabelKind], labels[spec.LabelName]}
 }
 
 // bySlot returns config objects by their slots.
@@ -68,7 +69,7 @@ func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 		}
 		number := revisionOf(config)
 		if number == 0 {
-			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a number from 1 on", labelRevision, config.Spec.Labels[labelRevision]))
+			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a number from 1 on", spec.LabelRevision, config.Spec.Labels[spec.LabelRevision]))
 		}
 		found = append(found, revision{number, config})
 	}
@@ -77,7 +78,9 @@ func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 }
 
 // revisionOf returns the revision that an object is labelled with, or 0.
-func revisionOf(config swarm.Config) int { return numberIn(config.Spec.Labels, labelRevision) }
+func revisionOf(config swarm.Config) int {
+	return spec.NumberIn(config.Spec.Labels, spec.LabelRevision)
+}
 
 // latest returns the revision that counts among config objects, or [engine.ErrNotFound].
 func (s slot) latest(configs []swarm.Config) (revision, error) {

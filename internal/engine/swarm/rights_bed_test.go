@@ -22,6 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -59,7 +60,7 @@ func (s *standing) running(node *testbed.Node, kind string) (swarm.Task, contain
 	tasks, err := liveReads(s.open(node.Host()).connection).tasks(s.Context())
 	must(s.T, err)
 	i := slices.IndexFunc(tasks, func(t swarm.Task) bool {
-		return t.Spec.ContainerSpec.Labels[labelCluster] == s.name && t.Spec.ContainerSpec.Labels[labelKind] == kind &&
+		return t.Spec.ContainerSpec.Labels[spec.LabelCluster] == s.name && t.Spec.ContainerSpec.Labels[spec.LabelKind] == kind &&
 			t.NodeID == info.Swarm.NodeID && t.Status.State == swarm.TaskStateRunning && t.DesiredState == swarm.TaskStateRunning
 	})
 	if i < 0 {
@@ -141,7 +142,7 @@ func testAgentRights(t *testing.T, engineName string) {
 		t.Errorf("its container drops %v, adds %v, is privileged: %v", given.CapDrop, given.CapAdd, given.Privileged)
 	}
 	if i := slices.IndexFunc(given.Mounts, func(m mount.Mount) bool { return m.Target == hostProc }); i < 0 ||
-		!given.Mounts[i].ReadOnly || !isAlone(given.Mounts[i]) || !given.ReadonlyRootfs {
+		!given.Mounts[i].ReadOnly || given.Mounts[i].BindOptions == nil || !given.Mounts[i].BindOptions.NonRecursive || !given.ReadonlyRootfs {
 		t.Errorf("its mounts are %+v, on a root that is read-only: %v", given.Mounts, given.ReadonlyRootfs)
 	}
 	status, complaint := s.does(manager, agent.ID, "file:/proc/1/status")

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // change is a service as it should be once it is started.
@@ -41,7 +43,7 @@ func (s *staged) put(c change) {
 	defer s.mu.Unlock()
 	name := c.want.Name
 	if before, found := s.changes[name]; found && c.pooled && before.run == c.run {
-		setReplicas(&c.want, max(replicas(c.want), replicas(before.want)))
+		spec.SetReplicas(&c.want, max(spec.Replicas(c.want), spec.Replicas(before.want)))
 	}
 	s.count++
 	c.order = s.count

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestSilentNodes: an agent that has not found the GPUs yet is waited for as one that does not answer is, so that a plan right after its start
@@ -111,7 +112,7 @@ func TestAgentPatience(t *testing.T) {
 		"of a host that is paused": {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityPause)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: keptOff(nil, test.off)}}}
+			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: spec.KeepOff(nil, test.off)}}}
 			if got := agentPatience(service, test.tasks, newNodeView([]swarm.Node{test.node}), []string{"a"}, now); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}

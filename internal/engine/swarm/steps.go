@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // action is what a step does. The actions are in the order in which steps are taken: managers come before managers go.
@@ -125,7 +126,7 @@ func sortSteps(steps []step) {
 }
 
 // ownLabels is the label of a node that tells which of its labels were set for a cluster, as JSON: others' are left alone.
-func ownLabels(cluster string) string { return labelPrefix + cluster + ".labels" }
+func ownLabels(cluster string) string { return spec.LabelPrefix + cluster + ".labels" }
 
 // nodeSpec returns what a node's specification becomes for a host of a cluster, but for a demotion. What the host leaves open, and
 // the labels that were not set for the cluster, stay as they are; the zero host takes back what was set.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // maxItem is how large an item may be, in bytes, a little below what the Swarm takes.
@@ -41,7 +42,7 @@ func (s store) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
 func (s store) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
 	list := s.planned
 	if !kind.Planned {
-		list = s.connection.configsWith(labelled(labelCluster, s.cluster), labelled(labelKind, kind.Name))
+		list = s.connection.configsWith(labelled(spec.LabelCluster, s.cluster), labelled(spec.LabelKind, kind.Name))
 	}
 	configs, err := list(ctx)
 	if err != nil {
@@ -85,7 +86,7 @@ func (s store) Delete(ctx context.Context, key engine.Key) error {
 	case !key.Kind.Planned:
 		return s.connection.removeObjects(ctx, s.revisionsOf(key), isOwn)
 	}
-	all := s.connection.configsWith(labelled(labelCluster, s.cluster))
+	all := s.connection.configsWith(labelled(spec.LabelCluster, s.cluster))
 	dependent := func(found slot) bool { return !isOwn(found) && (found.isItem() || found.kind == kindLock) }
 	// The cluster's own item goes last, so that whoever dies before finds the cluster again. What is written until then goes with it.
 	if err := s.connection.removeObjects(ctx, all, dependent); err != nil {
@@ -105,7 +106,7 @@ func (s store) latest(key engine.Key, configs []swarm.Config) (engine.Item, erro
 
 // revisionsOf lists the revisions of an item, and perhaps some more objects.
 func (s store) revisionsOf(key engine.Key) list[swarm.Config] {
-	return s.connection.configsWith(labelled(labelCluster, s.cluster), labelled(labelKind, key.Kind.Name), labelled(labelName, key.Name))
+	return s.connection.configsWith(labelled(spec.LabelCluster, s.cluster), labelled(spec.LabelKind, key.Kind.Name), labelled(spec.LabelName, key.Name))
 }
 
 // beside lists the revisions of an item and the cluster's own item, and perhaps some more objects. Those that plans read are small enough to be
@@ -126,18 +127,18 @@ func (s store) beside(key engine.Key) list[swarm.Config] {
 
 // objects returns the config objects of the cluster that plans read, as they are now.
 func (s store) objects(ctx context.Context) ([]swarm.Config, error) {
-	return s.connection.configsWith(append(plannedNames(), labelled(labelCluster, s.cluster))...)(ctx)
+	return s.connection.configsWith(append(plannedNames(), labelled(spec.LabelCluster, s.cluster))...)(ctx)
 }
 
 // clusterObjects returns the config objects that are the cluster's own item, as they are now.
 func (s store) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
-	return s.connection.configsWith(labelled(labelCluster, s.cluster), labelled(labelKind, domain.ClusterKind.Name))(ctx)
+	return s.connection.configsWith(labelled(spec.LabelCluster, s.cluster), labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
 }
 
 // plannedNames select the config objects that plans read: items, and what members find as files.
 func plannedNames() []filters.KeyValuePair {
 	return []filters.KeyValuePair{
-		filters.Arg("name", prefixOf(domain.Kind{Planned: true, Watched: true})), filters.Arg("name", prefixOf(domain.Kind{Planned: true})),
+		filters.Arg("name", spec.ItemPrefix(domain.Kind{Planned: true, Watched: true})), filters.Arg("name", spec.ItemPrefix(domain.Kind{Planned: true})),
 	}
 }
 
@@ -149,7 +150,7 @@ func clusters(ctx context.Context, endpoint string, settings engine.Settings) ([
 	if err != nil {
 		return nil, err
 	}
-	configs, err := c.configsWith(labelled(labelKind, domain.ClusterKind.Name))(ctx)
+	configs, err := c.configsWith(labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
 	if err != nil {
 		return nil, err
 	}

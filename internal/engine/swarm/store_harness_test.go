@@ -12,6 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // StoreOn is what the suite of stores needs on a bed.
@@ -81,7 +82,7 @@ func corruptIn(t *testing.T, e *Engine, key engine.Key) (object string) {
 	found, err := e.connection.configNamed(t.Context(), object)
 	must(t, err)
 	must(t, e.connection.removeConfig(t.Context(), found.ID))
-	found.Spec.Labels[labelRevision] = "one"
+	found.Spec.Labels[spec.LabelRevision] = "one"
 	leave(t, e, found.Spec)
 	return object
 }
@@ -92,7 +93,7 @@ func foreignIn(t *testing.T, e *Engine) (untouched func() error) {
 	t.Helper()
 	var theirs []swarm.Config
 	for _, kind := range storetest.Kinds {
-		for i, lacking := range []string{"", labelCluster, labelKind} {
+		for i, lacking := range []string{"", spec.LabelCluster, spec.LabelKind} {
 			annotations := e.annotations(engine.Key{Kind: kind, Name: "job"}, 7+i)
 			delete(annotations.Labels, lacking)
 			if lacking == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // kept are items that no plan reads.
@@ -340,7 +341,7 @@ func TestUnreadable(t *testing.T) {
 			var configs []swarm.Config
 			for _, key := range []engine.Key{{Kind: domain.ClusterKind}, {Kind: domain.GroupKind, Name: "job"}} {
 				config := swarm.Config{Spec: swarm.ConfigSpec{Annotations: s.annotations(key, 1), Data: []byte(c.data)}}
-				config.Spec.Labels[labelRevision] = c.revision
+				config.Spec.Labels[spec.LabelRevision] = c.revision
 				configs = append(configs, config)
 			}
 			err := read(storeOf("lab", configs...))

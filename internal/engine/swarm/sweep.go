@@ -7,6 +7,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // object is a config or secret object that members find as a file.
@@ -64,12 +65,12 @@ func (e *Engine) unused(group string, kept map[string]bool, configs []swarm.Conf
 	}
 	var found []object
 	for _, config := range configs {
-		if !used[config.ID] && isAttachment(config.Spec.Annotations, e.cluster.Name, kindFile, group) {
+		if !used[config.ID] && spec.IsAttachment(config.Spec.Annotations, e.cluster.Name, spec.KindFile, group) {
 			found = append(found, object{id: config.ID})
 		}
 	}
 	for _, secret := range secrets {
-		if !used[secret.ID] && !kept[secret.Spec.Name] && isAttachment(secret.Spec.Annotations, e.cluster.Name, kindSecret, group) {
+		if !used[secret.ID] && !kept[secret.Spec.Name] && spec.IsAttachment(secret.Spec.Annotations, e.cluster.Name, spec.KindSecret, group) {
 			found = append(found, object{id: secret.ID, secret: true})
 		}
 	}
@@ -86,9 +87,9 @@ func specsOf(services []swarm.Service) []swarm.ServiceSpec {
 
 // Prune removes files and secrets that no service uses any more. The secrets that the group declares stay, also those of a role that has no
 // members: a policy may give it some, and nobody else has their values. Where the group ends, containers that have ended go as well.
-func (e *Engine) Prune(ctx context.Context, group string, spec *domain.Group) error {
-	if spec != nil {
-		return e.sweep(ctx, group, declaredSecrets(*spec))
+func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group) error {
+	if declared != nil {
+		return e.sweep(ctx, group, spec.DeclaredSecrets(*declared))
 	}
 	e.clearContainers(ctx, group)
 	return e.sweep(ctx, group, nil)

@@ -7,16 +7,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestUnused: of a group's files, those go that neither a service needs nor one that is staged.
 func TestUnused(t *testing.T) {
 	e := &Engine{cluster: domain.ClusterRef{Name: "lab"}, staged: newStaged()}
 	config := func(id, group string) swarm.Config {
-		return swarm.Config{ID: id, Spec: swarm.ConfigSpec{Annotations: swarm.Annotations{Labels: map[string]string{labelCluster: "lab", labelGroup: group, labelKind: kindFile}}}}
+		return swarm.Config{ID: id, Spec: swarm.ConfigSpec{Annotations: swarm.Annotations{Labels: map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: group, spec.LabelKind: spec.KindFile}}}}
 	}
 	secret := func(id string) swarm.Secret {
-		return swarm.Secret{ID: id, Spec: swarm.SecretSpec{Annotations: swarm.Annotations{Labels: map[string]string{labelCluster: "lab", labelGroup: "mnist", labelKind: kindSecret}}}}
+		return swarm.Secret{ID: id, Spec: swarm.SecretSpec{Annotations: swarm.Annotations{Labels: map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelKind: spec.KindSecret}}}}
 	}
 	service := swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{
 		Configs: []*swarm.ConfigReference{{ConfigID: "used"}}, Secrets: []*swarm.SecretReference{{SecretID: "needed"}},
@@ -36,28 +37,29 @@ func TestDeclaredSecretsStay(t *testing.T) {
 	var secrets []swarm.Secret
 	for _, role := range []string{"ps", "worker"} {
 		for _, version := range []string{"1", "2"} {
-			spec := secretObject(domain.MemberSpec{Cluster: "lab", Group: "mnist", Role: role}, "token", version)
-			secrets = append(secrets, swarm.Secret{ID: role + version, Spec: spec})
+			container := domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: version}}}
+			needed := spec.Secrets([]domain.MemberSpec{{Cluster: "lab", Group: "mnist", Role: role, Container: container}})
+			secrets = append(secrets, swarm.Secret{ID: role + version, Spec: needed[0].Object})
 		}
 	}
-	got := e.unused("mnist", declaredSecrets(group), nil, secrets, nil)
+	got := e.unused("mnist", spec.DeclaredSecrets(group), nil, secrets, nil)
 	if diff := cmp.Diff([]object{{id: "ps1", secret: true}, {id: "worker1", secret: true}, {id: "worker2", secret: true}}, got, cmp.AllowUnexported(object{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestRelabelled(t *testing.T) {
-	want := swarm.Annotations{Name: "a", Labels: map[string]string{labelCluster: "lab", labelKind: kindFile}}
+	want := swarm.Annotations{Name: "a", Labels: map[string]string{spec.LabelCluster: "lab", spec.LabelKind: spec.KindFile}}
 	for name, c := range map[string]struct {
 		live    map[string]string
 		changed bool
 	}{
-		"as it was":   {map[string]string{labelCluster: "lab", labelKind: kindFile, "team": "vision"}, false},
-		"one removed": {map[string]string{labelCluster: "lab", "team": "vision"}, true},
-		"one changed": {map[string]string{labelCluster: "home", labelKind: kindFile, "team": "vision"}, true},
+		"as it was":   {map[string]string{spec.LabelCluster: "lab", spec.LabelKind: spec.KindFile, "team": "vision"}, false},
+		"one removed": {map[string]string{spec.LabelCluster: "lab", "team": "vision"}, true},
+		"one changed": {map[string]string{spec.LabelCluster: "home", spec.LabelKind: spec.KindFile, "team": "vision"}, true},
 	} {
 		restored, changed := relabelled(swarm.Annotations{Name: "a", Labels: c.live}, want)
-		expected := map[string]string{labelCluster: "lab", labelKind: kindFile, "team": "vision"}
+		expected := map[string]string{spec.LabelCluster: "lab", spec.LabelKind: spec.KindFile, "team": "vision"}
 		if diff := cmp.Diff(expected, restored.Labels); diff != "" || changed != c.changed {
 			t.Errorf("%s: changed %v (-want +got):\n%s", name, changed, diff)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestUpdateOfWhatOthersChange: a service that somebody else changes between our reading and our writing is changed on its fresh version, and
@@ -16,12 +18,12 @@ func TestUpdateOfWhatOthersChange(t *testing.T) {
 	e, _ := documentsOf(t, "contended")
 	m, err := e.manager(t.Context())
 	must(t, err)
-	spec := swarm.ServiceSpec{
-		Annotations:  swarm.Annotations{Name: "contended", Labels: map[string]string{labelCluster: "contended"}},
+	empty := swarm.ServiceSpec{
+		Annotations:  swarm.Annotations{Name: "contended", Labels: map[string]string{spec.LabelCluster: "contended"}},
 		TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: memberRef}},
 	}
-	setReplicas(&spec, 0)
-	created, err := m.ServiceCreate(t.Context(), spec, swarm.ServiceCreateOptions{})
+	spec.SetReplicas(&empty, 0)
+	created, err := m.ServiceCreate(t.Context(), empty, swarm.ServiceCreateOptions{})
 	must(t, err)
 	t.Cleanup(func() { must(t, m.ServiceRemove(context.WithoutCancel(t.Context()), created.ID)) })
 	inspect := func() swarm.Service {

@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 const (
@@ -138,7 +139,7 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 		case <-failures: //nolint:errcheck // whoever waits watches anew, and finds out what it was
 			return
 		case message := <-messages:
-			if isQuiet(message.Actor.Attributes["name"]) {
+			if spec.IsQuiet(message.Actor.Attributes["name"]) {
 				continue
 			}
 			changed = true
@@ -176,7 +177,7 @@ func (e *Engine) taskStates(ctx context.Context) (sum uint64, moving int, err er
 	}
 	// The order of a list of tasks is not defined.
 	for _, task := range tasks {
-		if spec := task.Spec.ContainerSpec; spec == nil || spec.Labels[labelCluster] != e.cluster.Name {
+		if container := task.Spec.ContainerSpec; container == nil || container.Labels[spec.LabelCluster] != e.cluster.Name {
 			continue
 		}
 		sum += digestTask(task)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // TestQuietEvents: of what is written all the time nobody is told, and of a policy everybody.
@@ -19,7 +20,7 @@ func TestQuietEvents(t *testing.T) {
 	release, err := e.Lock(t.Context(), jobLock, ada)
 	must(t, err)
 	must(t, release())
-	quiet, last := map[string]bool{lockName("reported", jobLock): true}, ""
+	quiet, last := map[string]bool{spec.LockName("reported", jobLock): true}, ""
 	for _, kind := range storetest.Kinds {
 		key := engine.Key{Kind: kind, Name: "job"}
 		puts(t, e, key, 1)
@@ -32,7 +33,7 @@ func TestQuietEvents(t *testing.T) {
 		case message := <-messages:
 			about := message.Actor.Attributes["name"]
 			if _, ours := quiet[about]; ours {
-				found[about] = isQuiet(about)
+				found[about] = spec.IsQuiet(about)
 			}
 			if about != last {
 				continue

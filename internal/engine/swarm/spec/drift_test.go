@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"slices"
@@ -260,15 +260,15 @@ var tamperings = map[string]tampering{
 		deviates("the service is not replicated"),
 	},
 	"service label removed": {
-		func(s *swarm.ServiceSpec) { delete(s.Labels, labelGroup) },
+		func(s *swarm.ServiceSpec) { delete(s.Labels, LabelGroup) },
 		deviates("service label trainyard.group is missing"),
 	},
 	"service label of the cluster removed": {
-		func(s *swarm.ServiceSpec) { delete(s.Labels, labelCluster) },
+		func(s *swarm.ServiceSpec) { delete(s.Labels, LabelCluster) },
 		deviates("service label trainyard.cluster is missing"),
 	},
 	"service label changed": {
-		func(s *swarm.ServiceSpec) { s.Labels[labelHash] = "bad" },
+		func(s *swarm.ServiceSpec) { s.Labels[LabelHash] = "bad" },
 		deviates(`service label trainyard.hash is "bad" instead of "c0ffee"`),
 	},
 	"all service labels removed": {
@@ -279,18 +279,18 @@ var tamperings = map[string]tampering{
 			file := s.Container.Configs["train.yaml"]
 			s.Container.Configs = map[string]domain.ConfigFile{"/etc/train.yaml": file}
 			s.Container.Secrets = map[string]domain.SecretFile{"/run/secrets/token": {Version: "trainyard.lab.secret.mnist.worker.token.1", Target: "/run/secrets/token"}}
-			for _, key := range append(slices.Clone(identityLabels), labelSpec) {
+			for _, key := range append(slices.Clone(identityLabels), LabelSpec) {
 				s.Deviations = append(s.Deviations, "service label "+key+" is missing")
 			}
 			slices.Sort(s.Deviations)
 		},
 	},
 	"container label removed": {
-		func(s *swarm.ServiceSpec) { delete(s.TaskTemplate.ContainerSpec.Labels, labelRun) },
+		func(s *swarm.ServiceSpec) { delete(s.TaskTemplate.ContainerSpec.Labels, LabelRun) },
 		deviates("container label trainyard.run is missing"),
 	},
 	"container label changed": {
-		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Labels[labelRun] = "8" },
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Labels[LabelRun] = "8" },
 		func(s *domain.MemberSpec) {
 			s.Run = 8
 			s.Deviations = []string{`service label trainyard.run is "7" instead of "8"`}
@@ -315,10 +315,10 @@ func TestDrift(t *testing.T) {
 	for name, tampered := range tamperings {
 		t.Run(name, func(t *testing.T) {
 			service, k := rendered(t, rich())
-			k.configs["foreign"] = swarm.Config{ID: "foreign", Spec: swarm.ConfigSpec{Data: []byte("epochs: 4\n")}}
+			k.Configs["foreign"] = swarm.Config{ID: "foreign", Spec: swarm.ConfigSpec{Data: []byte("epochs: 4\n")}}
 			want := clone(t, service.Spec)
 			tampered.do(&service.Spec)
-			live := drift(service, k)
+			live := Drift(service, k)
 			if live == nil {
 				t.Fatal("nothing is seen")
 			}
@@ -327,11 +327,11 @@ func TestDrift(t *testing.T) {
 			if diff := cmp.Diff(expected.Normal(), *live); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if !ours(service, "lab") {
+			if !BelongsTo(service, "lab") {
 				t.Error("it is not known to be ours")
 			}
-			service.Spec = overlay(service.Spec, want)
-			if live := drift(service, k); live != nil {
+			service.Spec = Overlay(service.Spec, want)
+			if live := Drift(service, k); live != nil {
 				t.Errorf("it is not mended: %s", cmp.Diff(rich().Normal(), *live))
 			}
 		})
@@ -406,17 +406,17 @@ func TestPoolDrift(t *testing.T) {
 			service, k := rendered(t, richPool())
 			want := clone(t, service.Spec)
 			tampered.do(&service.Spec)
-			live := drift(service, k)
+			live := Drift(service, k)
 			if live == nil {
 				t.Fatal("nothing is seen")
 			}
 			expected := clone(t, richPool()).Normal()
 			tampered.want(&expected)
-			if diff := cmp.Diff(expected.Normal(), individual(*live, 3).Normal()); diff != "" {
+			if diff := cmp.Diff(expected.Normal(), Individual(*live, 3).Normal()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			service.Spec = overlay(service.Spec, want)
-			if live := drift(service, k); live != nil {
+			service.Spec = Overlay(service.Spec, want)
+			if live := Drift(service, k); live != nil {
 				t.Errorf("it is not mended: %+v", live)
 			}
 		})
@@ -427,14 +427,14 @@ func TestPoolDrift(t *testing.T) {
 func TestStoppedPoolIsNoDrift(t *testing.T) {
 	service, k := rendered(t, richPool())
 	want := clone(t, service.Spec)
-	service.Spec = stoppedSpec(service.Spec, domain.StopCompleted)
+	service.Spec = Stopped(service.Spec, domain.StopCompleted)
 	if config := service.Spec.UpdateConfig; config.Parallelism != 0 || config.Delay != 0 {
 		t.Errorf("it is stopped by %+v", config)
 	}
-	if live := drift(service, k); live != nil {
+	if live := Drift(service, k); live != nil {
 		t.Errorf("it reads as changed: %s", cmp.Diff(richPool().Normal(), *live))
 	}
-	if again := overlay(service.Spec, want); again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism || again.UpdateConfig.Delay != want.UpdateConfig.Delay || again.Labels[labelStop] != "" {
+	if again := Overlay(service.Spec, want); again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism || again.UpdateConfig.Delay != want.UpdateConfig.Delay || again.Labels[LabelStop] != "" {
 		t.Errorf("it starts again as %+v", again)
 	}
 }
@@ -443,11 +443,11 @@ func TestStoppedPoolIsNoDrift(t *testing.T) {
 func TestNoDrift(t *testing.T) {
 	for name, do := range map[string]func(s *swarm.ServiceSpec){
 		"stopped": func(s *swarm.ServiceSpec) {
-			s.Labels[labelStop] = "completed"
+			s.Labels[LabelStop] = "completed"
 			s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, nowhere)
 		},
-		"restarted": func(s *swarm.ServiceSpec) { s.Labels[labelRestarts], s.TaskTemplate.ForceUpdate = "2", 2 },
-		"staged":    func(s *swarm.ServiceSpec) { s.Labels[labelStaged] = "true"; setReplicas(s, 0) },
+		"restarted": func(s *swarm.ServiceSpec) { s.Labels[LabelRestarts], s.TaskTemplate.ForceUpdate = "2", 2 },
+		"staged":    func(s *swarm.ServiceSpec) { s.Labels[LabelStaged] = "true"; SetReplicas(s, 0) },
 		"digest added by docker service update": func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.ContainerSpec.Image += "@sha256:4444"
 		},
@@ -463,7 +463,7 @@ func TestNoDrift(t *testing.T) {
 			spec.Image = "trainer:2" // has no other reference
 			service, k := rendered(t, spec)
 			do(&service.Spec)
-			if live := drift(service, k); live != nil {
+			if live := Drift(service, k); live != nil {
 				t.Errorf("it reads as changed: %s", cmp.Diff(spec.Normal(), *live))
 			}
 		})

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func FuzzService(f *testing.F) {
 		if listsNothing(spec.TaskTemplate.ContainerSpec) {
 			t.Skip("no Swarm lists nothing")
 		}
-		k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{}}
+		k := Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{}}
 		if diff := cmp.Diff(encode(read(spec, k)), encode(read(clone(t, spec), k))); diff != "" {
 			t.Errorf("it is read in two ways (-first +second):\n%s", diff)
 		}

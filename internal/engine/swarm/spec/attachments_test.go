@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"slices"
@@ -19,12 +19,12 @@ func TestAttachments(t *testing.T) {
 	specs := []domain.MemberSpec{spec, other, evaluator, spec}
 
 	var contents []string
-	for _, config := range configsOf(specs) {
+	for _, config := range Configs(specs) {
 		contents = append(contents, string(config.Data))
 		if len(config.Name) > maxObjectName {
 			t.Errorf("%q is too long for the name of an object", config.Name)
 		}
-		want := map[string]string{labelCluster: "lab", labelGroup: "mnist", labelKind: kindFile, labelName: config.Labels[labelName]}
+		want := map[string]string{LabelCluster: "lab", LabelGroup: "mnist", LabelKind: KindFile, LabelName: config.Labels[LabelName]}
 		if diff := cmp.Diff(want, config.Labels); diff != "" {
 			t.Errorf("labels of %s (-want +got):\n%s", config.Name, diff)
 		}
@@ -35,10 +35,10 @@ func TestAttachments(t *testing.T) {
 	}
 
 	var secrets []string
-	for _, secret := range secretsOf(specs) {
-		secrets = append(secrets, secret.role+" "+secret.name+" "+secret.object.Name)
-		if secret.object.Data != nil {
-			t.Errorf("%s has a value", secret.object.Name)
+	for _, secret := range Secrets(specs) {
+		secrets = append(secrets, secret.Role+" "+secret.Name+" "+secret.Object.Name)
+		if secret.Object.Data != nil {
+			t.Errorf("%s has a value", secret.Object.Name)
 		}
 	}
 	want := []string{
@@ -52,32 +52,32 @@ func TestAttachments(t *testing.T) {
 
 	long := rich()
 	long.Group = strings.Repeat("g", 60)
-	for _, secret := range secretsOf([]domain.MemberSpec{long}) {
-		if len(secret.object.Name) > maxObjectName {
-			t.Errorf("%q is too long for the name of an object", secret.object.Name)
+	for _, secret := range Secrets([]domain.MemberSpec{long}) {
+		if len(secret.Object.Name) > maxObjectName {
+			t.Errorf("%q is too long for the name of an object", secret.Object.Name)
 		}
 	}
 }
 
 func TestIsAttachment(t *testing.T) {
 	labels := func(cluster, group, kind string) map[string]string {
-		return map[string]string{labelCluster: cluster, labelGroup: group, labelKind: kind}
+		return map[string]string{LabelCluster: cluster, LabelGroup: group, LabelKind: kind}
 	}
 	for name, c := range map[string]struct {
 		annotations swarm.Annotations
 		want        bool
 	}{
-		"ours":                            {swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", kindFile)}, true},
-		"of another group":                {swarm.Annotations{Name: "x", Labels: labels("lab", "other", kindFile)}, false},
-		"of another cluster":              {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", kindFile)}, false},
+		"ours":                            {swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", KindFile)}, true},
+		"of another group":                {swarm.Annotations{Name: "x", Labels: labels("lab", "other", KindFile)}, false},
+		"of another cluster":              {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", KindFile)}, false},
 		"a document":                      {swarm.Annotations{Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", domain.GroupKind.Name)}, false},
 		"without labels":                  {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1"}, true},
-		"without some labels":             {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{labelCluster: "lab", "team": "vision"}}, true},
+		"without some labels":             {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{LabelCluster: "lab", "team": "vision"}}, true},
 		"without labels, of other groups": {swarm.Annotations{Name: "trainyard.lab.file.mnist-2.a.1"}, false},
 		"a document without labels":       {swarm.Annotations{Name: "trainyard.lab.group.mnist.3"}, false},
 		"somebody else's":                 {swarm.Annotations{Name: "train.yaml", Labels: map[string]string{"team": "vision"}}, false},
 	} {
-		if got := isAttachment(c.annotations, "lab", kindFile, "mnist"); got != c.want {
+		if got := IsAttachment(c.annotations, "lab", KindFile, "mnist"); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -86,11 +86,11 @@ func TestIsAttachment(t *testing.T) {
 	spec.Cluster = "lab"
 	_, objects := configFiles(spec)
 	for _, object := range objects {
-		if !isAttachment(swarm.Annotations{Name: object.Name}, "lab", kindFile, "mnist") || isAttachment(swarm.Annotations{Name: object.Name}, "lab", kindFile, "mnis") {
+		if !IsAttachment(swarm.Annotations{Name: object.Name}, "lab", KindFile, "mnist") || IsAttachment(swarm.Annotations{Name: object.Name}, "lab", KindFile, "mnis") {
 			t.Errorf("%s is not known by its name", object.Name)
 		}
 	}
-	if !isAttachment(swarm.Annotations{Name: secretObject(spec, "token", "1").Name}, "lab", kindSecret, "") {
+	if !IsAttachment(swarm.Annotations{Name: secretObject(spec, "token", "1").Name}, "lab", KindSecret, "") {
 		t.Error("a secret is not known by its name")
 	}
 }

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"maps"
@@ -102,13 +102,13 @@ func TestOverlayKeeps(t *testing.T) {
 			service, k := rendered(t, spec)
 			want := clone(t, service.Spec)
 			do(&service.Spec)
-			if sameService(service.Spec, want) {
+			if Equal(service.Spec, want) {
 				t.Fatal("nothing was set")
 			}
-			if live := drift(service, k); live != nil {
+			if live := Drift(service, k); live != nil {
 				t.Errorf("it reads as changed: %s", cmp.Diff(spec.Normal(), *live))
 			}
-			if next := overlay(service.Spec, want); !sameService(next, service.Spec) {
+			if next := Overlay(service.Spec, want); !Equal(next, service.Spec) {
 				t.Errorf("it is not kept:\n%s", cmp.Diff(service.Spec, next))
 			}
 		})
@@ -127,28 +127,28 @@ func TestOverlayProperty(t *testing.T) {
 		}
 		wanted, k := rendered(t, after)
 		live := clone(t, service.Spec)
-		service.Spec = overlay(service.Spec, wanted.Spec)
+		service.Spec = Overlay(service.Spec, wanted.Spec)
 		if diff := cmp.Diff(read(wanted.Spec, k), read(service.Spec, k)); diff != "" {
 			t.Errorf("it is not as wanted (-want +got):\n%s", diff)
 		}
-		if changed := drift(service, k); changed != nil {
+		if changed := Drift(service, k); changed != nil {
 			t.Errorf("it reads as changed: %+v", changed)
 		}
 		for _, name := range kept {
 			again := clone(t, service.Spec)
 			theirs[name](&again)
-			if !sameService(again, service.Spec) {
+			if !Equal(again, service.Spec) {
 				t.Errorf("%s is lost:\n%s", name, cmp.Diff(again, service.Spec))
 			}
 		}
-		if next := overlay(service.Spec, wanted.Spec); !sameService(next, service.Spec) {
+		if next := Overlay(service.Spec, wanted.Spec); !Equal(next, service.Spec) {
 			t.Errorf("the second time it changes:\n%s", cmp.Diff(service.Spec, next))
 		}
 		untouched, _ := rendered(t, before)
 		for _, name := range kept {
 			theirs[name](&untouched.Spec)
 		}
-		if !sameService(live, untouched.Spec) {
+		if !Equal(live, untouched.Spec) {
 			t.Error("the live service was changed in place")
 		}
 	})
@@ -157,11 +157,11 @@ func TestOverlayProperty(t *testing.T) {
 func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 	spec := rich()
 	in, _ := around(spec)
-	live, err := render(spec, in, 1)
+	live, err := Render(spec, in, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.images["trainer:1"] = references{shared: "sha256:2222"} // the tag moved
+	in.Images["trainer:1"] = References{Shared: "sha256:2222"} // the tag moved
 	for name, c := range map[string]struct {
 		hash, image, want string
 		run               int
@@ -174,18 +174,18 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			next := spec
 			next.Hash, next.Run, next.Image = c.hash, c.run, c.image
-			want, err := render(next, in, 1)
+			want, err := Render(next, in, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			service := swarm.Service{Spec: overlay(clone(t, live), want)}
+			service := swarm.Service{Spec: Overlay(clone(t, live), want)}
 			if got := service.Spec.TaskTemplate.ContainerSpec.Image; got != c.want {
 				t.Errorf("the hosts are told to run %q, want %q", got, c.want)
 			}
-			if got := read(service.Spec, known{}).Image; got != c.image {
+			if got := read(service.Spec, Lookup{}).Image; got != c.image {
 				t.Errorf("the image reads as %q, want %q", got, c.image)
 			}
-			if drift(service, known{}) != nil {
+			if Drift(service, Lookup{}) != nil {
 				t.Error("it reads as changed")
 			}
 		})
@@ -195,20 +195,20 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 // TestOverlayOther lays services over others that have little, as those of controllers do.
 func TestOverlayOther(t *testing.T) {
 	want := swarm.ServiceSpec{
-		Annotations:  swarm.Annotations{Name: "a", Labels: map[string]string{labelKind: "controller"}},
+		Annotations:  swarm.Annotations{Name: "a", Labels: map[string]string{LabelKind: "controller"}},
 		TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: "i", Env: []string{"A=1"}}},
 	}
 	for name, live := range map[string]swarm.ServiceSpec{
 		"nothing": {Annotations: swarm.Annotations{Name: "a"}},
 		"more": {
-			Annotations: swarm.Annotations{Name: "a", Labels: map[string]string{labelStop: "x"}},
+			Annotations: swarm.Annotations{Name: "a", Labels: map[string]string{LabelStop: "x"}},
 			TaskTemplate: swarm.TaskSpec{
 				ContainerSpec: &swarm.ContainerSpec{Image: "j", Env: []string{"B=1"}, Healthcheck: &container.HealthConfig{}, Init: new(true)},
 				RestartPolicy: &swarm.RestartPolicy{}, LogDriver: &swarm.Driver{Name: "none"},
 			},
 		},
 	} {
-		got := overlay(live, want)
+		got := Overlay(live, want)
 		if diff := cmp.Diff(clone(t, want), clone(t, got)); diff != "" {
 			t.Errorf("over %s (-want +got):\n%s", name, diff)
 		}
@@ -221,17 +221,17 @@ func TestOverlayNetwork(t *testing.T) {
 	service, _ := rendered(t, spec)
 	theirs["network"](&service.Spec)
 	in, _ := around(spec)
-	in.network = "network2"
-	want, err := render(spec, in, 1)
+	in.Network = "network2"
+	want, err := Render(spec, in, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	service.Spec = overlay(service.Spec, want)
+	service.Spec = Overlay(service.Spec, want)
 	var targets []string
 	for _, n := range service.Spec.TaskTemplate.Networks {
 		targets = append(targets, n.Target)
 	}
-	if !slices.Equal(targets, []string{"metrics", "network2"}) || drift(service, known{}) != nil {
+	if !slices.Equal(targets, []string{"metrics", "network2"}) || Drift(service, Lookup{}) != nil {
 		t.Errorf("it is in the networks %q", targets)
 	}
 }

@@ -1,20 +1,21 @@
-package swarm
+package spec
 
 import (
 	"maps"
 	"slices"
 
 	"github.com/docker/docker/api/types/swarm"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// stoppedSpec returns a service that can't be placed.
-func stoppedSpec(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec {
+// Stopped returns a live service so that no node meets its constraints, labelled with the reason.
+func Stopped(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec {
 	live.Labels = maps.Clone(live.Labels)
 	if live.Labels == nil {
 		live.Labels = map[string]string{}
 	}
-	live.Labels[labelStop] = string(reason)
+	live.Labels[LabelStop] = string(reason)
 	placement := swarm.Placement{}
 	if live.TaskTemplate.Placement != nil {
 		placement = *live.TaskTemplate.Placement
@@ -23,7 +24,7 @@ func stoppedSpec(live swarm.ServiceSpec, reason domain.StopReason) swarm.Service
 		placement.Constraints = append(slices.Clone(placement.Constraints), nowhere)
 	}
 	live.TaskTemplate.Placement = &placement
-	if identityIn(identifying(live)).pooled && live.UpdateConfig != nil {
+	if identityIn(identifying(live)).Pooled && live.UpdateConfig != nil {
 		// All at once: the Swarm would wait for what takes the place of the first ones, and that never runs.
 		config := *live.UpdateConfig
 		config.Parallelism, config.Delay = 0, 0

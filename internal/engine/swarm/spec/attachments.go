@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"cmp"
@@ -16,12 +16,12 @@ import (
 
 // The kinds of objects that members find as files.
 const (
-	kindFile   = "file"
-	kindSecret = "secret"
+	KindFile   = "file"
+	KindSecret = "secret"
 )
 
 // labelVersion is that of a secret.
-const labelVersion = labelPrefix + "version"
+const labelVersion = LabelPrefix + "version"
 
 // attachment is a file that a member finds.
 type attachment struct {
@@ -59,17 +59,17 @@ func configObject(spec domain.MemberSpec, name, content string) swarm.ConfigSpec
 	digest := hex.EncodeToString(sum[:])
 	return swarm.ConfigSpec{
 		Annotations: swarm.Annotations{
-			Name: objectName(spec.Cluster, kindFile, spec.Group, name, digest[:2*digestBytes]),
+			Name: ObjectName(spec.Cluster, KindFile, spec.Group, name, digest[:2*digestBytes]),
 			Labels: map[string]string{
-				labelCluster: spec.Cluster, labelGroup: spec.Group, labelKind: kindFile, labelName: name,
+				LabelCluster: spec.Cluster, LabelGroup: spec.Group, LabelKind: KindFile, LabelName: name,
 			},
 		},
 		Data: []byte(content),
 	}
 }
 
-// configsOf returns the config objects that specifications need, each once, in the order of their names.
-func configsOf(specs []domain.MemberSpec) []swarm.ConfigSpec {
+// Configs returns the config objects that specifications need, each once, in the order of their names.
+func Configs(specs []domain.MemberSpec) []swarm.ConfigSpec {
 	byName := map[string]swarm.ConfigSpec{}
 	for _, spec := range specs {
 		_, objects := configFiles(spec)
@@ -80,34 +80,34 @@ func configsOf(specs []domain.MemberSpec) []swarm.ConfigSpec {
 	return slices.SortedFunc(maps.Values(byName), func(a, b swarm.ConfigSpec) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// neededSecret is a secret that specifications need.
-type neededSecret struct {
-	role, name string
+// Secret is a secret that specifications need.
+type Secret struct {
+	Role, Name string
 	// object has the value where that is at hand.
-	object swarm.SecretSpec
+	Object swarm.SecretSpec
 }
 
 // secretObject returns the secret object of a version of a role's secret, without its value.
 func secretObject(spec domain.MemberSpec, name, version string) swarm.SecretSpec {
 	return swarm.SecretSpec{Annotations: swarm.Annotations{
-		Name: objectName(spec.Cluster, kindSecret, spec.Group, spec.Role, name, version),
+		Name: ObjectName(spec.Cluster, KindSecret, spec.Group, spec.Role, name, version),
 		Labels: map[string]string{
-			labelCluster: spec.Cluster, labelGroup: spec.Group, labelKind: kindSecret, labelRole: spec.Role, labelName: name, labelVersion: version,
+			LabelCluster: spec.Cluster, LabelGroup: spec.Group, LabelKind: KindSecret, LabelRole: spec.Role, LabelName: name, labelVersion: version,
 		},
 	}}
 }
 
-// secretsOf returns the secret objects that specifications need, each once, in the order of their names.
-func secretsOf(specs []domain.MemberSpec) []neededSecret {
-	byName := map[string]neededSecret{}
+// Secrets returns the secret objects that specifications need, each once, in the order of their names.
+func Secrets(specs []domain.MemberSpec) []Secret {
+	byName := map[string]Secret{}
 	for _, spec := range specs {
 		for name, file := range spec.Container.Secrets {
 			object := secretObject(spec, name, file.Version)
 			object.Data = spec.Secrets[spec.Role][name]
-			byName[object.Name] = neededSecret{role: spec.Role, name: name, object: object}
+			byName[object.Name] = Secret{Role: spec.Role, Name: name, Object: object}
 		}
 	}
-	return slices.SortedFunc(maps.Values(byName), func(a, b neededSecret) int { return cmp.Compare(a.object.Name, b.object.Name) })
+	return slices.SortedFunc(maps.Values(byName), func(a, b Secret) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 }
 
 // secretFiles returns what of a specification is held by secret objects.
@@ -120,14 +120,14 @@ func secretFiles(spec domain.MemberSpec) []attachment {
 	return files
 }
 
-// isAttachment tells whether an object was made for members of a cluster's group, or of any where group is empty: by its labels or, where
-// somebody took them off, by its name. A name that had to be cut short does not tell.
-func isAttachment(a swarm.Annotations, cluster, kind, group string) bool {
+// IsAttachment reports whether an object was made for members of a cluster's group, or of any where group is empty: by
+// its labels or, where somebody took them off, by its name. A name that had to be cut short does not tell.
+func IsAttachment(a swarm.Annotations, cluster, kind, group string) bool {
 	prefix := objectPrefix + cluster + "." + kind + "."
-	want := map[string]string{labelCluster: cluster, labelKind: kind}
+	want := map[string]string{LabelCluster: cluster, LabelKind: kind}
 	if group != "" {
 		prefix += group + "."
-		want[labelGroup] = group
+		want[LabelGroup] = group
 	}
 	labelled, contradicted := true, false
 	for key, value := range want {
@@ -137,8 +137,8 @@ func isAttachment(a swarm.Annotations, cluster, kind, group string) bool {
 	return labelled || !contradicted && strings.HasPrefix(a.Name, prefix)
 }
 
-// declaredSecrets returns the names of the objects of the secrets that a group declares.
-func declaredSecrets(g domain.Group) map[string]bool {
+// DeclaredSecrets returns the names of the objects of the secrets that a group declares.
+func DeclaredSecrets(g domain.Group) map[string]bool {
 	names := map[string]bool{}
 	for _, role := range g.RoleNames() {
 		container := g.EffectiveTemplate(role).Container

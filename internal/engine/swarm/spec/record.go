@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// record is what of a specification can't be read back from its service: the service carries it in labelSpec.
-type record struct {
-	// Seal is the digest of all that could be read back when the service was rendered, see [seal].
+// Record is what of a specification can't be read back from its service: the service carries it in [LabelSpec].
+type Record struct {
+	// Seal is the digest of all that could be read back when the service was rendered, see [Seal].
 	Seal    string             `json:"seal"`
 	Host    string             `json:"host,omitempty"`
 	Address string             `json:"address"`
@@ -39,19 +39,19 @@ type secretVersion struct {
 	Version string `json:"version"`
 }
 
-// recordOf returns the record that a service carries, and whether it carries one that can be read.
-func recordOf(spec swarm.ServiceSpec) (r record, found bool) {
-	if err := json.Unmarshal([]byte(spec.Labels[labelSpec]), &r); err != nil {
-		return record{}, false
+// RecordOf returns the record that a service carries, and whether it carries one that can be read.
+func RecordOf(spec swarm.ServiceSpec) (r Record, found bool) {
+	if err := json.Unmarshal([]byte(spec.Labels[LabelSpec]), &r); err != nil {
+		return Record{}, false
 	}
 	return r, true
 }
 
 // put has the service carry the record.
-func (r record) put(spec *swarm.ServiceSpec) { spec.Labels[labelSpec] = encode(r) }
+func (r Record) put(spec *swarm.ServiceSpec) { spec.Labels[LabelSpec] = encode(r) }
 
 // reference returns what the hosts were told to run.
-func (r record) reference() string {
+func (r Record) reference() string {
 	if r.Reference != "" {
 		return r.Reference
 	}

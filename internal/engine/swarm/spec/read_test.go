@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"encoding/json"
@@ -15,27 +15,27 @@ import (
 )
 
 // around are surroundings that know all that the specifications refer to, and what there is to look up.
-func around(specs ...domain.MemberSpec) (target, known) {
-	in := target{
-		network: "network1", nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"}, others: []string{"stranger"},
-		images: map[string]references{"trainer:1": {shared: "sha256:1111"}}, configs: map[string]string{}, secrets: map[string]string{},
+func around(specs ...domain.MemberSpec) (Target, Lookup) {
+	in := Target{
+		Network: "network1", Nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"}, Others: []string{"stranger"},
+		Images: map[string]References{"trainer:1": {Shared: "sha256:1111"}}, Configs: map[string]string{}, Secrets: map[string]string{},
 	}
-	k := known{configs: map[string]swarm.Config{}, hosts: map[string]string{"node0": "h0", "node1": "h1", "node2": "h2"}}
-	for _, config := range configsOf(specs) {
+	k := Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{"node0": "h0", "node1": "h1", "node2": "h2"}}
+	for _, config := range Configs(specs) {
 		id := "id of " + config.Name
-		in.configs[config.Name] = id
-		k.configs[id] = swarm.Config{ID: id, Spec: config}
+		in.Configs[config.Name] = id
+		k.Configs[id] = swarm.Config{ID: id, Spec: config}
 	}
-	for _, secret := range secretsOf(specs) {
-		in.secrets[secret.object.Name] = "id of " + secret.object.Name
+	for _, secret := range Secrets(specs) {
+		in.Secrets[secret.Object.Name] = "id of " + secret.Object.Name
 	}
 	return in, k
 }
 
 // rendered returns the service of a specification as the Engine returns it, by way of JSON.
-func rendered(t interface{ Fatal(...any) }, spec domain.MemberSpec) (swarm.Service, known) {
+func rendered(t interface{ Fatal(...any) }, spec domain.MemberSpec) (swarm.Service, Lookup) {
 	in, k := around(spec)
-	service, err := render(spec, in, 1)
+	service, err := Render(spec, in, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,23 +117,23 @@ func readBack(t interface {
 	service, k := rendered(t, spec)
 	got := read(service.Spec, k)
 	if spec.Interchangeable {
-		got = individual(got, spec.Index)
+		got = Individual(got, spec.Index)
 	}
 	if diff := cmp.Diff(spec.Normal(), got.Normal()); diff != "" {
 		t.Errorf("the specification is not read back as it was (-want +got):\n%s", diff)
 	}
-	if live := drift(service, k); live != nil {
+	if live := Drift(service, k); live != nil {
 		t.Errorf("it reads as changed: %+v", live)
 	}
-	if !ours(service, spec.Cluster) || ours(service, spec.Cluster+"x") {
+	if !BelongsTo(service, spec.Cluster) || BelongsTo(service, spec.Cluster+"x") {
 		t.Errorf("it is not told whose the service is")
 	}
 	in, _ := around(spec)
-	again, err := render(spec, in, 1)
+	again, err := Render(spec, in, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next := overlay(service.Spec, again); !sameService(next, service.Spec) {
+	if next := Overlay(service.Spec, again); !Equal(next, service.Spec) {
 		t.Errorf("laying the same over it changes it:\n%s", cmp.Diff(service.Spec, next))
 	}
 }
@@ -252,7 +252,7 @@ func TestSeal(t *testing.T) {
 		"pooled":  {richPool(), "e09d75cb82d95ff2df8d4bf40f6cf653"},
 	} {
 		service, _ := rendered(t, c.spec)
-		if got := seal(service.Spec); got != c.want {
+		if got := Seal(service.Spec); got != c.want {
 			t.Errorf("%s: the seal is %s, want %s", name, got, c.want)
 		}
 	}

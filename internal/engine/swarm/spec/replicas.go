@@ -1,17 +1,17 @@
-package swarm
+package spec
 
 import "github.com/docker/docker/api/types/swarm"
 
-// replicas returns how many tasks a service should have.
-func replicas(spec swarm.ServiceSpec) int {
+// Replicas returns how many tasks a service should have.
+func Replicas(spec swarm.ServiceSpec) int {
 	if spec.Mode.Replicated == nil || spec.Mode.Replicated.Replicas == nil {
 		return 0
 	}
 	return int(*spec.Mode.Replicated.Replicas) //nolint:gosec // the Engine's number is far below
 }
 
-// setReplicas sets how many tasks a service should have.
-func setReplicas(spec *swarm.ServiceSpec, n int) {
+// SetReplicas sets how many tasks a service should have.
+func SetReplicas(spec *swarm.ServiceSpec, n int) {
 	count := uint64(max(n, 0)) //nolint:gosec // it is not negative
 	spec.Mode = swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &count}}
 }

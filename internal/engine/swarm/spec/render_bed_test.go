@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"bufio"
@@ -31,8 +31,8 @@ import (
 type onBed struct {
 	*testing.T
 	docker *client.Client
-	in     target
-	known  known
+	in     Target
+	known  Lookup
 }
 
 // newOnBed makes what these specifications need in a Swarm of their own with an Engine.
@@ -53,22 +53,22 @@ func newOnBed(t *testing.T, engine string, specs ...domain.MemberSpec) *onBed {
 	b.must(err)
 	nodes, err := b.docker.NodeList(t.Context(), swarm.NodeListOptions{})
 	b.must(err)
-	b.in = target{
-		network: overlay.ID, nodes: map[string]string{"h1": nodes[0].ID}, images: map[string]references{"trainer:1": {shared: held.ID}},
-		configs: map[string]string{}, secrets: map[string]string{},
+	b.in = Target{
+		Network: overlay.ID, Nodes: map[string]string{"h1": nodes[0].ID}, Images: map[string]References{"trainer:1": {Shared: held.ID}},
+		Configs: map[string]string{}, Secrets: map[string]string{},
 	}
-	b.known = known{configs: map[string]swarm.Config{}, hosts: map[string]string{nodes[0].ID: "h1"}}
-	for _, config := range configsOf(specs) {
+	b.known = Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{nodes[0].ID: "h1"}}
+	for _, config := range Configs(specs) {
 		created, err := b.docker.ConfigCreate(t.Context(), config)
 		b.must(err)
-		b.in.configs[config.Name] = created.ID
-		b.known.configs[created.ID] = swarm.Config{ID: created.ID, Spec: config}
+		b.in.Configs[config.Name] = created.ID
+		b.known.Configs[created.ID] = swarm.Config{ID: created.ID, Spec: config}
 	}
-	for _, secret := range secretsOf(specs) {
-		secret.object.Data = []byte("hush")
-		created, err := b.docker.SecretCreate(t.Context(), secret.object)
+	for _, secret := range Secrets(specs) {
+		secret.Object.Data = []byte("hush")
+		created, err := b.docker.SecretCreate(t.Context(), secret.Object)
 		b.must(err)
-		b.in.secrets[secret.object.Name] = created.ID
+		b.in.Secrets[secret.Object.Name] = created.ID
 	}
 	return b
 }
@@ -83,7 +83,7 @@ func (b *onBed) must(err error) {
 // create makes the service of a specification, and returns it as the Swarm has it.
 func (b *onBed) create(spec domain.MemberSpec, n int) swarm.Service {
 	b.Helper()
-	want, err := render(spec, b.in, n)
+	want, err := Render(spec, b.in, n)
 	b.must(err)
 	created, err := b.docker.ServiceCreate(b.Context(), want, swarm.ServiceCreateOptions{})
 	b.must(err)
@@ -116,9 +116,9 @@ func (b *onBed) update(service swarm.Service, next func(live swarm.ServiceSpec) 
 // overlay lays a specification over its service.
 func (b *onBed) overlay(service swarm.Service, spec domain.MemberSpec, n int) swarm.Service {
 	b.Helper()
-	want, err := render(spec, b.in, n)
+	want, err := Render(spec, b.in, n)
 	b.must(err)
-	return b.update(service, func(live swarm.ServiceSpec) swarm.ServiceSpec { return overlay(live, want) })
+	return b.update(service, func(live swarm.ServiceSpec) swarm.ServiceSpec { return Overlay(live, want) })
 }
 
 // tasks returns the tasks that there ever were of a service, the oldest first.
@@ -221,7 +221,7 @@ func testRenderedOnSwarm(t *testing.T, engine string) {
 		if diff := cmp.Diff(want.Normal(), read(service.Spec, b.known)); diff != "" {
 			t.Errorf("it is not read back as it was (-want +got):\n%s", diff)
 		}
-		if live := drift(service, b.known); live != nil {
+		if live := Drift(service, b.known); live != nil {
 			t.Errorf("it reads as changed: %+v", live)
 		}
 	}
@@ -233,7 +233,7 @@ func testRenderedOnSwarm(t *testing.T, engine string) {
 	undisturbed := map[string]func(s *swarm.ServiceSpec){
 		"the same":        func(*swarm.ServiceSpec) {},
 		"a service label": func(s *swarm.ServiceSpec) { s.Labels["team"] = "vision" },
-		"our label":       func(s *swarm.ServiceSpec) { delete(s.Labels, labelGroup) },
+		"our label":       func(s *swarm.ServiceSpec) { delete(s.Labels, LabelGroup) },
 		"an update config": func(s *swarm.ServiceSpec) {
 			s.UpdateConfig = &swarm.UpdateConfig{Parallelism: 3, Order: swarm.UpdateOrderStopFirst, FailureAction: swarm.UpdateFailureActionContinue}
 		},
@@ -295,7 +295,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	check("working directory", c.Config.WorkingDir, spec.WorkingDir)
 	check("stop signal", c.Config.StopSignal, spec.Container.StopSignal)
 	check("health check", c.Config.Healthcheck.Test, []string{"CMD", "/member", "exit:0"})
-	check("image", c.Image, b.in.images[spec.Image].shared)
+	check("image", c.Image, b.in.Images[spec.Image].Shared)
 	check("init", *c.HostConfig.Init, true)
 	check("memory", c.HostConfig.Memory, spec.Limits.MemoryMiB*mebibyte)
 	check("CPUs", c.HostConfig.NanoCPUs, nano(spec.Limits.CPUs))
@@ -306,7 +306,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 		limits[limit.Name] = domain.Ulimit{Soft: limit.Soft, Hard: limit.Hard}
 	}
 	check("ulimits", limits, spec.Container.Ulimits)
-	check("a label", c.Config.Labels[labelMember], spec.Name)
+	check("a label", c.Config.Labels[LabelMember], spec.Name)
 
 	mounted := map[string]string{}
 	for _, m := range c.HostConfig.Mounts {
@@ -334,7 +334,7 @@ func TestPoolOnSwarm(t *testing.T) {
 
 func testPoolOnSwarm(t *testing.T, engine string) {
 	t.Parallel()
-	spec := individual(onNode(), 0)
+	spec := Individual(onNode(), 0)
 	share(&spec, "mnist-worker:9000")
 	spec.Env[variableAddress] = spec.Address
 	spec.Update = domain.Update{Parallelism: 1}
@@ -343,10 +343,10 @@ func testPoolOnSwarm(t *testing.T, engine string) {
 	b := newOnBed(t, engine, spec)
 	service := b.create(spec, 2)
 	shared := read(service.Spec, b.known)
-	if diff := cmp.Diff(spec.Normal(), individual(shared, 0).Normal()); diff != "" {
+	if diff := cmp.Diff(spec.Normal(), Individual(shared, 0).Normal()); diff != "" {
 		t.Errorf("it is not read back as it was (-want +got):\n%s", diff)
 	}
-	if live := drift(service, b.known); live != nil {
+	if live := Drift(service, b.known); live != nil {
 		t.Errorf("it reads as changed: %+v", live)
 	}
 	for _, task := range b.await(service, 2, 2) {
@@ -364,12 +364,12 @@ func testPoolOnSwarm(t *testing.T, engine string) {
 		}
 	}
 	// Another count leaves those that run alone.
-	service = b.overlay(service, individual(spec, 2), 3)
+	service = b.overlay(service, Individual(spec, 2), 3)
 	b.await(service, 3, 3)
 	if tasks := b.tasks(service); len(tasks) != 3 {
 		t.Errorf("there are %d tasks of three members", len(tasks))
 	}
-	if live := drift(service, b.known); live != nil {
+	if live := Drift(service, b.known); live != nil {
 		t.Errorf("with another count it reads as changed: %+v", live)
 	}
 }

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"cmp"
@@ -11,23 +11,23 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 )
 
-// overlay returns a live service as it should be: what is Trainyard's is taken from what was rendered, and all else is left as
-// it is. What already means the same is not touched either, so that no task restarts for it.
-func overlay(live, want swarm.ServiceSpec) swarm.ServiceSpec {
+// Overlay returns a live service as it should be: what is Trainyard's is taken from what was rendered, and all else is
+// left as it is. What already means the same is not touched either, so that no task restarts for it.
+func Overlay(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	next := live
 	next.Labels = overlayLabels(live.Labels, want.Labels)
 	next.Mode = want.Mode
 	next.EndpointSpec = overlayEndpoint(live.EndpointSpec, want.EndpointSpec)
 	id := identityIn(identifying(want))
-	next.UpdateConfig = overlayUpdate(live.UpdateConfig, want.UpdateConfig, id.group != "" && id.pooled)
+	next.UpdateConfig = overlayUpdate(live.UpdateConfig, want.UpdateConfig, id.Group != "" && id.Pooled)
 	next.RollbackConfig = cmp.Or(live.RollbackConfig, want.RollbackConfig)
 	next.TaskTemplate = overlayTask(live, want)
 	keepImage(&next, live, want)
 	return next
 }
 
-// overlayUpdate keeps what others say of updates: all of it, unless the specification rules them; then it is for how long tasks are watched, how many
-// may fail, and the order of stop and start.
+// overlayUpdate keeps what others say of updates: all of it, unless the specification rules them; then it is for how
+// long tasks are watched, how many may fail, and the order of stop and start.
 func overlayUpdate(live, want *swarm.UpdateConfig, ruled bool) *swarm.UpdateConfig {
 	if live == nil || want == nil || !ruled {
 		return cmp.Or(live, want)
@@ -47,7 +47,7 @@ func overlayLabels(live, want map[string]string) map[string]string {
 		labels = map[string]string{}
 	}
 	for key, value := range live {
-		if !strings.HasPrefix(key, labelPrefix) {
+		if !strings.HasPrefix(key, LabelPrefix) {
 			if _, declared := want[key]; !declared {
 				labels[key] = value
 			}
@@ -62,7 +62,7 @@ func overlayTask(live, want swarm.ServiceSpec) swarm.TaskSpec {
 	task.Resources = overlayResources(live.TaskTemplate.Resources, want.TaskTemplate.Resources)
 	task.RestartPolicy = overlayRestart(live.TaskTemplate.RestartPolicy, want.TaskTemplate.RestartPolicy)
 	task.Placement = overlayPlacement(live.TaskTemplate.Placement, want.TaskTemplate.Placement)
-	formerly, _ := recordOf(live)
+	formerly, _ := RecordOf(live)
 	task.Networks = overlayNetworks(networksIn(live), want.TaskTemplate.Networks, formerly.Network)
 	if encode(logging(task.LogDriver)) != encode(logging(want.TaskTemplate.LogDriver)) {
 		task.LogDriver = want.TaskTemplate.LogDriver
@@ -101,11 +101,11 @@ func overlayContainer(live, want *swarm.ContainerSpec) *swarm.ContainerSpec {
 
 func isTrue(value *bool) bool { return value != nil && *value }
 
-// keepImage keeps what the hosts were told to run where the image is the same, as the user gave it, and the member needs no
-// restart: the user's tag may stand for another image by now.
+// keepImage keeps what the hosts were told to run where the image is the same, as the user gave it, and the member
+// needs no restart: the user's tag may stand for another image by now.
 func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
-	before, found := recordOf(live)
-	after, rendered := recordOf(want)
+	before, found := RecordOf(live)
+	after, rendered := RecordOf(want)
 	if !found || !rendered || identityIn(identifying(live)) != identityIn(identifying(want)) || read(live, sealing{}).Image != after.Image {
 		return
 	}
@@ -114,12 +114,12 @@ func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 	after.put(next)
 }
 
-// keepEnvironment returns what was rendered with the live environment, where the member needs no restart and nobody else changed it: what it was told of
-// others may be out of date by now, and is no reason for one.
-func keepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
-	before, found := recordOf(live)
-	after, rendered := recordOf(want)
-	if !found || !rendered || live.Labels[labelStaged] != "" || identityIn(identifying(live)) != identityIn(identifying(want)) || before.Seal != sealWith(live, before, true) {
+// KeepEnvironment returns what was rendered with the live environment, where the member needs no restart and nobody
+// else changed it: what it was told of others may be out of date by now, and is no reason for one.
+func KeepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
+	before, found := RecordOf(live)
+	after, rendered := RecordOf(want)
+	if !found || !rendered || live.Labels[LabelStaged] != "" || identityIn(identifying(live)) != identityIn(identifying(want)) || before.Seal != sealWith(live, before, true) {
 		return want
 	}
 	container := *want.TaskTemplate.ContainerSpec
@@ -131,7 +131,8 @@ func keepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	return want
 }
 
-// keep returns what is wanted, each element as it is live where it means the same, and in the live order where all of them do.
+// keep returns what is wanted, each element as it is live where it means the same, and in the live order where all of
+// them do.
 func keep[T any](live, want []T, same func(a, b T) bool) []T {
 	var kept []T
 	taken := make([]bool, len(live))
@@ -263,7 +264,8 @@ func overlayPlacement(live, want *swarm.Placement) *swarm.Placement {
 	return &next
 }
 
-// overlayNetworks keeps the networks of others, and adds those that are missing. The cluster's former network goes: it was made anew.
+// overlayNetworks keeps the networks of others, and adds those that are missing. The cluster's former network goes: it
+// was made anew.
 func overlayNetworks(live, want []swarm.NetworkAttachmentConfig, formerly string) []swarm.NetworkAttachmentConfig {
 	to := func(target string) func(n swarm.NetworkAttachmentConfig) bool {
 		return func(n swarm.NetworkAttachmentConfig) bool { return n.Target == target }
@@ -290,5 +292,5 @@ func overlayEndpoint(live, want *swarm.EndpointSpec) *swarm.EndpointSpec {
 	}
 }
 
-// sameService tells whether two specifications are the same to the Swarm.
-func sameService(a, b swarm.ServiceSpec) bool { return encode(a) == encode(b) }
+// Equal reports whether two services are the same to the Swarm.
+func Equal(a, b swarm.ServiceSpec) bool { return encode(a) == encode(b) }

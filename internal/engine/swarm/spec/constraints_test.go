@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"slices"
@@ -43,11 +43,11 @@ func TestPinnedTo(t *testing.T) {
 		"":      {"node.role==manager", nowhere, "node.id!=node2"},
 		"node1": {nowhere, "node.id == node1"},
 	} {
-		if got := pinnedTo(swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: &swarm.Placement{Constraints: constraints}}}); got != want {
+		if got := PinnedNode(swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: &swarm.Placement{Constraints: constraints}}}); got != want {
 			t.Errorf("%q: pinned to %q, want %q", constraints, got, want)
 		}
 	}
-	if got := pinnedTo(swarm.ServiceSpec{}); got != "" {
+	if got := PinnedNode(swarm.ServiceSpec{}); got != "" {
 		t.Errorf("without constraints: pinned to %q", got)
 	}
 }
@@ -65,7 +65,7 @@ func TestKeptOff(t *testing.T) {
 		"beside a constraint of somebody's": {placement: &swarm.Placement{Constraints: []string{"node.role==worker"}}, nodes: []string{"a"}, want: []string{"node.id!=a", "node.role==worker"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, keptOff(test.placement, test.nodes).Constraints); diff != "" {
+			if diff := cmp.Diff(test.want, KeepOff(test.placement, test.nodes).Constraints); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"cmp"
@@ -13,46 +13,48 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// known is what can be looked up of what services refer to: config objects by their IDs, and hosts by those of their nodes.
-type known struct {
-	configs map[string]swarm.Config
-	hosts   map[string]string
+// Lookup is what can be looked up of what services refer to: config objects by their IDs, and hosts by those of their
+// nodes.
+type Lookup struct {
+	Configs map[string]swarm.Config
+	Hosts   map[string]string
 }
 
-func (k known) content(ref *swarm.ConfigReference) string {
-	return string(k.configs[ref.ConfigID].Spec.Data)
+func (k Lookup) content(ref *swarm.ConfigReference) string {
+	return string(k.Configs[ref.ConfigID].Spec.Data)
 }
-func (k known) host(node string) string                     { return k.hosts[node] }
-func (k known) text(template string) (text string, ok bool) { return unquoted(template) }
+func (k Lookup) host(node string) string                     { return k.Hosts[node] }
+func (k Lookup) text(template string) (text string, ok bool) { return unquoted(template) }
 
-// lookup gives what a service only refers to: the content of a config object, a host, or "", and the text that a template expands to,
-// if it is one of ours.
-type lookup interface {
+// resolver gives what a service only refers to: the content of a config object, a host, or "", and the text that a
+// template expands to, if it is one of ours.
+type resolver interface {
 	content(ref *swarm.ConfigReference) string
 	host(node string) string
 	text(template string) (text string, ok bool)
 }
 
-// sealing stands in for what is referred to with the reference: a config object never changes, nor does a node's ID or what a template
-// expands to.
+// sealing stands in for what is referred to with the reference: a config object never changes, nor does a node's ID or
+// what a template expands to.
 type sealing struct{}
 
 func (sealing) content(ref *swarm.ConfigReference) string   { return ref.ConfigName }
 func (sealing) host(node string) string                     { return node }
 func (sealing) text(template string) (text string, ok bool) { return template, true }
 
-// drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
+// Drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
 // it. Else it is nil. How many replicas the service has is not part of it.
-func drift(service swarm.Service, k known) *domain.MemberSpec {
-	if !sealedOf(service).broken {
+func Drift(service swarm.Service, k Lookup) *domain.MemberSpec {
+	if !sealedOf(service).Broken {
 		return nil
 	}
 	live := read(service.Spec, k)
 	return &live
 }
 
-// individual returns the specification of one of the members that share that of a pooled service, and its address.
-func individual(shared domain.MemberSpec, index int) domain.MemberSpec {
+// Individual returns the specification of the member with an index, and its address, from the one that the members of a
+// pooled service share.
+func Individual(shared domain.MemberSpec, index int) domain.MemberSpec {
 	spec := shared
 	spec.Index, spec.Name = index, domain.MemberName(shared.Group, shared.Role, index)
 	spec.Env = maps.Clone(shared.Env)
@@ -66,25 +68,25 @@ func individual(shared domain.MemberSpec, index int) domain.MemberSpec {
 }
 
 // read returns the specification that a service stands for, in its normal form. That of a pooled service is what its
-// members share, see [individual].
-func read(spec swarm.ServiceSpec, look lookup) domain.MemberSpec {
-	r, recorded := recordOf(spec)
+// members share, see [Individual].
+func read(spec swarm.ServiceSpec, look resolver) domain.MemberSpec {
+	r, recorded := RecordOf(spec)
 	return readWith(spec, r, recorded, look)
 }
 
 // readWith is read for a service whose record has been read.
-func readWith(spec swarm.ServiceSpec, carried record, recorded bool, look lookup) domain.MemberSpec {
+func readWith(spec swarm.ServiceSpec, carried Record, recorded bool, look resolver) domain.MemberSpec {
 	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec)), record: carried, recorded: recorded}
 	if spec.TaskTemplate.ContainerSpec != nil {
 		r.container = *spec.TaskTemplate.ContainerSpec
 	}
 	if !r.recorded {
-		r.deviate("service label %s is missing", labelSpec)
+		r.deviate("service label %s is missing", LabelSpec)
 	}
 	r.labels()
 	s := &r.found
-	s.Cluster, s.Group, s.Role, s.Index, s.Hash, s.Run = r.id.cluster, r.id.group, r.id.role, r.id.index, r.id.hash, r.id.run
-	s.Name, s.Interchangeable = r.id.member(r.id.index), r.id.pooled
+	s.Cluster, s.Group, s.Role, s.Index, s.Hash, s.Run = r.id.Cluster, r.id.Group, r.id.Role, r.id.Index, r.id.Hash, r.id.Run
+	s.Name, s.Interchangeable = r.id.Member(r.id.Index), r.id.Pooled
 	s.Address = r.record.Address
 	s.Image = r.image()
 	s.Command, s.Args, s.WorkingDir = slices.Clone(r.container.Command), slices.Clone(r.container.Args), r.container.Dir
@@ -114,9 +116,9 @@ type reader struct {
 	spec      swarm.ServiceSpec
 	task      swarm.TaskSpec
 	container swarm.ContainerSpec
-	look      lookup
-	id        identity
-	record    record
+	look      resolver
+	id        Identity
+	record    Record
 	recorded  bool
 	found     domain.MemberSpec
 }
@@ -142,7 +144,7 @@ func shown(value any) string {
 // labels notes which labels of the identity somebody changed. What service and containers disagree on is the
 // containers' to say.
 func (r *reader) labels() {
-	want := r.id.labels()
+	want := r.id.Labels()
 	for _, key := range identityLabels {
 		value, rendered := want[key]
 		if !rendered {
@@ -175,7 +177,7 @@ func (r *reader) image() string {
 func (r *reader) env() map[string]string {
 	env := map[string]string{}
 	var filled map[string]string
-	if r.id.pooled {
+	if r.id.Pooled {
 		filled = whereabouts(r.record.Address)
 	}
 	seen := map[string]bool{}
@@ -242,7 +244,7 @@ func (r *reader) restart() {
 	if r.task.RestartPolicy != nil {
 		policy = *r.task.RestartPolicy
 	}
-	if !r.id.pooled {
+	if !r.id.Pooled {
 		expect(r, "Swarm's own restart condition", string(policy.Condition), string(swarm.RestartPolicyConditionNone))
 		r.found.Restart = rule
 		return
@@ -264,12 +266,13 @@ func (r *reader) restart() {
 	r.found.Restart = rule
 }
 
-// update reads how changes come to the members that share a service. Those of an indexed member are not the Swarm's to say.
+// update reads how changes come to the members that share a service. Those of an indexed member are not the Swarm's to
+// say.
 func (r *reader) update() {
-	if !r.id.pooled {
+	if !r.id.Pooled {
 		return
 	}
-	if r.spec.Labels[labelStop] != "" {
+	if r.spec.Labels[LabelStop] != "" {
 		r.found.Update = r.record.Update // it was stopped all at once
 		return
 	}
@@ -288,13 +291,13 @@ func (r *reader) update() {
 // placement reads where the member may be.
 func (r *reader) placement() {
 	r.found.Host, r.found.Placement = r.record.Host, r.record.Placement
-	r.found.Scheduling, r.found.Shared = domain.SchedulingPinned, r.id.pooled
-	if r.id.pooled {
+	r.found.Scheduling, r.found.Shared = domain.SchedulingPinned, r.id.Pooled
+	if r.id.Pooled {
 		r.found.Scheduling = domain.SchedulingEngine
 	}
 	r.found.Placement.Labels = maps.Clone(r.record.Placement.Labels)
 	added, removed := r.constraints()
-	if r.id.pooled {
+	if r.id.Pooled {
 		added, removed = r.labelConstraints(added, removed)
 	} else if host, isOther := r.otherHost(added, removed); isOther {
 		r.found.Host, added, removed = host, nil, nil
@@ -309,7 +312,7 @@ func (r *reader) placement() {
 	if r.task.Placement != nil {
 		most = r.task.Placement.MaxReplicas
 	}
-	if !r.id.pooled {
+	if !r.id.Pooled {
 		expect(r, "the number of replicas a node takes", most, 0)
 		return
 	}
@@ -324,13 +327,14 @@ func (r *reader) placement() {
 	}
 }
 
-// constraints compares the constraints with those that were rendered. Of one that is stopped, that is so by another one.
+// constraints compares the constraints with those that were rendered. Of one that is stopped, that is so by another
+// one.
 func (r *reader) constraints() (added, removed []string) {
 	if !r.recorded {
 		return nil, nil
 	}
 	want := slices.Clone(r.record.Constraints)
-	if r.spec.Labels[labelStop] != "" {
+	if r.spec.Labels[LabelStop] != "" {
 		want = append(want, nowhere)
 	}
 	live := constraintsIn(r.spec)

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"fmt"
@@ -19,11 +19,11 @@ const (
 	nowhere = nodeIs + "nowhere"
 )
 
-// constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints know
-// no "or", so all others are ruled out one by one.
-func constraintsOf(spec domain.MemberSpec, in target) ([]string, error) {
+// constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints
+// know no "or", so all others are ruled out one by one.
+func constraintsOf(spec domain.MemberSpec, in Target) ([]string, error) {
 	if spec.Scheduling != domain.SchedulingEngine {
-		id, found := in.nodes[spec.Host]
+		id, found := in.Nodes[spec.Host]
 		if !found {
 			return nil, fmt.Errorf("member %q: host %q is not a node of the Swarm", spec.Name, spec.Host)
 		}
@@ -35,7 +35,7 @@ func constraintsOf(spec domain.MemberSpec, in target) ([]string, error) {
 	}
 	allowed := map[string]bool{}
 	for _, host := range spec.Placement.Hosts {
-		id, found := in.nodes[host]
+		id, found := in.Nodes[host]
 		if !found {
 			return nil, fmt.Errorf("members of role %q: host %q is not a node of the Swarm", spec.Role, host)
 		}
@@ -46,8 +46,8 @@ func constraintsOf(spec domain.MemberSpec, in target) ([]string, error) {
 			return append(constraints, nodeIs+id), nil
 		}
 	}
-	excluded := slices.Clone(in.others)
-	for _, id := range in.nodes {
+	excluded := slices.Clone(in.Others)
+	for _, id := range in.Nodes {
 		if len(allowed) > 0 && !allowed[id] {
 			excluded = append(excluded, id)
 		}
@@ -59,8 +59,8 @@ func constraintsOf(spec domain.MemberSpec, in target) ([]string, error) {
 	return constraints, nil
 }
 
-// pinnedTo returns the ID of the only node that a service may be on, or "".
-func pinnedTo(spec swarm.ServiceSpec) string {
+// PinnedNode returns the ID of the only node that a service may be on, or "".
+func PinnedNode(spec swarm.ServiceSpec) string {
 	for _, constraint := range constraintsIn(spec) {
 		if id, isPin := pin(constraint); isPin && constraint != nowhere {
 			return id
@@ -69,12 +69,12 @@ func pinnedTo(spec swarm.ServiceSpec) string {
 	return ""
 }
 
-// pinnedAnew returns a service that was pinned to a node pinned to the one that its host is now, and whether that is a change. What
-// others changed of it stays so.
-func pinnedAnew(live swarm.ServiceSpec, formerly string, hosts map[string]string) (swarm.ServiceSpec, bool) {
-	r, found := recordOf(live)
+// Repin returns a service that was pinned to a node pinned to the one that its host is now, and whether that is a
+// change. What others changed of it stays so.
+func Repin(live swarm.ServiceSpec, formerly string, hosts map[string]string) (swarm.ServiceSpec, bool) {
+	r, found := RecordOf(live)
 	now, joined := hosts[r.Host]
-	if !found || !joined || now == formerly || pinnedTo(live) != formerly {
+	if !found || !joined || now == formerly || PinnedNode(live) != formerly {
 		return live, false
 	}
 	follow := func(constraints []string) []string {
@@ -96,9 +96,9 @@ func pinnedAnew(live swarm.ServiceSpec, formerly string, hosts map[string]string
 	return next, true
 }
 
-// keptOff is a placement that keeps off these nodes, too. The nodes have an order, as in what the next start of the controller would write: that
-// finds nothing to change then.
-func keptOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
+// KeepOff returns a placement that keeps off these nodes, too. The nodes have an order, as in what the next start of
+// the controller would write: that finds nothing to change then.
+func KeepOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
 	var next swarm.Placement
 	if placement != nil {
 		next = *placement
@@ -144,8 +144,9 @@ func labelOf(constraint string) (key, value string, isLabel bool) {
 	return key, value, isLabel && isEqual
 }
 
-// admits reports whether the constraints of a service admit a node with these labels, as far as they are of the kinds that Trainyard writes.
-func admits(service swarm.ServiceSpec, node string, labels map[string]string) bool {
+// Admits reports whether the constraints of a service admit a node with these labels, as far as they are of the kinds
+// that are rendered.
+func Admits(service swarm.ServiceSpec, node string, labels map[string]string) bool {
 	for _, constraint := range constraintsIn(service) {
 		if only, isPin := pin(constraint); isPin && only != node {
 			return false

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"crypto/sha256"
@@ -16,7 +16,8 @@ const (
 	objectPrefix  = "trainyard."
 	// lockPrefix tells locks from all else by their names.
 	lockPrefix = "trainyard-lock."
-	// keptMark and quietMark stand before the first dot of the names of items that no plan reads, and that are not watched.
+	// keptMark and quietMark stand before the first dot of the names of items that no plan reads, and that are not
+	// watched.
 	keptMark  = "-kept"
 	quietMark = "-quiet"
 	// digestBytes is how much of a digest stands for what does not fit into a name.
@@ -31,19 +32,20 @@ var (
 	unfit     = regexp.MustCompile(`[^a-z0-9.-]`)
 )
 
-// objectName returns the name of the object that these parts name together, such as "trainyard.lab.group.mnist.7". Different
-// parts make different names. Where they are too long in all, or hold characters that a name can't, it ends in a digest.
-func objectName(parts ...string) string { return prefixedName(objectPrefix, parts) }
+// ObjectName returns the name of the object that these parts name together, such as "trainyard.lab.group.mnist.7".
+// Different parts make different names. Where they are too long in all, or hold characters that a name can't, it ends
+// in a digest.
+func ObjectName(parts ...string) string { return prefixedName(objectPrefix, parts) }
 
-// lockName returns the name of the config object of a lock.
-func lockName(cluster, lock string) string { return prefixedName(lockPrefix, []string{cluster, lock}) }
+// LockName returns the name of the config object of a lock.
+func LockName(cluster, lock string) string { return prefixedName(lockPrefix, []string{cluster, lock}) }
 
-// itemName returns the name of the object of an item of a kind that these parts name together, as [objectName] does.
-func itemName(kind domain.Kind, parts ...string) string { return prefixedName(prefixOf(kind), parts) }
+// ItemName returns the name of the object of an item of a kind that these parts name together, as [ObjectName] does.
+func ItemName(kind domain.Kind, parts ...string) string { return prefixedName(ItemPrefix(kind), parts) }
 
-// prefixOf returns what the names of the objects of a kind of items begin with. A name is all that the Engine's events have of a config object,
-// and a list by what names begin with carries no others along, which may be large.
-func prefixOf(kind domain.Kind) string {
+// ItemPrefix returns what the names of the objects of a kind of items begin with. A name is all that the Engine's
+// events have of a config object, and a list by what names begin with carries no others along, which may be large.
+func ItemPrefix(kind domain.Kind) string {
 	prefix := "trainyard"
 	if !kind.Planned {
 		prefix += keptMark
@@ -54,8 +56,9 @@ func prefixOf(kind domain.Kind) string {
 	return prefix + "."
 }
 
-// isQuiet reports whether a change of a config object of a name concerns nobody who watches: locks are taken, renewed and released all the time.
-func isQuiet(name string) bool {
+// IsQuiet reports whether a change of a config object of a name concerns nobody who watches: locks are taken, renewed
+// and released all the time.
+func IsQuiet(name string) bool {
 	prefix, _, _ := strings.Cut(name, ".")
 	return strings.HasPrefix(name, lockPrefix) || strings.HasPrefix(name, "trainyard-") && strings.HasSuffix(prefix, quietMark)
 }

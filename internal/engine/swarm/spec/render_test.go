@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"strings"
@@ -12,33 +12,33 @@ import (
 
 func TestRenderFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *domain.MemberSpec, in *target)
+		change func(s *domain.MemberSpec, in *Target)
 		want   string
 	}{
 		"host": {
-			func(s *domain.MemberSpec, _ *target) { s.Host = "h9" },
+			func(s *domain.MemberSpec, _ *Target) { s.Host = "h9" },
 			`member "mnist-worker-3": host "h9" is not a node of the Swarm`,
 		},
 		"host of a pool": {
-			func(s *domain.MemberSpec, _ *target) {
+			func(s *domain.MemberSpec, _ *Target) {
 				share(s, s.Address)
 				s.Placement.Hosts = []string{"h9"}
 			},
 			`members of role "worker": host "h9" is not a node of the Swarm`,
 		},
 		"config": {
-			func(_ *domain.MemberSpec, in *target) { in.configs = nil },
+			func(_ *domain.MemberSpec, in *Target) { in.Configs = nil },
 			`which /run/trainyard/hostfile comes from`,
 		},
 		"secret": {
-			func(_ *domain.MemberSpec, in *target) { in.secrets = nil },
+			func(_ *domain.MemberSpec, in *Target) { in.Secrets = nil },
 			`member "mnist-worker-3": there is no secret "trainyard.lab.secret.mnist.worker.token.1" in the Swarm, which /run/secrets/token comes from`,
 		},
 	} {
 		spec := rich()
 		in, _ := around(spec)
 		c.change(&spec, &in)
-		if _, err := render(spec, in, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Render(spec, in, 1); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
@@ -46,11 +46,11 @@ func TestRenderFails(t *testing.T) {
 
 // TestPooledServicesAreOne checks that whichever member of a role is rendered, it is the same service.
 func TestPooledServicesAreOne(t *testing.T) {
-	first, second := richPool(), individual(richPool(), 8)
+	first, second := richPool(), Individual(richPool(), 8)
 	in, _ := around(first)
-	a, errA := render(first, in, 2)
-	b, errB := render(second, in, 2)
-	if errA != nil || errB != nil || !sameService(a, b) {
+	a, errA := Render(first, in, 2)
+	b, errB := Render(second, in, 2)
+	if errA != nil || errB != nil || !Equal(a, b) {
 		t.Errorf("%v, %v, (-first +second):\n%s", errA, errB, cmp.Diff(a, b))
 	}
 	if got := *a.Mode.Replicated.Replicas; got != 2 {

@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"regexp"
@@ -37,7 +37,7 @@ func TestObjectName(t *testing.T) {
 		{[]string{"lab", "a", "b"}, "trainyard.lab.a.b"},
 		{parts: []string{"lab", ""}},
 	} {
-		name := objectName(test.parts...)
+		name := ObjectName(test.parts...)
 		if test.want != "" && name != test.want {
 			t.Errorf("%q are named %q, not %q", test.parts, name, test.want)
 		}
@@ -54,11 +54,11 @@ func TestObjectName(t *testing.T) {
 // TestLockName: a lock can be told by its name, even that of a cluster with an odd or long one.
 func TestLockName(t *testing.T) {
 	for _, cluster := range []string{"lab", "lock", strings.Repeat("a", 63)} {
-		name := lockName(cluster, "group mnist")
+		name := LockName(cluster, "group mnist")
 		if !strings.HasPrefix(name, lockPrefix+cluster[:3]) || len(name) > maxObjectName {
 			t.Errorf("the lock is named %q", name)
 		}
-		if document := objectName(cluster, domain.GroupKind.Name, "mnist", "1"); strings.HasPrefix(document, lockPrefix) {
+		if document := ObjectName(cluster, domain.GroupKind.Name, "mnist", "1"); strings.HasPrefix(document, lockPrefix) {
 			t.Errorf("the document %q is named like a lock", document)
 		}
 	}

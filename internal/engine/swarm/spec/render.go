@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"cmp"
@@ -19,7 +19,8 @@ import (
 
 const (
 	mebibyte = 1 << 20
-	// shmMode are the permissions of the shared memory. Swarm has no size for it: it is a tmpfs, told from a user's by its mode.
+	// shmMode are the permissions of the shared memory. Swarm has no size for it: it is a tmpfs, told from a user's by
+	// its mode.
 	shmMode = os.FileMode(0o1777)
 )
 
@@ -31,12 +32,15 @@ const (
 	variableHost    = "TRAINYARD_HOST"
 	variableAddress = "TRAINYARD_ADDRESS"
 
-	nodeTemplate = "{{.Node.Hostname}}"
 	taskTemplate = "{{.Task.Name}}"
 )
 
-// render returns the service of a member, or, for a pooled one, of n members of its role.
-func render(spec domain.MemberSpec, in target, n int) (swarm.ServiceSpec, error) {
+// HostnameTemplate is what a Swarm expands to the name of the host on which a task runs.
+const HostnameTemplate = "{{.Node.Hostname}}"
+
+// Render returns the service of a member, or, for a pooled one, of n members of its role. It is an error where the
+// target lacks a host, a config object or a secret that the specification names.
+func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error) {
 	constraints, err := constraintsOf(spec, in)
 	if err != nil {
 		return swarm.ServiceSpec{}, err
@@ -53,11 +57,11 @@ func render(spec domain.MemberSpec, in target, n int) (swarm.ServiceSpec, error)
 	grace := time.Duration(spec.GracePeriod)
 	r := recordFor(spec, in, constraints)
 	service := swarm.ServiceSpec{
-		Annotations: swarm.Annotations{Name: serviceName(spec), Labels: id.labels()},
+		Annotations: swarm.Annotations{Name: ServiceName(spec), Labels: id.Labels()},
 		TaskTemplate: swarm.TaskSpec{
 			ContainerSpec: &swarm.ContainerSpec{
 				Image:           r.reference(),
-				Labels:          id.labels(),
+				Labels:          id.Labels(),
 				Command:         spec.Command,
 				Args:            spec.Args,
 				Hostname:        hostname(id),
@@ -74,9 +78,10 @@ func render(spec domain.MemberSpec, in target, n int) (swarm.ServiceSpec, error)
 			Resources:     resources(spec),
 			RestartPolicy: restartPolicy(spec),
 			Placement:     &swarm.Placement{Constraints: constraints, MaxReplicas: maxReplicas(spec)},
-			Networks:      []swarm.NetworkAttachmentConfig{{Target: in.network}},
+			Networks:      []swarm.NetworkAttachmentConfig{{Target: in.Network}},
 		},
-		// A member is replaced only once it has ended. Whether a replacement that failed is tried again is the restart rule's to say.
+		// A member is replaced only once it has ended. Whether a replacement that failed is tried again is the restart
+		// rule's to say.
 		UpdateConfig: updateConfig(spec.Update),
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR, Ports: ports(spec.Container.Ports)},
 	}
@@ -86,26 +91,26 @@ func render(spec domain.MemberSpec, in target, n int) (swarm.ServiceSpec, error)
 	if logging := spec.Container.Logging; logging != nil {
 		service.TaskTemplate.LogDriver = &swarm.Driver{Name: logging.Driver, Options: logging.Options}
 	}
-	setReplicas(&service, n)
+	SetReplicas(&service, n)
 	r.put(&service)
-	r.Seal = seal(service)
+	r.Seal = Seal(service)
 	r.put(&service)
 	return service, nil
 }
 
 // recordFor returns what the service of a specification carries of it, without the seal.
-func recordFor(spec domain.MemberSpec, in target, constraints []string) record {
+func recordFor(spec domain.MemberSpec, in Target, constraints []string) Record {
 	spec = spec.Normal() // what means the same is recorded the same
-	r := record{
+	r := Record{
 		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image, PullPolicy: spec.Container.PullPolicy,
-		Network: in.network, Constraints: constraints, Configs: map[string]string{}, Secrets: map[string]secretVersion{},
+		Network: in.Network, Constraints: constraints, Configs: map[string]string{}, Secrets: map[string]secretVersion{},
 	}
 	if spec.Shared {
 		r.Address, r.Placement, r.Update = sharedAddress(spec), spec.Placement, spec.Update
 	}
-	image := in.images[spec.Image]
-	if reference := image.on(in.nodes[spec.Host]); reference != spec.Image {
-		r.Reference, r.Content = reference, image.content
+	image := in.Images[spec.Image]
+	if reference := image.On(in.Nodes[spec.Host]); reference != spec.Image {
+		r.Reference, r.Content = reference, image.Content
 	}
 	for name, file := range spec.Container.Configs {
 		r.Configs[file.Target] = name
@@ -117,11 +122,11 @@ func recordFor(spec domain.MemberSpec, in target, constraints []string) record {
 }
 
 // hostname is that of a member's containers; pooled ones keep the names that Docker gives them.
-func hostname(id identity) string {
-	if id.pooled {
+func hostname(id Identity) string {
+	if id.Pooled {
 		return ""
 	}
-	return id.member(id.index)
+	return id.Member(id.Index)
 }
 
 // environment returns the variables of a member's containers, sorted.
@@ -144,11 +149,12 @@ func environment(spec domain.MemberSpec) []string {
 
 // whereabouts are the variables of pooled members that the Swarm fills in.
 func whereabouts(address string) map[string]string {
-	return map[string]string{variableHost: nodeTemplate, variableAddress: taskTemplate + portOf(address)}
+	return map[string]string{variableHost: HostnameTemplate, variableAddress: taskTemplate + portOf(address)}
 }
 
-// sharedAddress is the address of all members that share a service: the service's name, which leads to each of them in turn.
-func sharedAddress(spec domain.MemberSpec) string { return serviceName(spec) + portOf(spec.Address) }
+// sharedAddress is the address of all members that share a service: the service's name, which leads to each of them in
+// turn.
+func sharedAddress(spec domain.MemberSpec) string { return ServiceName(spec) + portOf(spec.Address) }
 
 // portOf returns the port of an address with its colon, or "".
 func portOf(address string) string {
@@ -181,11 +187,11 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 	return list
 }
 
-func configReferences(spec domain.MemberSpec, in target) ([]*swarm.ConfigReference, error) {
+func configReferences(spec domain.MemberSpec, in Target) ([]*swarm.ConfigReference, error) {
 	files, _ := configFiles(spec)
 	var references []*swarm.ConfigReference
 	for _, file := range files {
-		id, found := in.configs[file.object]
+		id, found := in.Configs[file.object]
 		if !found {
 			return nil, fmt.Errorf("member %q: there is no config object %q in the Swarm, which %s comes from", spec.Name, file.object, file.target)
 		}
@@ -197,10 +203,10 @@ func configReferences(spec domain.MemberSpec, in target) ([]*swarm.ConfigReferen
 	return references, nil
 }
 
-func secretReferences(spec domain.MemberSpec, in target) ([]*swarm.SecretReference, error) {
+func secretReferences(spec domain.MemberSpec, in Target) ([]*swarm.SecretReference, error) {
 	var references []*swarm.SecretReference
 	for _, file := range secretFiles(spec) {
-		id, found := in.secrets[file.object]
+		id, found := in.Secrets[file.object]
 		if !found {
 			return nil, fmt.Errorf("member %q: there is no secret %q in the Swarm, which %s comes from", spec.Name, file.object, file.target)
 		}
@@ -276,8 +282,8 @@ var swarmConditions = map[domain.Condition]swarm.RestartPolicyCondition{
 	domain.RestartByGroup:   swarm.RestartPolicyConditionNone,
 }
 
-// restartPolicy returns the policy by which the Swarm itself restarts containers: indexed members never, see [Engine.Guard], and
-// pooled ones by their rule, of which it knows neither final exit codes nor the back-off.
+// restartPolicy returns the policy by which the Swarm itself restarts containers: indexed members never, which is up to
+// the controller, and pooled ones by their rule, of which it knows neither final exit codes nor the back-off.
 func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
 	if !spec.Shared {
 		return &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}
@@ -286,14 +292,14 @@ func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
 	return &swarm.RestartPolicy{Condition: swarmConditions[spec.Restart.Condition], Delay: &delay, MaxAttempts: &attempts}
 }
 
-// failureActions are Swarm's names of what becomes of an update. To go back is up to the reconciler, which puts back the group's document
-// as well, and all its roles.
+// failureActions are Swarm's names of what becomes of an update. To go back is up to the reconciler, which puts back
+// the group's document as well, and all its roles.
 var failureActions = map[domain.OnFailure]string{
 	domain.UpdatePause: swarm.UpdateFailureActionPause, domain.UpdateContinue: swarm.UpdateFailureActionContinue, domain.UpdateRollback: swarm.UpdateFailureActionPause,
 }
 
-// failureAction returns what the Swarm does when a task fails with an update. It takes one that completes soon for one that fails: where all
-// are changed at once it is to go on, or some would be left out.
+// failureAction returns what the Swarm does when a task fails with an update. It takes one that completes soon for one
+// that fails: where all are changed at once it is to go on, or some would be left out.
 func failureAction(update domain.Update) string {
 	if update.Parallelism <= 0 {
 		return swarm.UpdateFailureActionContinue

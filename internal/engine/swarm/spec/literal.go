@@ -1,4 +1,4 @@
-package swarm
+package spec
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 // quoted is the template that expands to what begins a template.
 const quoted = `{{"{{"}}`
 
-// literal returns the template that expands to a text. Swarm expands templates in the values of variables, and in the sources
-// and targets of mounts. A list of all members, which each of them has in its environment, becomes a template that counts them: as text,
-// what a manager keeps and lists of a group would grow with the square of its members.
+// literal returns the template that expands to a text. Swarm expands templates in the values of variables, and in the
+// sources and targets of mounts. A list of all members, which each of them has in its environment, becomes a template
+// that counts them: as text, what a manager keeps and lists of a group would grow with the square of its members.
 func literal(text string) string {
 	var template strings.Builder
 	for n := 0; ; n++ {
@@ -55,7 +55,8 @@ func unquoted(template string) (text string, ok bool) {
 
 func quote(text string) string { return strings.ReplaceAll(text, "{{", quoted) }
 
-// series are the items of a JSON list of addresses that differ in their index alone: "job-worker-0:9000","job-worker-1:9000" and so on.
+// series are the items of a JSON list of addresses that differ in their index alone:
+// "job-worker-0:9000","job-worker-1:9000" and so on.
 type series struct {
 	head, tail string
 	last       int
@@ -92,8 +93,8 @@ func (s series) text() string {
 	return strings.Join(items, ",")
 }
 
-// template returns the template number n of a text that expands to the series. One item calls for the next: a template of the Swarm has no
-// other way to count, and to add one but by the length of what is printed so wide.
+// template returns the template number n of a text that expands to the series. One item calls for the next: a template
+// of the Swarm has no other way to count, and to add one but by the length of what is printed so wide.
 func (s series) template(n int) string {
 	return fmt.Sprintf(`{{define "%[1]d"}}"%[2]s{{.}}%[3]s"{{if lt . %[4]d}},{{template "%[1]d" len (printf "%%*s." . "")}}{{end}}{{end}}{{template "%[1]d" 0}}`,
 		n, s.head, s.tail, s.last)
