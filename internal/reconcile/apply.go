@@ -162,8 +162,9 @@ func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 	}
 }
 
-// finish stores the document of a group whose change has come to its end, and prunes what its members no longer need: before, the group might have
-// had to go back, and a secret's former value is nowhere else. What can't be pruned now is left to the next change.
+// finish stores the document of a group whose change has come to its end, and prunes what its members no longer need:
+// before, the group might have had to go back, and a secret's former value is nowhere else. What can't be pruned now is
+// left to the next change.
 func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
 	stored, err := engine.Put(ctx, r.Engine, doc)
 	if err == nil {
