@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -185,6 +186,7 @@ func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.
 
 // carryOut executes changes, all that start at once.
 func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) error {
+	r.say(ctx, d.Document.Spec.Name, "members change", append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
 	var remove []string
 	var stage []domain.MemberSpec
 	// Also without anything to stage: what an apply staged that died before it started it is dropped.
