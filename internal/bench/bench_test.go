@@ -57,16 +57,16 @@ func TestTable(t *testing.T) {
 
 func TestReadEngineCalls(t *testing.T) {
 	log := strings.Join([]string{
-		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: duration="271.5µs" tf_rpc=ReadResource call=Group`,
+		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: duration="271.5µs" tf_rpc=ReadResource call="Get group"`,
 		`2026-01-01T00:00:00.000Z [TRACE] provider.x: Received request: call=Nothing duration=1h`,
 		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Observe duration=1.5ms`,
-		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Group duration=1s`,
+		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call="Get group" duration=1s`,
 	}, "\n")
 	calls, err := readEngineCalls(strings.NewReader(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := calls.String(), "Group 2, Observe 1"; got != want {
+	if got, want := calls.String(), "Get group 2, Observe 1"; got != want {
 		t.Errorf("calls are %q, not %q", got, want)
 	}
 	if got := calls.total(); got != 3 {
@@ -75,7 +75,7 @@ func TestReadEngineCalls(t *testing.T) {
 	if want := time.Second + 1771500*time.Nanosecond; calls.time != want {
 		t.Errorf("they took %s, not %s", calls.time, want)
 	}
-	if _, err := readEngineCalls(strings.NewReader("x: engine call: call=Group duration=soon")); err == nil {
+	if _, err := readEngineCalls(strings.NewReader(`x: engine call: call="Get group" duration=soon`)); err == nil {
 		t.Error("a duration that is none is no error")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -121,9 +122,12 @@ type engineCalls struct {
 	time   time.Duration
 }
 
+// logField is a field of a line of a log, with or without quotation marks.
+var logField = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
+
 // readEngineCalls reads a log of Terraform's, in which a call is a line such as
 //
-//	2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Observe duration=1.2ms …
+//	2026-01-01T00:00:00.000Z [DEBUG] provider.x.engine: engine call: call="Get group" duration=1.2ms …
 func readEngineCalls(log io.Reader) (engineCalls, error) {
 	calls := engineCalls{counts: map[string]int{}}
 	lines := bufio.NewScanner(log)
@@ -133,16 +137,16 @@ func readEngineCalls(log io.Reader) (engineCalls, error) {
 		if !found {
 			continue
 		}
-		for field := range strings.FieldsSeq(fields) {
-			key, value, _ := strings.Cut(field, "=")
-			switch key {
+		for _, field := range logField.FindAllStringSubmatch(fields, -1) {
+			value := strings.Trim(field[2], `"`)
+			switch field[1] {
 			case "call":
 				if calls.counts[value] == 0 {
 					calls.names = append(calls.names, value)
 				}
 				calls.counts[value]++
 			case "duration":
-				took, err := time.ParseDuration(strings.Trim(value, `"`))
+				took, err := time.ParseDuration(value)
 				if err != nil {
 					return calls, fmt.Errorf("engine call with the duration %q: %w", value, err)
 				}

@@ -19,12 +19,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 )
 
-// memoryKind is the kind of the items that hold what policies remember, a share of the policies each: the shards. Their names are numbers from 0.
+// memoryKind is the kind of the items that hold what policies remember, a share of the policies each: the shards. Their
+// names are numbers from 0.
 var memoryKind = domain.Kind{Name: "scaling-state", Noun: "record of what autoscaling policies remember", MaxBytes: 400_000}
 
 const (
-	// There are leastShards of them, which is enough for some hundred policies, and twice as many as often as one would be larger than an item may
-	// be, up to mostShards.
+	// There are leastShards of them, which is enough for some hundred policies, and twice as many as often as one would
+	// be larger than an item may be, up to mostShards.
 	leastShards = 8
 	mostShards  = 1024
 	// keepEvery is how often it is stored where no count changes.
@@ -41,8 +42,8 @@ type remembered struct {
 // memory is what policies remember, as it is kept with the cluster.
 type memory struct {
 	items engine.Store
-	// shards are the items as they were written or read last; whoever finds another one there is no longer the one that decides. Their number is
-	// leastShards times a power of two.
+	// shards are the items as they were written or read last; whoever finds another one there is no longer the one that
+	// decides. Their number is leastShards times a power of two.
 	shards []engine.Item
 	kept   time.Time
 }
@@ -56,8 +57,8 @@ func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Item, len(m.
 
 func shardKey(shard int) engine.Key { return engine.Key{Kind: memoryKind, Name: strconv.Itoa(shard)} }
 
-// load reads what policies remember, by their keys. Unread says which items can't be read: it goes on without what they hold, and store writes
-// them anew.
+// load reads what policies remember, by their keys. Unread says which items can't be read: it goes on without what they
+// hold, and store writes them anew.
 func (m *memory) load(ctx context.Context) (known map[string]remembered, unread, err error) {
 	items, err := m.items.List(ctx, memoryKind)
 	if err != nil {

@@ -121,8 +121,8 @@ func TestMemoryGrows(t *testing.T) {
 	s.expectRemembered(t, all)
 }
 
-// TestMemoryThatCannotBeStored: a shard that can't be written keeps no other from being written, and is written as soon as
-// that is possible, though nothing has changed since.
+// TestMemoryThatCannotBeStored: a shard that can't be written keeps no other from being written, and is written as soon
+// as that is possible, though nothing has changed since.
 func TestMemoryThatCannotBeStored(t *testing.T) {
 	s := newItems()
 	all := many(100, begun)

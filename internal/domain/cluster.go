@@ -17,8 +17,8 @@ type Cluster struct {
 	// Network is the network of the members, for engines that make one.
 	Network *Network `json:"network,omitempty"`
 	Agent   Agent    `json:"agent,omitzero"`
-	// ID is how the engine knows the hosts as a whole, such as the ID of a Swarm; empty where there is no taking them for others. It
-	// is the engine's to set.
+	// ID is how the engine knows the hosts as a whole, such as the ID of a Swarm; empty where there is no taking them
+	// for others. It is the engine's to set.
 	ID string `json:"id,omitempty"`
 }
 

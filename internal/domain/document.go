@@ -8,7 +8,8 @@ const DocumentVersion = 1
 // Header is what all stored documents begin with.
 type Header struct {
 	Version int `json:"version"`
-	// Revision counts the writes. A write on top of a revision that is not the stored one is a conflict. It is kept beside the document.
+	// Revision counts the writes. A write on top of a revision that is not the stored one is a conflict. It is kept
+	// beside the document.
 	Revision int `json:"-"`
 }
 

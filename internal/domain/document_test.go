@@ -181,8 +181,8 @@ func TestDocumentsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRevisionIsNoContent: documents begin with their version, and are written alike whatever their revisions, which are
-// kept beside them.
+// TestRevisionIsNoContent: documents begin with their version, and are written alike whatever their revisions, which
+// are kept beside them.
 func TestRevisionIsNoContent(t *testing.T) {
 	text := func(document any) string {
 		t.Helper()

@@ -14,9 +14,11 @@ type Scheduling string
 
 // The kinds of scheduling.
 const (
-	// SchedulingPinned: Trainyard does. The host is part of a member's specification, and nothing else moves the member.
+	// SchedulingPinned: Trainyard does. The host is part of a member's specification, and nothing else moves the
+	// member.
 	SchedulingPinned Scheduling = "pinned"
-	// SchedulingEngine: the engine does, and may move members. They have no host of their own, and share one specification.
+	// SchedulingEngine: the engine does, and may move members. They have no host of their own, and share one
+	// specification.
 	SchedulingEngine Scheduling = "engine"
 )
 
@@ -40,8 +42,8 @@ type Member struct {
 // Shared reports whether the member has one specification with all others of its role.
 func (m Member) Shared() bool { return m.Scheduling == SchedulingEngine }
 
-// Place completes the member with what it was assigned, on a host with this address. Where the engine chooses the host, what it was assigned only
-// says that there is room.
+// Place completes the member with what it was assigned, on a host with this address. Where the engine chooses the host,
+// what it was assigned only says that there is room.
 func (m *Member) Place(by Scheduling, assigned Assignment, address string) {
 	m.Scheduling, m.Host, m.Port, m.GPUs = by, assigned.Host, assigned.Port, assigned.GPUs
 	if m.Shared() {

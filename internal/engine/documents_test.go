@@ -63,7 +63,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestUnreadableDocuments: what is no document of this build is an error that says where it is and why, in a list as well.
+// TestUnreadableDocuments: what is no document of this build is an error that says where it is and why, in a list as
+// well.
 func TestUnreadableDocuments(t *testing.T) {
 	s, group := stored(t)
 	for data, reason := range map[string]string{

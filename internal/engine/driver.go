@@ -14,11 +14,11 @@ import (
 type Driver struct {
 	// Open returns the engine of a cluster, without reaching out to it. The reference's own engine is not looked at.
 	Open func(cluster domain.ClusterRef, settings Settings) (Engine, error)
-	// Clusters returns the names of the clusters that are found at an endpoint, sorted; at an empty one, where the engine looks by default. Where
-	// there are none, it is [ErrNotFound] and says where it looked.
+	// Clusters returns the names of the clusters that are found at an endpoint, sorted; at an empty one, where the
+	// engine looks by default. Where there are none, it is [ErrNotFound] and says where it looked.
 	Clusters func(ctx context.Context, endpoint string, settings Settings) ([]string, error)
-	// Endpoint says in words what an endpoint of the engine is, such as "state directory", and Lookup where clusters are looked for
-	// without one.
+	// Endpoint says in words what an endpoint of the engine is, such as "state directory", and Lookup where clusters
+	// are looked for without one.
 	Endpoint, Lookup string
 	// Default marks the one engine that is meant where none is named.
 	Default bool

@@ -39,16 +39,17 @@ type Locker interface {
 	// Lock takes the named lock for the holder, or fails with a [*LockedError] at once. The lock ends with
 	// the release or with the death of its holder.
 	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
-	// Hold takes a lock as Lock does, for a holder who acts for as long as he has it. The context that it returns ends with ctx,
-	// with the release, and when the lock is lost: no later than anybody else can have it, with the reason as its cause.
+	// Hold takes a lock as Lock does, for a holder who acts for as long as he has it. The context that it returns ends
+	// with ctx, with the release, and when the lock is lost: no later than anybody else can have it, with the reason as
+	// its cause.
 	Hold(ctx context.Context, name string, holder Holder) (held context.Context, release func() error, err error)
 }
 
 // Hosts are the machines of the cluster.
 type Hosts interface {
-	// Recognise returns an [*ElsewhereError] where the engine is led to other hosts than those of the cluster with an ID, as in
-	// the cluster's specification. Where the cluster's document is there, that takes no more than to read it. An engine that can't
-	// be led elsewhere returns nil.
+	// Recognise returns an [*ElsewhereError] where the engine is led to other hosts than those of the cluster with an
+	// ID, as in the cluster's specification. Where the cluster's document is there, that takes no more than to read it.
+	// An engine that can't be led elsewhere returns nil.
 	Recognise(ctx context.Context, id string) error
 	// Complete fills in what a cluster's specification leaves to the engine: hosts, addresses, capacities. It returns
 	// what keeps the hosts from becoming that cluster, too.
@@ -63,8 +64,8 @@ type Hosts interface {
 	// Preflight returns what would keep specifications from running on their hosts, as far as can be told
 	// without starting them: a command not found, a feature this engine lacks. One specification a role is enough.
 	Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error)
-	// Dissolve ends what runs in the cluster, takes the hosts out of it that Form made part of it, and removes all that is
-	// stored of it. Without a cluster it does nothing.
+	// Dissolve ends what runs in the cluster, takes the hosts out of it that Form made part of it, and removes all that
+	// is stored of it. Without a cluster it does nothing.
 	Dissolve(ctx context.Context) error
 }
 
@@ -73,17 +74,17 @@ type Runner interface {
 	// Observe returns the members of a group, or of all groups where group is empty, in the order of their
 	// names. Its number of requests to the engine does not depend on the number of members.
 	Observe(ctx context.Context, group string) ([]domain.Observed, error)
-	// Specified returns the members as Observe does, but may leave out what comes of running, such as their states: that
-	// may take longer to find out.
+	// Specified returns the members as Observe does, but may leave out what comes of running, such as their states:
+	// that may take longer to find out.
 	Specified(ctx context.Context, group string) ([]domain.Observed, error)
 	// Stage hands specifications over without starting anything: a member that runs goes on as it is until
 	// [Runner.Start].
 	Stage(ctx context.Context, specs []domain.MemberSpec) error
-	// Start starts every staged member of a group whose Run is run. Where it fails, some may have been started: once the
-	// members are staged again, it starts the others. What was staged for an earlier run and never started is dropped. A
-	// member that runs under an older specification is ended first, within its grace period. One that has the staged run and
-	// hash already goes on: where somebody else changed it, or its Placement is another, it is put right, and restarts only
-	// where it has to for that. Start does not wait for the members to run.
+	// Start starts every staged member of a group whose Run is run. Where it fails, some may have been started: once
+	// the members are staged again, it starts the others. What was staged for an earlier run and never started is
+	// dropped. A member that runs under an older specification is ended first, within its grace period. One that has
+	// the staged run and hash already goes on: where somebody else changed it, or its Placement is another, it is put
+	// right, and restarts only where it has to for that. Start does not wait for the members to run.
 	Start(ctx context.Context, group string, run int) error
 	// Stop asks for the members to be ended within their grace periods, and not to be restarted in their
 	// present run. What they left behind (exit code, logs) is kept. It does not wait.
@@ -104,8 +105,8 @@ type Telemetry interface {
 	// Usage returns what hosts, GPUs and members use, over a window of time that ends now ([ShortestWindow] to
 	// [LongestWindow]). Anything measured for less than the window is reported from its first sample.
 	Usage(ctx context.Context, window time.Duration) (Usage, error)
-	// GPUs returns the GPUs of the cluster's hosts by host, with the members that use them. A host of which they are not known
-	// says why.
+	// GPUs returns the GPUs of the cluster's hosts by host, with the members that use them. A host of which they are
+	// not known says why.
 	GPUs(ctx context.Context) (map[string]domain.HostGPUs, error)
 	// Logs returns the end of what a member wrote. A member that is not there is [ErrNotFound].
 	Logs(ctx context.Context, member string, options LogOptions) ([]string, error)

@@ -49,8 +49,8 @@ func (e *CorruptError) Error() string {
 // Unwrap returns the fault itself.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// ElsewhereError is returned where an engine is led to something else than what it was led to before. What is not found there may
-// well be where it was.
+// ElsewhereError is returned where an engine is led to something else than what it was led to before. What is not found
+// there may well be where it was.
 type ElsewhereError struct {
 	// Where is what was found, and Expected is what was to be, in words.
 	Where, Expected string

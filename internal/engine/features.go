@@ -42,8 +42,8 @@ func (t Traits) CheckCluster(c domain.Cluster) domain.Problems {
 	return ps
 }
 
-// CheckMember returns what the engine does not support of a member's specification: what the member would look for in vain is an error, and what
-// merely has no effect a warning.
+// CheckMember returns what the engine does not support of a member's specification: what the member would look for in
+// vain is an error, and what merely has no effect a warning.
 func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	if t.Supports.Containers {
 		return nil

@@ -43,7 +43,8 @@ func TestCheckCluster(t *testing.T) {
 	}
 }
 
-// TestCheckMember: where there are no containers, what a member would look for in vain is refused, and what has no effect is said.
+// TestCheckMember: where there are no containers, what a member would look for in vain is refused, and what has no
+// effect is said.
 func TestCheckMember(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(s *domain.MemberSpec)

@@ -15,8 +15,8 @@ type Call struct {
 	Changes bool
 }
 
-// Interceptor sees every call of an engine that does I/O: it is given what is called and the call itself, and returns what
-// the caller gets as error. It need not make the call.
+// Interceptor sees every call of an engine that does I/O: it is given what is called and the call itself, and returns
+// what the caller gets as error. It need not make the call.
 type Interceptor func(ctx context.Context, call Call, do func() error) error
 
 // Intercept returns an engine whose calls go through an interceptor.

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestInterceptSeesAllCalls: each method that takes a context is seen before it reaches the engine, and no two look the same. Those that change nothing
-// are listed once more here, as a mistake in a declaration would have deaths go untested.
+// TestInterceptSeesAllCalls: each method that takes a context is seen before it reaches the engine, and no two look the
+// same. Those that change nothing are listed once more here, as a mistake in a declaration would have deaths go
+// untested.
 func TestInterceptSeesAllCalls(t *testing.T) {
 	reads := []string{
 		"Complete", "FindImage", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "Observe", "Preflight", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",

@@ -34,8 +34,8 @@ type DockerSettings struct {
 type SSHCredentials struct {
 	// User logs in where the address names none; the user of this process where both are empty.
 	User string
-	// PrivateKey is a key as PEM text, IdentityFiles the files of others, offered after it in their order; ~/ is the home
-	// directory.
+	// PrivateKey is a key as PEM text, IdentityFiles the files of others, offered after it in their order; ~/ is the
+	// home directory.
 	PrivateKey    Secret
 	IdentityFiles []string
 	// Passphrase decrypts the keys that are encrypted.

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// ReadOnce returns a store of which each item, and each list of a kind, is read once. What fails is read again; writes go
-// to the store itself, and make no difference to what was read.
+// ReadOnce returns a store of which each item, and each list of a kind, is read once. What fails is read again; writes
+// go to the store itself, and make no difference to what was read.
 func ReadOnce(s Store) Store {
 	return &onceStore{Store: s, lists: map[domain.Kind]listing{}, items: map[Key]listing{}}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Store keeps what was decided about a cluster, and what is remembered of it. It knows nothing of what the items hold; typed access to
-// those that are documents is by [Get], [List], [Put] and [Delete].
+// Store keeps what was decided about a cluster, and what is remembered of it. It knows nothing of what the items hold;
+// typed access to those that are documents is by [Get], [List], [Put] and [Delete].
 type Store interface {
 	// Get returns an item, or [ErrNotFound].
 	Get(ctx context.Context, key Key) (Item, error)
 	// List returns all items of a kind, in no order. One that can't be read is an error, never left out.
 	List(ctx context.Context, kind domain.Kind) ([]Item, error)
-	// Put stores an item and returns it with its new revision. Its Revision must be the stored one's (0 where there is none), else
-	// [ErrConflict] is returned. Without the cluster's item, any other is [ErrNotFound].
+	// Put stores an item and returns it with its new revision. Its Revision must be the stored one's (0 where there is
+	// none), else [ErrConflict] is returned. Without the cluster's item, any other is [ErrNotFound].
 	Put(ctx context.Context, item Item) (Item, error)
 	// Delete removes an item; with the cluster's all others, before it. Without one it does nothing.
 	Delete(ctx context.Context, key Key) error
@@ -26,7 +26,8 @@ type Store interface {
 // Key identifies an item of a cluster.
 type Key struct {
 	Kind domain.Kind
-	// Name is of lower-case letters, digits and hyphens, in one or two parts with a slash between them; empty for the cluster's item.
+	// Name is of lower-case letters, digits and hyphens, in one or two parts with a slash between them; empty for the
+	// cluster's item.
 	Name string
 }
 

@@ -91,7 +91,7 @@ func addError(diags *diag.Diagnostics, summary string, err error) {
 		detail += "\n\nAnother run changed the same object at the same time. Plan and apply again."
 	case errors.Is(err, engine.ErrUnreachable):
 		detail += "\n\nWhat is in the state stays there. Check that the Docker Engine runs, and that its endpoint (endpoint of the cluster, or DOCKER_HOST) and " +
-			"the credentials in the provider's docker block are right. Where the cluster is reached elsewhere from now on, change its endpoint, " +
+			"the credentials in the provider's ssh and docker blocks are right. Where the cluster is reached elsewhere from now on, change its endpoint, " +
 			"and plan once without a refresh, which still looks at the old one: terraform apply -refresh=false."
 	case errors.Is(err, context.DeadlineExceeded):
 		detail += "\n\nThe operation took longer than the resource's timeouts allow. What was started goes on. " +

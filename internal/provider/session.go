@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -74,7 +75,7 @@ func (s *session) open(cluster domain.ClusterRef) (reconcile.Reconciler, error) 
 	if err != nil {
 		return reconcile.Reconciler{}, err
 	}
-	return reconcile.Reconciler{Engine: o.live}, nil
+	return reconcilerOf(o.live), nil
 }
 
 // plan returns the reconciler of a cluster as it was when this run first read it, or read it after its last write: for
@@ -89,7 +90,11 @@ func (s *session) plan(cluster domain.ClusterRef) (reconcile.Reconciler, error) 
 	if o.snapshot == nil {
 		o.snapshot = o.live.Snapshot()
 	}
-	return reconcile.Reconciler{Engine: o.snapshot}, nil
+	return reconcilerOf(o.snapshot), nil
+}
+
+func reconcilerOf(e engine.Engine) reconcile.Reconciler {
+	return reconcile.Reconciler{Engine: e, Log: slog.New(subsystem(reconcileLog))}
 }
 
 // openLocked opens an engine, unless it is open already with all that is known of the cluster.
@@ -109,7 +114,7 @@ func (s *session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 		if call.Changes {
 			defer s.changed(id)
 		}
-		return trace(ctx, call.Name, do)
+		return trace(ctx, call, do)
 	})}
 	s.opened[cluster] = o
 	return o, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
-// stubEngine answers what planning and reading ask for, keeps what is stored, and notes down the calls. Whatever changes
-// something else is left to the nil engine inside of it, and panics.
+// stubEngine answers what planning and reading ask for, keeps what is stored, and notes down the calls. Whatever
+// changes something else is left to the nil engine inside of it, and panics.
 type stubEngine struct {
 	storetest.Memory
 	unanswered

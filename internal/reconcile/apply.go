@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -162,8 +163,9 @@ func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 	}
 }
 
-// finish stores the document of a group whose change has come to its end, and prunes what its members no longer need: before, the group might have
-// had to go back, and a secret's former value is nowhere else. What can't be pruned now is left to the next change.
+// finish stores the document of a group whose change has come to its end, and prunes what its members no longer need:
+// before, the group might have had to go back, and a secret's former value is nowhere else. What can't be pruned now is
+// left to the next change.
 func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
 	stored, err := engine.Put(ctx, r.Engine, doc)
 	if err == nil {
@@ -184,6 +186,7 @@ func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.
 
 // carryOut executes changes, all that start at once.
 func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) error {
+	r.say(ctx, d.Document.Spec.Name, "members change", append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
 	var remove []string
 	var stage []domain.MemberSpec
 	// Also without anything to stage: what an apply staged that died before it started it is dropped.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -151,6 +152,7 @@ func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error
 	if before == nil {
 		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has not run under another specification before", failure)
 	}
+	r.say(ctx, d.Document.Spec.Name, "group rolls back", slog.String("failure", failure.Error()))
 	r.Planned = nil // that was for the change
 	decision, observed, err := r.allocate(ctx, before.Spec, before)
 	if err == nil {

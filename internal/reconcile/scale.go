@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -202,6 +203,7 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	if next.Scaled == nil {
 		next.Scaled = map[string]domain.Scaled{}
 	}
+	r.say(ctx, next.Spec.Name, "role scales", slog.String("role", s.Role), slog.Int("from", s.From), slog.Int("to", count), slog.String("why", s.Why))
 	next.Scaled[s.Role] = domain.Scaled{At: s.At, From: s.From, To: count, Why: s.Why}
 	next.Scaling = true
 	d.Document, err = engine.Put(ctx, r.Engine, next)

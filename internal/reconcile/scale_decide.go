@@ -76,8 +76,8 @@ func (s Scaling) indexes(traits engine.Traits, doc domain.GroupDocument, count i
 	return slices.DeleteFunc(indexes, func(i int) bool { return slices.Contains(going, i) })
 }
 
-// SchedulingOf returns who chooses the hosts of a role's members. Where the engine does, it also chooses those that go: nobody knows before which
-// they are.
+// SchedulingOf returns who chooses the hosts of a role's members. Where the engine does, it also chooses those that go:
+// nobody knows before which they are.
 func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.Scheduling {
 	if traits.Schedules && topology.Interchangeable(spec, role) {
 		return domain.SchedulingEngine

@@ -39,8 +39,8 @@ func (c *Client) Hold(ctx context.Context) (release func(), err error) {
 	return release, At(c.host.String(), err)
 }
 
-// Dial connects to a socket of the host, network "unix", or from there to a host and port, network "tcp". The connection
-// can CloseWrite; if the host refuses it, the error wraps its [ssh.OpenChannelError].
+// Dial connects to a socket of the host, network "unix", or from there to a host and port, network "tcp". The
+// connection can CloseWrite; if the host refuses it, the error wraps its [ssh.OpenChannelError].
 func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var conn net.Conn
 	release, err := c.use(ctx, func(ctx context.Context, client *ssh.Client) (err error) {

@@ -85,7 +85,8 @@ func Within(ctx context.Context, limit time.Duration) (context.Context, context.
 		"no answer within %s; check the address, the network and firewalls in between", limit))
 }
 
-// NetDial connects to an address of this machine's network or file system. Its errors are a [Failure], or the context's.
+// NetDial connects to an address of this machine's network or file system. Its errors are a [Failure], or the
+// context's.
 func NetDial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// Run runs a command in the user's shell on the host, once and without input, and returns its standard output. More than
-// [bounded.Answer] of it is an error, and so is an exit status but 0, which wraps a [ssh.ExitError].
+// Run runs a command in the user's shell on the host, once and without input, and returns its standard output. More
+// than [bounded.Answer] of it is an error, and so is an exit status but 0, which wraps a [ssh.ExitError].
 //
-// Errors quote the last line of standard error, and not the command, which may hold secrets. A command that goes on when
-// the context ends is left to the host.
+// Errors quote the last line of standard error, and not the command, which may hold secrets. A command that goes on
+// when the context ends is left to the host.
 func (c *Client) Run(ctx context.Context, command string) (stdout []byte, err error) {
 	stdout, err = c.run(ctx, command)
 	return stdout, At(c.host.String(), err)

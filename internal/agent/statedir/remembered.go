@@ -27,7 +27,8 @@ type stamped[T any] struct {
 	document T
 }
 
-// Remember returns a folder of which nothing is remembered yet, and whose documents are read by a function such as [Read].
+// Remember returns a folder of which nothing is remembered yet, and whose documents are read by a function such as
+// [Read].
 func Remember[T any](dir Dir, folder string, read func(path string) (T, error)) *Remembered[T] {
 	return &Remembered[T]{dir: dir, folder: folder, read: read, documents: map[string]stamped[T]{}}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Preflight looks for the commands and working directories of the specifications, and says whether their limits are enforced.
+// Preflight looks for the commands and working directories of the specifications, and says whether their limits are
+// enforced.
 func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	var problems domain.Problems
 	limited := false

@@ -46,8 +46,8 @@ type Program struct {
 	Version string
 }
 
-// Driver returns the driver of this engine, which runs the residents of clusters from a program. An endpoint is a state directory, and goes
-// before that of the settings.
+// Driver returns the driver of this engine, which runs the residents of clusters from a program. An endpoint is a state
+// directory, and goes before that of the settings.
 func Driver(program Program) engine.Driver {
 	return engine.Driver{
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
@@ -209,8 +209,8 @@ func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (c
 	return engine.HoldFor(ctx, e, name, holder)
 }
 
-// Dissolve ends whatever still runs, the supervisor last, and removes the state directory, but for working directories in
-// which something was left.
+// Dissolve ends whatever still runs, the supervisor last, and removes the state directory, but for working directories
+// in which something was left.
 func (e *Engine) Dissolve(ctx context.Context) error {
 	// The controller first: it might be about to restart a group, and would start members that were just removed.
 	if err := e.StopController(ctx); err != nil {

@@ -1,4 +1,5 @@
-// Package storetest is what every [engine.Store] must do, shown on the real thing, and a store in memory for other tests.
+// Package storetest is what every [engine.Store] must do, shown on the real thing, and a store in memory for other
+// tests.
 package storetest
 
 import (
@@ -25,15 +26,16 @@ type Harness struct {
 	Open func(t *testing.T, cluster string) engine.Store
 	// MaxItem is how large an item may be; 0 for any size.
 	MaxItem int
-	// Watch reports changes of watched items; nil where the store can't be watched. SharedEvents says that it wakes for other clusters as well.
+	// Watch reports changes of watched items; nil where the store can't be watched. SharedEvents says that it wakes for
+	// other clusters as well.
 	Watch        func(t *testing.T, s engine.Store) <-chan struct{}
 	SharedEvents bool
 	// Corrupt makes a stored item unreadable, and returns where it is.
 	Corrupt func(t *testing.T, s engine.Store, key engine.Key) (where string)
 	// Foreign puts something beside the items that is none, and returns a function that reports what became of it.
 	Foreign func(t *testing.T, s engine.Store) (untouched func() error)
-	// Dying has somebody die at a moment of a change, counted from 0, and reports whether he survived it. It is nil where a store dies with
-	// who changes it.
+	// Dying has somebody die at a moment of a change, counted from 0, and reports whether he survived it. It is nil
+	// where a store dies with who changes it.
 	Dying func(t *testing.T, s engine.Store, change Change, moment int) (survived bool)
 }
 
@@ -53,7 +55,8 @@ func (c Change) Make(ctx context.Context, s engine.Store) error {
 	return err
 }
 
-// Kinds are one of each sort that a store has to tell apart, beside those of documents. One's name begins as another's does.
+// Kinds are one of each sort that a store has to tell apart, beside those of documents. One's name begins as another's
+// does.
 var Kinds = []domain.Kind{
 	domain.GroupKind, domain.PolicyKind,
 	{Name: "group-note", Noun: "note", Planned: true},
@@ -260,7 +263,8 @@ func testEnd(t *testing.T, _ Harness, s engine.Store) {
 	}
 }
 
-// testCorrupt shows that what can't be read is an error that says where it is, is not written over, and does not hide what can.
+// testCorrupt shows that what can't be read is an error that says where it is, is not written over, and does not hide
+// what can.
 func testCorrupt(t *testing.T, h Harness, s engine.Store) {
 	if h.Corrupt == nil {
 		t.Skip("nobody can change what this store has")
@@ -346,8 +350,8 @@ func testWatch(t *testing.T, h Harness, s engine.Store) {
 	}
 }
 
-// testDeaths has who changes an item die at each moment: what is read then is the old item or the new one, and the next write succeeds on top
-// of it.
+// testDeaths has who changes an item die at each moment: what is read then is the old item or the new one, and the next
+// write succeeds on top of it.
 func testDeaths(t *testing.T, h Harness, s engine.Store) {
 	if h.Dying == nil {
 		t.Skip("nobody dies: this store dies with who changes it, or another run shows it")

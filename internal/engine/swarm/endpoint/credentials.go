@@ -20,6 +20,6 @@ type Credentials struct {
 	OnSocket func(path string)
 }
 
-// TLS is how to authenticate to engines with a tcp:// address, and they to us, as the provider's configuration gives it.
-// Give the texts, or CertPath.
+// TLS is how to authenticate to engines with a tcp:// address, and they to us, as the provider's configuration gives
+// it. Give the texts, or CertPath.
 type TLS = engine.TLSCredentials

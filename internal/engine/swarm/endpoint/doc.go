@@ -19,13 +19,13 @@
 // # SSH
 //
 // How hosts are reached, and verified, is told by package sshclient. A client has one SSH connection, which carries all
-// HTTP connections, each forwarded to the engine's socket. It ends with the last of these: when the client is closed, or
-// was idle for a while.
+// HTTP connections, each forwarded to the engine's socket. It ends with the last of these: when the client is closed,
+// or was idle for a while.
 //
 // # Errors
 //
 // What keeps an engine from being reached is told apart by errors.Is with [ErrNoSocket] and the errors of package
-// sshclient, such as [sshclient.ErrPermissionDenied], through the Docker client's own errors, too. The text says what to
-// do. After a failure to connect, a client gives the same answer for a second: the many calls of one plan wait for an
-// absent host once.
+// sshclient, such as [sshclient.ErrPermissionDenied], through the Docker client's own errors, too. The text says what
+// to do. After a failure to connect, a client gives the same answer for a second: the many calls of one plan wait for
+// an absent host once.
 package endpoint

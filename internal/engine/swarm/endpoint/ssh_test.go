@@ -65,7 +65,8 @@ func TestSSHReconnects(t *testing.T) {
 	}
 }
 
-// TestSSHFailures: what keeps a host from being reached gets through the Docker client as it is, by the endpoint's name.
+// TestSSHFailures: what keeps a host from being reached gets through the Docker client as it is, by the endpoint's
+// name.
 func TestSSHFailures(t *testing.T) {
 	sshd.Isolate(t)
 	socket := startEngine(t)

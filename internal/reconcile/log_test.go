@@ -1,0 +1,32 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// TestLog: what is done is told by the names of members, and nothing of what they hold.
+func TestLog(t *testing.T) {
+	f := newFake()
+	var told bytes.Buffer
+	r := reconcile.Reconciler{Engine: f, Log: slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	secret := func(g *domain.Group) { g.Template.Env = map[string]string{"TOKEN": "hunter2"} }
+	_, err := r.Create(within(t), group(1, 2, secret))
+	must(t, err)
+	must(t, r.Update(within(t), group(1, 1, secret)))
+	for _, want := range []string{
+		`msg="members change" group=mnist revision=1 start="[mnist-ps-0 mnist-worker-0 mnist-worker-1]"`, "remove=[mnist-worker-1]",
+	} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, told.String())
+		}
+	}
+	if strings.Contains(told.String(), "hunter2") {
+		t.Errorf("the log has a value of the environment:\n%s", told.String())
+	}
+}
