@@ -94,7 +94,7 @@ func (s *session) plan(cluster domain.ClusterRef) (reconcile.Reconciler, error) 
 }
 
 func reconcilerOf(e engine.Engine) reconcile.Reconciler {
-	return reconcile.Reconciler{Engine: e, Log: slog.New(subsystem(reconcileLog))}
+	return reconcile.Reconciler{Engine: e, Logger: slog.New(subsystem(reconcileLog))}
 }
 
 // openLocked opens an engine, unless it is open already with all that is known of the cluster.

@@ -22,7 +22,7 @@ func TestTrace(t *testing.T) {
 		if err := trace(ctx, engine.Call{Name: "Put group"}, func() error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("the call returned %v", err)
 		}
-		reconcilerOf(nil).Log.DebugContext(ctx, "members change", "group", "mnist")
+		reconcilerOf(nil).Logger.DebugContext(ctx, "members change", "group", "mnist")
 		return output.String()
 	}
 	all := logged(t)

@@ -7,8 +7,8 @@ import (
 
 // say logs what is done about a group. It holds names and numbers alone: specifications may hold secrets.
 func (r Reconciler) say(ctx context.Context, group, what string, args ...any) {
-	if r.Log != nil {
-		r.Log.DebugContext(ctx, what, append([]any{slog.String("group", group)}, args...)...)
+	if r.Logger != nil {
+		r.Logger.DebugContext(ctx, what, append([]any{slog.String("group", group)}, args...)...)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func TestLog(t *testing.T) {
 	f := newFake()
 	var told bytes.Buffer
-	r := reconcile.Reconciler{Engine: f, Log: slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	r := reconcile.Reconciler{Engine: f, Logger: slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	secret := func(g *domain.Group) { g.Template.Env = map[string]string{"TOKEN": "hunter2"} }
 	_, err := r.Create(within(t), group(1, 2, secret))
 	must(t, err)

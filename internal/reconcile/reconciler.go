@@ -19,8 +19,8 @@ import (
 // Reconciler carries out changes of a cluster on its engine.
 type Reconciler struct {
 	Engine engine.Engine
-	// Log is told what is done, and why; nobody where it is nil.
-	Log *slog.Logger
+	// Logger is told what is done, and why; nobody where it is nil.
+	Logger *slog.Logger
 	// Controller is true where the cluster's own controller acts, false for a Terraform run.
 	Controller bool
 	// Secrets are the contents of the secrets of the group that is applied.
