@@ -144,7 +144,10 @@ func CommonDigest(digests [][]string) string {
 
 // Images returns the store of an engine's images, or an error where its hosts keep none.
 func Images(e Engine) (ImageStore, error) {
-	if i, ok := e.(intercepted); ok {
+	switch i := e.(type) {
+	case readingOnce:
+		return Images(i.Engine)
+	case intercepted:
 		store, err := Images(i.engine)
 		if err != nil {
 			return nil, err

@@ -95,8 +95,10 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s without images: got %v", name, err)
 		}
 	}
-	if _, err := Images(storing{}); err != nil {
-		t.Error(err)
+	for name, e := range map[string]Engine{"an engine": storing{}, "one that is read once": ReadingOnce(storing{})} {
+		if _, err := Images(e); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	store, err := Images(intercept(intercept(storing{})))
 	if err != nil {

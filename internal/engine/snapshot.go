@@ -8,6 +8,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
+// ReadingOnce returns an engine whose store is read once, see [ReadOnce].
+func ReadingOnce(e Engine) Engine { return readingOnce{e, ReadOnce(e)} }
+
+type readingOnce struct {
+	Engine
+	store Store
+}
+
+// Get returns an item.
+func (r readingOnce) Get(ctx context.Context, key Key) (Item, error) { return r.store.Get(ctx, key) }
+
+// List returns the items of a kind.
+func (r readingOnce) List(ctx context.Context, kind domain.Kind) ([]Item, error) {
+	return r.store.List(ctx, kind)
+}
+
 // ReadOnce returns a store of which each item, and each list of a kind, is read once. What fails is read again; writes
 // go to the store itself, and make no difference to what was read.
 func ReadOnce(s Store) Store {

@@ -203,6 +203,7 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 		group := tf.readGroup(tf.uncountedWorkers())
 		stub.scale(t, workers)
 		stub.calls = nil
+		tf = newTerraform(t, stub) // another run
 		group = tf.readGroup(group)
 		plannedGroup, diagnostics := tf.plan("trainyard_group", tf.uncountedWorkers(), group)
 		fatalOn(t, nil, diagnostics)

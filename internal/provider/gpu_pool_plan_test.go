@@ -226,6 +226,7 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 		stub.gpus["a"].GPUs[5].Trouble = "no longer found"
 		for _, why := range []string{"fallen off the bus (XID 79)", "no longer found"} {
 			stub.calls = nil
+			tf = newTerraform(t, stub) // another run
 			state, diagnostics := tf.read(theGPUPool, state)
 			fatalOn(t, nil, diagnostics)
 			if got := textsOf(t, state["unhealthy"]); !maps.Equal(got, map[string]string{uuid("a", 5): "host a: " + why}) {
@@ -251,6 +252,7 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 		}
 
 		change(stub, "p", func(pool *domain.GPUPoolDocument) { pool.Trouble = nil })
+		tf = newTerraform(t, stub)
 		state, diagnostics := tf.read(theGPUPool, state)
 		fatalOn(t, nil, diagnostics)
 		for attribute, planned := range tf.planPool(config, state) {

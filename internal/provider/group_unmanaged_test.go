@@ -162,6 +162,7 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 			if test.then != nil {
 				test.then(t, stub)
 			}
+			tf = terraformOn(t, engine.Registry{"process": driver(e)}) // what changes is seen by another run
 			config := tf.unmanagedWorkers()
 			if test.change != nil {
 				config = changed(tf, test.change)
@@ -179,6 +180,7 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 				}
 				if !documents[domain.GroupDocument](stub)["g"].Scaling && stub.hosts()["local"].Address == "127.0.0.1" {
 					stub.have(t, 3)
+					tf = terraformOn(t, engine.Registry{"process": driver(e)})
 				}
 			}
 		})

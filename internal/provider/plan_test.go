@@ -203,6 +203,11 @@ func TestPlanWithoutChange(t *testing.T) {
 			}
 		}
 		calls = append(calls, stub.calls)
+		for _, call := range stub.calls {
+			if read := strings.HasPrefix(call, "Get ") || strings.HasPrefix(call, "List "); read && occurrences(stub.calls, call) > 1 {
+				t.Errorf("%d members: a document is read more than once, by the calls %v", n, stub.calls)
+			}
+		}
 
 		stub.observed = stub.observed[1:]
 		state = tf.readGroup(state)
@@ -215,6 +220,16 @@ func TestPlanWithoutChange(t *testing.T) {
 	if !slices.Equal(calls[0], calls[1]) {
 		t.Errorf("1 member: calls %v; 200 members: %v", calls[0], calls[1])
 	}
+}
+
+// occurrences returns how often a call was made.
+func occurrences(calls []string, call string) (n int) {
+	for _, made := range calls {
+		if made == call {
+			n++
+		}
+	}
+	return n
 }
 
 // An apply that died may have left members half way: the next plan is not empty.
@@ -252,6 +267,7 @@ func TestReadTellsNotFoundFromFailure(t *testing.T) {
 		t.Errorf("a failed read: gone %t, %v", gone, resp.Diagnostics)
 	}
 	drop[domain.GroupDocument](stub)
+	tf = newTerraform(t, stub) // another run
 	if resp, gone := read(); !gone || len(resp.Diagnostics) != 0 {
 		t.Errorf("a group that is not there: gone %t, %v", gone, resp.Diagnostics)
 	}

@@ -88,7 +88,7 @@ func (s *session) plan(cluster domain.ClusterRef) (reconcile.Reconciler, error) 
 		return reconcile.Reconciler{}, err
 	}
 	if o.snapshot == nil {
-		o.snapshot = o.live.Snapshot()
+		o.snapshot = engine.ReadingOnce(o.live.Snapshot())
 	}
 	return reconcilerOf(o.snapshot), nil
 }

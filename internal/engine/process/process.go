@@ -117,10 +117,10 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{Name: Name, FilesDir: e.dir.FilesDir}
 }
 
-// Snapshot returns the engine with documents and GPUs read at most once. Other files are quick to read again.
+// Snapshot returns the engine with the GPUs read at most once. Files are quick to read again.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
-	snapshot.Store, snapshot.gpus = engine.ReadOnce(e.Store), engine.Once(e.readGPUs)
+	snapshot.gpus = engine.Once(e.readGPUs)
 	return &snapshot
 }
 
