@@ -41,7 +41,7 @@ func clusterSchema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"endpoint": schema.StringAttribute{
-				MarkdownDescription: "Where a manager of the Swarm is reached: `unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`; credentials are in the provider's `docker`. " +
+				MarkdownDescription: "Where a manager of the Swarm is reached: `unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`; credentials are in the provider's `ssh` and `docker`. " +
 					"Should it not answer, the other managers are tried at their `address`. Defaults to the address of the first manager among the `hosts`, by name, that has one; else it stays null, " +
 					"and the Docker Engine is the one that the `docker` command would use (`DOCKER_HOST`, the current context, the local socket). Another endpoint is no other cluster. For `swarm` only.",
 				Optional:   true,
