@@ -3,9 +3,7 @@ package engine
 import "context"
 
 // HoldFor is [Locker.Hold] for engines whose locks can't be lost before they are released.
-func HoldFor(ctx context.Context, l interface {
-	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
-}, name string, holder Holder) (held context.Context, release func() error, err error) {
+func HoldFor(ctx context.Context, l Locker, name string, holder Holder) (held context.Context, release func() error, err error) {
 	free, err := l.Lock(ctx, name, holder)
 	if err != nil {
 		return nil, nil, err

@@ -1,15 +1,12 @@
 package provider
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -359,168 +356,5 @@ func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 				t.Errorf("got %q, refused: %t", details(diagnostics), test.refused)
 			}
 		})
-	}
-}
-
-func TestReadOfGPUPool(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*stubEngine)
-		gone   bool
-	}{
-		"gone":              {func(e *stubEngine) { drop[domain.GPUPoolDocument](e) }, true},
-		"gone with cluster": {func(e *stubEngine) { drop[domain.ClusterDocument](e) }, true},
-		"can't be read":     {func(e *stubEngine) { e.fails = failures{"List gpu-pool": errors.New("disk full")} }, false},
-	} {
-		stub := gpuStub()
-		tf := newTerraform(t, stub)
-		state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
-		test.change(stub)
-		found, diagnostics := tf.read(theGPUPool, state)
-		if (found == nil) != test.gone || (len(diagnostics) == 0) != test.gone {
-			t.Errorf("%s: read as %v (%v)", name, found, details(diagnostics))
-		}
-	}
-}
-
-// A pool that was created without a word of it in the state is adopted, and another one of its name is not.
-// A pool that was selected among the hosts that told says so.
-func TestCreateOfGPUPoolWithoutAHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stub := gpuStub()
-		stub.gpus["b"] = domain.HostGPUs{Unknown: "no agent"}
-		tf := newTerraform(t, stub)
-		config := tf.gpuPool("p", selected(t, selectorModel{}))
-		planned, _ := tf.plan(theGPUPool, config, nil)
-		state, diagnostics := tf.apply(theGPUPool, config, nil, planned)
-		if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, "host b: no agent") {
-			t.Errorf("diagnostics: %v", details(diagnostics))
-		}
-		if want := tftypes.NewValue(tftypes.Number, 8); state == nil || !state["slots"].Equal(want) {
-			t.Errorf("the state is %v", state)
-		}
-	})
-}
-
-func TestCreateOfGPUPoolThatExists(t *testing.T) {
-	tf := newTerraform(t, gpuStub())
-	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}}))
-	tf.applyPool(config)
-	state, diagnostics := tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
-	if state == nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || diagnostics[0].Summary != "GPU pool adopted" {
-		t.Errorf("adopted: got %v (%v)", state, details(diagnostics))
-	}
-	config = tf.gpuPool("p", named(t, map[string][]int{"a": {4}}))
-	state, diagnostics = tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
-	if state != nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `already has a GPU pool "p" with another specification`) {
-		t.Errorf("another: got %v (%v)", state, details(diagnostics))
-	}
-}
-
-func TestDeleteOfGPUPoolInUse(t *testing.T) {
-	stub := gpuStub()
-	tf := newTerraform(t, stub)
-	state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
-	set(stub, domain.GroupDocument{Spec: domain.Group{Name: "job", Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}})
-	left, diagnostics := tf.apply(theGPUPool, nil, state, nil)
-	if left == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "GPU pool in use" || !strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by`) {
-		t.Errorf("got %v (%v)", left, details(diagnostics))
-	}
-	drop[domain.GroupDocument](stub)
-	left, diagnostics = tf.apply(theGPUPool, nil, state, nil)
-	if stored := documents[domain.GPUPoolDocument](stub); left != nil || len(diagnostics) > 0 || len(stored) > 0 {
-		t.Errorf("got %v (%v), with the pools %v", left, details(diagnostics), stored)
-	}
-}
-
-// gpuGroup returns the configuration of a group of so many workers, each with a GPU of the pool p.
-func (tf terraform) gpuGroup(name string, workers int64) map[string]tftypes.Value {
-	tf.t.Helper()
-	return tf.groupOf(name, roleModel{
-		Replicas: &workers, Port: new(int64(9000)), templateModel: templateModel{Command: []string{"/bin/true"}}, GPUs: &roleGPUsModel{Pool: "p"},
-	})
-}
-
-// A plan shows the GPUs of members where there is nothing left to choose.
-func TestPlanOfGroupWithGPUs(t *testing.T) {
-	place := func(host string, n int) string { return host + " " + uuid(host, n) }
-	slots := map[string]tftypes.Value{"sharing": text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199)}
-	with := func(devices, more map[string]tftypes.Value) map[string]tftypes.Value {
-		all := maps.Clone(devices)
-		maps.Copy(all, more)
-		return all
-	}
-	for name, test := range map[string]struct {
-		pool    map[string]tftypes.Value
-		workers int64
-		want    []string // the places of the workers; none where they are not known
-		refused string
-	}{
-		"all devices of a pool":          {named(t, map[string][]int{"a": {5, 4}}), 2, []string{place("a", 5), place("a", 4)}, ""},
-		"some devices of a pool":         {named(t, map[string][]int{"a": {5, 4}}), 1, nil, ""},
-		"all devices, of several hosts":  {named(t, map[string][]int{"a": {5}, "b": {0}}), 2, nil, ""},
-		"slots of the only device":       {with(named(t, map[string][]int{"b": {0}}), slots), 2, []string{place("b", 0), place("b", 0)}, ""},
-		"slots of several devices":       {with(named(t, map[string][]int{"a": {5, 4}}), slots), 2, nil, ""},
-		"more than the pool has devices": {named(t, map[string][]int{"a": {5, 4}}), 3, nil, `only 2 of them fit`},
-		"more than the device has slots": {with(named(t, map[string][]int{"b": {0}}), slots), 38, nil, `only 37 of them fit`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tf := newTerraform(t, gpuStub())
-			tf.planPool(tf.gpuPool("p", test.pool), nil)
-			planned, diagnostics := tf.plan("trainyard_group", tf.gpuGroup("job", test.workers), nil)
-			if test.refused != "" {
-				if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, test.refused) {
-					t.Errorf("got %q, want an error that says %q", details(diagnostics), test.refused)
-				}
-				return
-			}
-			fatalOn(t, nil, diagnostics)
-			if test.want == nil {
-				if planned["placements"].IsKnown() {
-					t.Errorf("got %s", planned["placements"])
-				}
-				return
-			}
-			want := map[string]attr.Value{}
-			for i, place := range test.want {
-				want[domain.MemberName("job", "worker", i)] = types.StringValue(place)
-			}
-			if want := raw(t, types.MapValueMust(types.StringType, want)); !planned["placements"].Equal(want) {
-				t.Errorf("got %s, want %s", planned["placements"], want)
-			}
-		})
-	}
-}
-
-// A group of a pool of which the devices are not known yet is not known yet either. One that goes can't be used.
-func TestPlanOfGroupWithOpenGPUPool(t *testing.T) {
-	stub := gpuStub()
-	tf := newTerraform(t, stub)
-	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4}}))
-	state := tf.applyPool(config)
-	config["devices"] = tftypes.NewValue(config["devices"].Type(), tftypes.UnknownValue)
-	tf.planPool(config, state)
-	planned, diagnostics := tf.plan("trainyard_group", tf.gpuGroup("job", 5), nil)
-	fatalOn(t, nil, diagnostics)
-	if planned["members"].IsKnown() {
-		t.Errorf("got members %s", planned["members"])
-	}
-	_, diagnostics = tf.plan(theGPUPool, nil, state)
-	fatalOn(t, nil, diagnostics)
-	if _, diagnostics = tf.plan("trainyard_group", tf.gpuGroup("job", 1), nil); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `"p"`) {
-		t.Errorf("a pool that goes: got %q", details(diagnostics))
-	}
-}
-
-// Where members with GPUs are shown, they are to be there.
-func TestPlannedDevices(t *testing.T) {
-	placements := types.MapValueMust(types.StringType, map[string]attr.Value{
-		"job-ps-0": types.StringValue("a"), "job-worker-0": types.StringValue("a GPU-1,GPU-2"), "job-worker-1": types.StringUnknown(),
-	})
-	got := plannedDevices(placements)
-	if want := map[string]domain.Assignment{"job-worker-0": {Host: "a", GPUs: "GPU-1,GPU-2"}}; !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := plannedDevices(types.MapUnknown(types.StringType)); len(got) > 0 {
-		t.Errorf("got %v of what is not known", got)
 	}
 }

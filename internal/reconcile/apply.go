@@ -168,10 +168,13 @@ func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 // left to the next change.
 func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
 	stored, err := engine.Put(ctx, r.Engine, doc)
-	if err == nil {
-		_ = r.Engine.Prune(ctx, stored.Spec.Name, &stored.Spec)
+	if err != nil {
+		return stored, err
 	}
-	return stored, err
+	if err := r.Engine.Prune(ctx, stored.Spec.Name, &stored.Spec); err != nil {
+		r.say(ctx, stored.Spec.Name, "what members no longer need is left", slog.String("error", err.Error()))
+	}
+	return stored, nil
 }
 
 // converge executes the difference between the decision and what was observed, but for what waits for its turn, see [Reconciler.roll].

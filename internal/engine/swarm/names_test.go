@@ -13,8 +13,7 @@ import (
 // longestName is how long a Swarm takes the name of a config object to be.
 const longestName = 64
 
-// TestItemName: what the name of an item's object begins with, and that alone, tells whether plans read it and who is
-// told of it.
+// TestItemName: the prefix of an object's name alone says whether plans read the item and whether it is watched.
 func TestItemName(t *testing.T) {
 	long := strings.Repeat("a", domain.MaxNameLength)
 	prefixes := map[string]domain.Kind{

@@ -73,7 +73,7 @@ func (p proxied) dies(t *testing.T, change storetest.Change, moment int) (surviv
 	return len(p.proxy.Calls()) < call, err
 }
 
-// corruptIn replaces the object of an item by one whose revision is no number, and returns its name.
+// corruptIn replaces an item's object with one whose revision is not a number, and returns the object's name.
 func corruptIn(t *testing.T, e *Engine, key engine.Key) (object string) {
 	t.Helper()
 	item, err := e.Get(t.Context(), key)

@@ -317,8 +317,7 @@ func TestLeftBehind(t *testing.T) {
 	})
 }
 
-// TestUnreadable: an object that holds none of this build's documents, or whose revision is no number, is an error that
-// names it.
+// TestUnreadable: an object that doesn't hold a valid document, or has an invalid revision, is an error that names it.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct{ revision, data, reason string }{
 		"no JSON":        {"1", `{"version":1,`, "unexpected end"},
