@@ -228,18 +228,23 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 	return nil
 }
 
-// remove ends members and returns when they are gone.
+// remove ends members and returns when they are gone. Those that are still there after a while are removed again: an engine may lose a removal.
 func (r Reconciler) remove(ctx context.Context, group string, names []string) error {
 	if err := r.Engine.Remove(ctx, names); err != nil {
 		return err
 	}
-	leaving := map[string]bool{}
-	for _, name := range names {
-		leaving[name] = true
-	}
-	return r.watch(ctx, group, func(observed []domain.Observed) (bool, time.Time, error) {
-		left := slices.ContainsFunc(observed, func(o domain.Observed) bool { return leaving[o.Name] })
-		return !left, time.Time{}, nil
+	again := time.Now().Add(lookAtLatest)
+	return r.watch(ctx, group, func(observed []domain.Observed) (_ bool, next time.Time, err error) {
+		there := map[string]bool{}
+		for _, o := range observed {
+			there[o.Name] = true
+		}
+		left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there[name] })
+		if len(left) > 0 && !time.Now().Before(again) {
+			again = time.Now().Add(lookAtLatest)
+			err = r.Engine.Remove(ctx, left)
+		}
+		return len(left) == 0, again, err
 	})
 }
 

@@ -452,4 +452,35 @@ func TestOutageIsBounded(t *testing.T) {
 	})
 }
 
+// forgetful is an engine that forgets its first removals.
+type forgetful struct {
+	engine.Engine
+
+	removals, forgets int
+}
+
+func (f *forgetful) Remove(ctx context.Context, names []string) error {
+	if f.removals++; f.removals <= f.forgets {
+		return nil
+	}
+	return f.Engine.Remove(ctx, names)
+}
+
+// TestRemovalIsRepeated: an apply does not wait for ever for members that the engine was to remove and did not.
+func TestRemovalIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &forgetful{Engine: newFake(), forgets: 2}
+		r := reconcile.Reconciler{Engine: e}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		must(t, r.Update(ctx, group(1, 3)))
+		must(t, r.Update(ctx, group(1, 1)))
+		observed, err := e.Observe(ctx, "mnist")
+		must(t, err)
+		if len(observed) != 2 || e.removals != 3 {
+			t.Errorf("after %d removals there are %d members, want 2 after 3", e.removals, len(observed))
+		}
+	})
+}
+
 var errNonsense = errors.New("nonsense")

@@ -90,6 +90,35 @@ func TestMembersOfPool(t *testing.T) {
 	}
 }
 
+// TestStayingMembers: the Swarm may have forgotten to take a task away, which then is a member beyond the replicas.
+func TestStayingMembers(t *testing.T) {
+	const running, remove = swarm.TaskStateRunning, swarm.TaskStateRemove
+	two := func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, running, running, 0, "") }
+	for name, c := range map[string]struct {
+		replicas      int
+		tasks         func(h *history)
+		removed       string
+		staying, kept int
+	}{
+		"one of two":               {2, two, "job-worker-1", 2, 1},
+		"both":                     {2, two, "job-worker-0 job-worker-1", 2, 0},
+		"of another role":          {2, two, "job-ps-0", 2, 2},
+		"one that has no task yet": {3, two, "job-worker-2", 3, 2},
+		"one that was forgotten":   {1, two, "job-worker-1", 2, 1},
+		"one that leaves already":  {1, func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, remove, running, 0, "") }, "job-worker-1", 1, 1},
+	} {
+		h := poolOf(t, c.replicas, domain.Role{}.RestartRule(), nil)
+		c.tasks(h)
+		removed := map[string]bool{}
+		for _, member := range strings.Fields(c.removed) {
+			removed[member] = true
+		}
+		if staying, kept := staying(h.service, h.tasks, removed); staying != c.staying || kept != c.kept {
+			t.Errorf("%s: %d stay and %d are kept, want %d and %d", name, staying, kept, c.staying, c.kept)
+		}
+	}
+}
+
 func TestObservePool(t *testing.T) {
 	const (
 		running  = swarm.TaskStateRunning

@@ -150,6 +150,10 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	tasks, err := liveReads(e.connection).tasks(ctx)
+	if err != nil {
+		return err
+	}
 	m, err := e.manager(ctx)
 	if err != nil {
 		return err
@@ -158,19 +162,23 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 	for _, name := range names {
 		removed[name] = true
 	}
+	of := byService(tasks)
 	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
-		return !spec.BelongsTo(s, e.cluster.Name) || left(s, removed) == len(membersOf(s, nil))
+		staying, kept := staying(s, of[s.ID], removed)
+		return !spec.BelongsTo(s, e.cluster.Name) || kept == staying
 	})
 	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
 		var err error
-		if remaining := left(service, removed); remaining == 0 {
+		if _, kept := staying(service, of[service.ID], removed); kept == 0 {
 			e.staged.drop(service.Spec.Name)
 			err = m.ServiceRemove(ctx, service.ID)
 		} else {
+			// Also where this changes nothing: a Swarm forgets to take away a task whose state changes at the same moment, and looks for
+			// it again with the next update of its service.
 			err = e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 				next := live.Spec
-				spec.SetReplicas(&next, remaining)
-				return next, spec.Replicas(live.Spec) > remaining
+				spec.SetReplicas(&next, min(kept, spec.Replicas(live.Spec)))
+				return next, true
 			})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
@@ -180,15 +188,19 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 	})
 }
 
-// left returns how many of a service's members are not removed. One of which the identity is lost has none of ours.
-func left(service swarm.Service, removed map[string]bool) int {
-	n := 0
-	for _, member := range membersOf(service, nil) {
+// staying returns how many members of a service were not told to leave, and how many of them are kept where some are removed. A service
+// whose identity is lost has none of ours.
+func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool) (staying, kept int) {
+	for _, member := range membersOf(service, tasks) {
+		if member.leaving {
+			continue
+		}
+		staying++
 		if !removed[member.name] {
-			n++
+			kept++
 		}
 	}
-	return n
+	return staying, kept
 }
 
 // updateAttempts bounds the updates of one service that come to nothing because somebody else changed it meanwhile.
