@@ -48,7 +48,7 @@ func atRest(b *testing.B, groups, roles, members int) *rest {
 		group := document.Spec.Name
 		for n := range roles {
 			role := fmt.Sprintf("role-%02d", n)
-			document.Spec.Roles[role], document.Counts[role] = domain.Role{Resources: domain.Resources{CPUs: 4}, OnScale: domain.OnScaleNone}, members
+			document.Spec.Roles[role], document.Counts[role] = domain.Role{Resources: domain.ResourceRequirements{CPUs: 4}, OnScale: domain.OnScaleNone}, members
 			policy := domain.AutoscalingPolicy{
 				Cluster: "lab", Group: group, Role: role, Min: 1, Max: 20, Metrics: map[string]domain.ScalingMetric{"cpu": {
 					Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 60}},

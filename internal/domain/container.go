@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // Container holds what only engines that run containers can do for a member. What is left out is the engine's default.
@@ -85,8 +86,8 @@ func (p PublishedPort) String() string {
 type ConfigFile struct {
 	Content string `json:"content"`
 	// Target is the absolute path at which members find it; Mode are its permissions, 0444 where they are zero.
-	Target string `json:"target"`
-	Mode   uint32 `json:"mode,omitempty"`
+	Target string   `json:"target"`
+	Mode   FileMode `json:"mode,omitempty"`
 }
 
 // SecretFile is a small file whose content is nowhere but with the engine. Another version is another content.
@@ -94,8 +95,21 @@ type SecretFile struct {
 	Version string `json:"version"`
 	// Target is the absolute path at which members find it, /run/secrets/<name> where it is empty; Mode are its
 	// permissions, 0400 where they are zero.
-	Target string `json:"target,omitempty"`
-	Mode   uint32 `json:"mode,omitempty"`
+	Target string   `json:"target,omitempty"`
+	Mode   FileMode `json:"mode,omitempty"`
+}
+
+// FileMode are the permissions of a file, which documents hold in octal digits, such as "0444".
+type FileMode uint32
+
+// MarshalText writes four octal digits.
+func (m FileMode) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%04o", uint32(m)), nil }
+
+// UnmarshalText reads octal digits.
+func (m *FileMode) UnmarshalText(text []byte) error {
+	parsed, err := strconv.ParseUint(string(text), 8, 32)
+	*m = FileMode(parsed)
+	return err
 }
 
 // Path returns where members find the secret of this name.

@@ -100,10 +100,10 @@ func TestDocumentsRoundTrip(t *testing.T) {
 		return PublishedPort{rapid.Int().Draw(t, "target"), rapid.Int().Draw(t, "published"), text.Draw(t, "protocol")}
 	})
 	config := rapid.Custom(func(t *rapid.T) ConfigFile {
-		return ConfigFile{text.Draw(t, "content"), text.Draw(t, "target"), rapid.Uint32().Draw(t, "mode")}
+		return ConfigFile{text.Draw(t, "content"), text.Draw(t, "target"), FileMode(rapid.Uint32().Draw(t, "mode"))}
 	})
 	secret := rapid.Custom(func(t *rapid.T) SecretFile {
-		return SecretFile{text.Draw(t, "version"), text.Draw(t, "target"), rapid.Uint32().Draw(t, "mode")}
+		return SecretFile{text.Draw(t, "version"), text.Draw(t, "target"), FileMode(rapid.Uint32().Draw(t, "mode"))}
 	})
 	container := rapid.Custom(func(t *rapid.T) Container {
 		return Container{
@@ -125,14 +125,13 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			Container: rapid.Ptr(container, true).Draw(t, "container"),
 		}
 	})
-	exitCodes := rapid.Custom(func(t *rapid.T) ExitCodes { return rapid.SliceOfN(text, 0, 2).Draw(t, "codes") })
+	exitCodes := rapid.Custom(func(t *rapid.T) ExitCodeRule { return ExitCodeRule{rapid.SliceOfN(text, 0, 2).Draw(t, "codes")} })
 	role := rapid.Custom(func(t *rapid.T) Role {
 		return Role{
 			Template:    template.Draw(t, "template"),
 			Replicas:    rapid.Ptr(rapid.Int(), true).Draw(t, "replicas"),
 			Port:        rapid.Ptr(rapid.Int(), true).Draw(t, "port"),
-			Resources:   resources.Draw(t, "resources"),
-			Limits:      resources.Draw(t, "limits"),
+			Resources:   ResourceRequirements{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory"), resources.Draw(t, "limits")},
 			GPUs:        rapid.Ptr(gpus, true).Draw(t, "gpus"),
 			Placement:   Placement{rapid.SampledFrom(Strategies).Draw(t, "strategy"), table.Draw(t, "labels"), texts.Draw(t, "hosts")},
 			Restart:     Restart{rapid.SampledFrom(Conditions).Draw(t, "condition"), rapid.Ptr(rapid.Int(), true).Draw(t, "attempts"), rapid.Ptr(duration, true).Draw(t, "delay")},

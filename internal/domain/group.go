@@ -16,7 +16,7 @@ type Group struct {
 	Name      string `json:"name"`
 	Framework string `json:"framework"`
 	// Template holds the defaults of all roles.
-	Template     Template          `json:"template,omitzero"`
+	Template
 	Roles        map[string]Role   `json:"roles"`
 	Completion   Completion        `json:"completion,omitzero"`
 	RestartScope RestartScope      `json:"restart_scope"`
@@ -95,14 +95,12 @@ var MountTypes = []MountType{MountBind, MountVolume, MountTmpfs}
 // Role is a part of a group: members that run the same program.
 type Role struct {
 	// Template overrides the group's.
-	Template Template `json:"template,omitzero"`
+	Template
 	// Replicas is the number of members; nil leaves the count unmanaged: it starts at 1 and is then kept.
 	Replicas *int `json:"replicas,omitempty"`
 	// Port is the first port of the role's members; nil gives each member a free one.
-	Port      *int      `json:"port,omitempty"`
-	Resources Resources `json:"resources,omitzero"`
-	// Limits are what one member may use at most, where that is not what it requests.
-	Limits Resources `json:"limits,omitzero"`
+	Port      *int                 `json:"port,omitempty"`
+	Resources ResourceRequirements `json:"resources,omitzero"`
 	// GPUs are what one member asks of a GPU pool; nil asks for none.
 	GPUs      *GPURequest `json:"gpus,omitempty"`
 	Placement Placement   `json:"placement,omitzero"`
@@ -110,13 +108,28 @@ type Role struct {
 	// OnScale says what a change of the role's count does to the group's other members; OnScaleRestart where it is empty.
 	OnScale OnScale `json:"on_scale,omitempty"`
 	// Update says how a change rolls through the role's members. It is no part of what they run.
-	Update      Update     `json:"update,omitzero"`
-	ExitCodes   *ExitCodes `json:"exit_codes,omitempty"`
-	GracePeriod *Duration  `json:"grace_period,omitempty"`
+	Update      Update        `json:"update,omitzero"`
+	ExitCodes   *ExitCodeRule `json:"exit_codes,omitempty"`
+	GracePeriod *Duration     `json:"grace_period,omitempty"`
 }
 
-// Resources are what one member requests. It is also what a member may use at most, where the role's Limits say
-// nothing else. Zero means no request and no limit.
+// ResourceRequirements are what one member requests, and its limits. A limit that is zero is what is requested.
+type ResourceRequirements struct {
+	CPUs      float64   `json:"cpus,omitempty"`
+	MemoryMiB int64     `json:"memory_mib,omitempty"`
+	Limits    Resources `json:"limits,omitzero"`
+}
+
+// Limited returns the requirements with a limit for all that is requested.
+func (r ResourceRequirements) Limited() ResourceRequirements {
+	r.Limits = r.Limits.Or(r.Requests())
+	return r
+}
+
+// Requests returns what is requested.
+func (r ResourceRequirements) Requests() Resources { return Resources{r.CPUs, r.MemoryMiB} }
+
+// Resources are amounts of what a host has; zero is as if left out.
 type Resources struct {
 	CPUs      float64 `json:"cpus,omitempty"`
 	MemoryMiB int64   `json:"memory_mib,omitempty"`
@@ -279,7 +292,7 @@ func (r Role) RestartRule() RestartRule {
 		rule.Delay = *r.Restart.Delay
 	}
 	if r.ExitCodes != nil {
-		rule.Final = *r.ExitCodes
+		rule.Final = r.ExitCodes.Final
 	}
 	return rule
 }

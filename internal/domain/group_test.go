@@ -81,7 +81,7 @@ func TestGroupEqual(t *testing.T) {
 		"an environment":           {func(g *Group) { g.Template.Env["A"] = "2" }, false},
 		"a count":                  {worker(func(r *Role) { r.Replicas = new(3) }), false},
 		"an unmanaged count":       {worker(func(r *Role) { r.Replicas = nil }), false},
-		"no final exit codes":      {worker(func(r *Role) { r.ExitCodes = &ExitCodes{} }), false},
+		"no final exit codes":      {worker(func(r *Role) { r.ExitCodes = &ExitCodeRule{ExitCodes{}} }), false},
 		"a default written out":    {func(g *Group) { g.Completion.StopRest = nil }, false},
 		"a further role":           {func(g *Group) { g.Roles["ps"] = Role{} }, false},
 		"a trigger":                {func(g *Group) { g.Triggers["data"] = "v2" }, false},

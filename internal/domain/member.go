@@ -100,12 +100,11 @@ type MemberSpec struct {
 	WorkingDir string            `json:"working_dir,omitempty"`
 	Mounts     []Mount           `json:"mounts,omitempty"`
 	Files      []File            `json:"files,omitempty"`
-	Resources  Resources         `json:"resources,omitzero"`
-	// Limits are what the member may use at most; they are never left to the requests.
-	Limits      Resources   `json:"limits,omitzero"`
-	Restart     RestartRule `json:"restart"`
-	GracePeriod Duration    `json:"grace_period"`
-	Container   Container   `json:"container,omitzero"`
+	// Resources have limits that are never left to the requests.
+	Resources   ResourceRequirements `json:"resources,omitzero"`
+	Restart     RestartRule          `json:"restart"`
+	GracePeriod Duration             `json:"grace_period"`
+	Container   Container            `json:"container,omitzero"`
 	// Placement constrains the hosts of an interchangeable member, for engines that choose them.
 	Placement Placement `json:"placement,omitzero"`
 	// Update says how changes roll through the members of an interchangeable role, for engines that choose their hosts.

@@ -11,6 +11,11 @@ import (
 // code ("3") or a range ("1-127"). All others are retried.
 type ExitCodes []string
 
+// ExitCodeRule says what becomes of exit codes other than 0.
+type ExitCodeRule struct {
+	Final ExitCodes `json:"final"`
+}
+
 // DefaultFinalExitCodes are those of a command that can't be executed or isn't there, as a shell reports them: another
 // attempt would end the same way.
 var DefaultFinalExitCodes = ExitCodes{"126-127"}

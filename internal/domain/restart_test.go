@@ -19,11 +19,11 @@ func TestRestartRule(t *testing.T) {
 		"never":        {Role{Restart: Restart{Condition: RestartNever}}, RestartRule{RestartNever, 0, seconds(1), ExitCodes{"126-127"}}},
 		"always":       {Role{Restart: Restart{Condition: RestartAlways}}, RestartRule{RestartAlways, 0, seconds(1), ExitCodes{"126-127"}}},
 		"all said": {
-			Role{Restart: Restart{RestartAlways, new(3), new(seconds(0))}, ExitCodes: &ExitCodes{"2"}},
+			Role{Restart: Restart{RestartAlways, new(3), new(seconds(0))}, ExitCodes: &ExitCodeRule{ExitCodes{"2"}}},
 			RestartRule{RestartAlways, 3, 0, ExitCodes{"2"}},
 		},
 		"no bound":       {Role{Restart: Restart{MaxAttempts: new(0)}}, RestartRule{RestartOnFailure, 0, seconds(1), ExitCodes{"126-127"}}},
-		"no final codes": {Role{ExitCodes: &ExitCodes{}}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{}}},
+		"no final codes": {Role{ExitCodes: &ExitCodeRule{ExitCodes{}}}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, c.role.RestartRule()); diff != "" {

@@ -20,7 +20,7 @@ func BenchmarkRead(b *testing.B) {
 		document := domain.GroupDocument{Counts: map[string]int{}, Spec: domain.Group{Roles: map[string]domain.Role{}}}
 		for r := range 10 {
 			role := fmt.Sprintf("role-%d", r)
-			document.Counts[role], document.Spec.Roles[role] = 10, domain.Role{Resources: domain.Resources{CPUs: 4}}
+			document.Counts[role], document.Spec.Roles[role] = 10, domain.Role{Resources: domain.ResourceRequirements{CPUs: 4}}
 			questions = append(questions, Question{
 				Group: group, Role: role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
 			})

@@ -83,7 +83,7 @@ func running(role string, index int) domain.Observed {
 // jobOf is a scene with the group "job", whose members are these.
 func jobOf(members ...domain.Observed) Scene {
 	document := domain.GroupDocument{
-		Spec:   domain.Group{Roles: map[string]domain.Role{"worker": {Resources: domain.Resources{CPUs: 4, MemoryMiB: 1024}}, "ps": {}}},
+		Spec:   domain.Group{Roles: map[string]domain.Role{"worker": {Resources: domain.ResourceRequirements{CPUs: 4, MemoryMiB: 1024}}, "ps": {}}},
 		MinRun: 2, Counts: map[string]int{"worker": 0, "ps": 0}, Assignments: map[string]domain.Assignment{},
 	}
 	for _, o := range members {

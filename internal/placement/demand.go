@@ -65,7 +65,7 @@ func newDemand(in Input, role string, sites []site, gpus *fleet) *demand {
 			continue
 		}
 		d.allowed = append(d.allowed, i)
-		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked && sites[i].fits(spec.Resources) && gpus.has(d.gpus, i, true) {
+		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked && sites[i].fits(spec.Resources.Requests()) && gpus.has(d.gpus, i, true) {
 			d.choices++
 		}
 	}

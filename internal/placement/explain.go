@@ -59,7 +59,7 @@ func explain(cluster string, d *demand, l *layout) domain.Problems {
 
 func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 	var ps domain.Problems
-	request := d.spec.Resources
+	request := d.spec.Resources.Requests()
 	sites := l.allowed(d)
 	capacity := largest(sites)
 	const tooLarge = "each member of role %q requests %s, and the largest of the hosts it may use has %s (%s); lower the request or add a larger host"

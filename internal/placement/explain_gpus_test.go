@@ -207,7 +207,7 @@ func TestPlaceExplainsGPUs(t *testing.T) {
 			name:  "CPUs at fault, whatever devices hosts without GPUs lack",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096)), "c": host("c", capacity(4, 4096))},
 			pools: exclusive(map[string][]domain.Device{"a": gpus(first, second)}),
-			roles: map[string]role{"w": {requesting(onGPUs(1, 0), resources(3, 0)), 2}},
+			roles: map[string]role{"w": {requesting(onGPUs(1, 0), requests(3, 0)), 2}},
 			want:  []wanted{{`roles["w"].resources.cpus`, []string{`only 1 of them fit; cluster "lab" has 1 host with GPUs for them for this role: host a: 4 of 4 CPUs free`}}},
 		},
 	} {

@@ -81,7 +81,7 @@ func TestPlaceExplains(t *testing.T) {
 		{
 			name:  "requests beyond any host, of both resources",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(6.5, 2048))},
-			roles: map[string]role{"w": {domain.Role{Resources: resources(8, 8192)}, 1}},
+			roles: map[string]role{"w": {domain.Role{Resources: requests(8, 8192)}, 1}},
 			want: []wanted{
 				{`roles["w"].resources.cpus`, []string{"requests 8 CPUs", "has 6.5 CPUs", "host a: 4 CPUs; host b: 6.5 CPUs"}},
 				{`roles["w"].resources.memory_mib`, []string{"requests 8192 MiB", "has 4096 MiB", "host a: 4096 MiB; host b: 2048 MiB"}},
@@ -90,7 +90,7 @@ func TestPlaceExplains(t *testing.T) {
 		{
 			name:   "not enough CPUs beside other groups and roles",
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
-			roles:  map[string]role{"aux": {domain.Role{Resources: resources(1, 512)}, 1}, "w": {domain.Role{Resources: resources(2, 1024)}, 4}},
+			roles:  map[string]role{"aux": {domain.Role{Resources: requests(1, 512)}, 1}, "w": {domain.Role{Resources: requests(2, 1024)}, 4}},
 			others: map[string]domain.GroupDocument{"old-1": other(resources(2, 3584), domain.Assignment{Host: "a", Port: 1})},
 			want: []wanted{
 				{`roles["w"].resources.cpus`, []string{"4 members of 2 CPUs and 1024 MiB each, and only 2 of them fit", "host a: 2 of 4 CPUs free, 512 of 4096 MiB free; host b: 4 of 4 CPUs free, 4096 of 4096 MiB free"}},
@@ -99,20 +99,20 @@ func TestPlaceExplains(t *testing.T) {
 		{
 			name:  "not enough memory",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
-			roles: map[string]role{"w": {domain.Role{Resources: resources(0, 3000)}, 3}},
+			roles: map[string]role{"w": {domain.Role{Resources: requests(0, 3000)}, 3}},
 			want:  []wanted{{`roles["w"].resources.memory_mib`, []string{"3 members of 3000 MiB each, and only 2 of them fit"}}},
 		},
 		{
 			name:   "one per host, with the capacity at fault",
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
-			roles:  map[string]role{"w": {domain.Role{Resources: resources(2, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2}},
+			roles:  map[string]role{"w": {domain.Role{Resources: requests(2, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2}},
 			others: map[string]domain.GroupDocument{"old-1": other(resources(3, 0), domain.Assignment{Host: "b", Port: 1})},
 			want:   []wanted{{`roles["w"].resources.cpus`, []string{"2 CPUs each, at most one a host, and only 1 of them fit", "host a: 4 of 4 CPUs free", "host b: 1 of 4 CPUs free"}}},
 		},
 		{
 			name:   "one per host, with the memory of the only other host at fault",
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096)), "c": host("c", capacity(4, 4096))},
-			roles:  map[string]role{"w": {domain.Role{Resources: resources(3, 1024), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 3}},
+			roles:  map[string]role{"w": {domain.Role{Resources: requests(3, 1024), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 3}},
 			others: map[string]domain.GroupDocument{"old-1": other(resources(0, 4000), domain.Assignment{Host: "b", Port: 1})},
 			want:   []wanted{{`roles["w"].resources.memory_mib`, []string{"only 2 of them fit", "host b: 4 of 4 CPUs free, 96 of 4096 MiB free"}}},
 		},
@@ -125,13 +125,13 @@ func TestPlaceExplains(t *testing.T) {
 				}
 				return hosts
 			}(),
-			roles: map[string]role{"w": {domain.Role{Resources: resources(1, 0)}, 9}},
+			roles: map[string]role{"w": {domain.Role{Resources: requests(1, 0)}, 9}},
 			want:  []wanted{{`roles["w"].resources.cpus`, []string{"only 8 of them fit", "host e: 1 of 1 CPU free, 1 of 1 MiB free; and 3 more"}}},
 		},
 		{
 			name:  "each role once, and roles that fit not at all",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096))},
-			roles: map[string]role{"ps": {domain.Role{Resources: resources(0, 9999)}, 3}, "ok": {n: 1}, "w": {domain.Role{Placement: domain.Placement{Strategy: domain.OnePerHost}}, 5}},
+			roles: map[string]role{"ps": {domain.Role{Resources: requests(0, 9999)}, 3}, "ok": {n: 1}, "w": {domain.Role{Placement: domain.Placement{Strategy: domain.OnePerHost}}, 5}},
 			want:  []wanted{{`roles["w"].placement.strategy`, nil}, {`roles["ps"].resources.memory_mib`, nil}},
 		},
 		{
@@ -159,7 +159,7 @@ func TestPlaceExplains(t *testing.T) {
 		{
 			name:  "not enough CPUs on the named hosts",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
-			roles: map[string]role{"w": {domain.Role{Resources: resources(3, 0), Placement: domain.Placement{Hosts: []string{"b"}}}, 2}},
+			roles: map[string]role{"w": {domain.Role{Resources: requests(3, 0), Placement: domain.Placement{Hosts: []string{"b"}}}, 2}},
 			want:  []wanted{{`roles["w"].resources.cpus`, []string{"only 1 of them fit", "1 host among those that placement.hosts names (b) for this role: host b: 4 of 4 CPUs free"}}},
 		},
 		{
@@ -181,7 +181,7 @@ func TestPlaceExplains(t *testing.T) {
 		{
 			name:   "not enough CPUs beside a closed host",
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(8, 4096))},
-			roles:  map[string]role{"w": {domain.Role{Resources: resources(3, 0)}, 2}},
+			roles:  map[string]role{"w": {domain.Role{Resources: requests(3, 0)}, 2}},
 			closed: []string{"b"},
 			want: []wanted{{`roles["w"].resources.cpus`, []string{
 				"2 members of 3 CPUs each, and only 1 of them fit", "host a: 4 of 4 CPUs free", "host b: 8 of 8 CPUs free", ", 1 of which take no new members: host b is down; lower the request",
@@ -190,14 +190,14 @@ func TestPlaceExplains(t *testing.T) {
 		{
 			name:   "not enough memory, whatever a closed host lacks",
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 1024)), "b": host("b", capacity(1, 4096)), "c": host("c", capacity(2, 4096))},
-			roles:  map[string]role{"w": {domain.Role{Resources: resources(2, 2048)}, 1}},
+			roles:  map[string]role{"w": {domain.Role{Resources: requests(2, 2048)}, 1}},
 			closed: []string{"b", "c"},
 			want:   []wanted{{`roles["w"].resources.memory_mib`, []string{"only 0 of them fit"}}},
 		},
 		{
 			name:     "not enough beside what others have reserved",
 			hosts:    map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
-			roles:    map[string]role{"w": {domain.Role{Resources: resources(2, 1024)}, 2}},
+			roles:    map[string]role{"w": {domain.Role{Resources: requests(2, 1024)}, 2}},
 			others:   map[string]domain.GroupDocument{"old-1": other(resources(1, 0), domain.Assignment{Host: "a", Port: 1})},
 			reserved: map[string]domain.Resources{"a": resources(2, 0), "b": resources(0.5, 2048)},
 			want: []wanted{{`roles["w"].resources.cpus`, []string{

@@ -103,7 +103,7 @@ func placedOn(r domain.Role, p domain.Placement) domain.Role {
 }
 
 // requesting is the role with resources, too.
-func requesting(r domain.Role, resources domain.Resources) domain.Role {
+func requesting(r domain.Role, resources domain.ResourceRequirements) domain.Role {
 	r.Resources = resources
 	return r
 }

@@ -72,7 +72,7 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 	for i := range rapid.IntRange(1, 3).Draw(t, "roles") {
 		r := role{n: rapid.IntRange(0, 3).Draw(t, "replicas")}
 		r.GPUs = request.Draw(t, "gpus")
-		r.Resources = resources(float64(rapid.IntRange(0, 2).Draw(t, "cpus of a member")), 0)
+		r.Resources = requests(float64(rapid.IntRange(0, 2).Draw(t, "cpus of a member")), 0)
 		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "placement")
 		if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
 			r.Placement.Hosts = rapid.SliceOfN(rapid.SampledFrom(hostNames), 1, 2).Draw(t, "named hosts")

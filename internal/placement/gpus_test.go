@@ -89,7 +89,7 @@ func TestPlaceGPUs(t *testing.T) {
 			name:  "capacity, labels and closed devices still count",
 			hosts: map[string]domain.Host{"a": host("a", capacity(1, 4096), "ok=1"), "b": host("b", capacity(4, 4096)), "c": host("c", capacity(4, 4096), "ok=1"), "d": host("d", capacity(4, 4096), "ok=1")},
 			pools: exclusive(map[string][]domain.Device{"a": gpus("a0"), "b": gpus("b0"), "c": gpus("c0"), "d": gpus("d0")}),
-			roles: map[string]role{"w": {requesting(placedOn(onGPUs(1, 0), domain.Placement{Labels: map[string]string{"ok": "1"}}), resources(2, 0)), 1}},
+			roles: map[string]role{"w": {requesting(placedOn(onGPUs(1, 0), domain.Placement{Labels: map[string]string{"ok": "1"}}), requests(2, 0)), 1}},
 			states: map[string]DeviceState{
 				"c0": {Closed: "nothing is known of the GPUs of host c"},
 			},
@@ -446,7 +446,7 @@ func TestPlaceGPUs(t *testing.T) {
 			name:    "where members make room, those that can stay keep their devices",
 			hosts:   map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
 			pools:   exclusive(map[string][]domain.Device{"a": gpus("a0", "a1", "a2"), "b": gpus("b0", "b1")}),
-			roles:   map[string]role{"v": {requesting(onGPUs(1, 0), resources(3, 0)), 2}, "w": {requesting(onGPUs(1, 0), resources(1, 0)), 2}},
+			roles:   map[string]role{"v": {requesting(onGPUs(1, 0), requests(3, 0)), 2}, "w": {requesting(onGPUs(1, 0), requests(1, 0)), 2}},
 			current: map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a1"},
 			want:    map[string]string{"m-v-0": "a: a2", "m-v-1": "b: b0", "m-w-0": "a: a0", "m-w-1": "b: b1"},
 		},

@@ -72,7 +72,7 @@ func (l *layout) stay(d *demand, member string, current domain.Assignment) (s sp
 	if !found || !d.allows(at) || l.spent(d, at) {
 		return spot{}, false
 	}
-	if (d.grown || !l.sites[at].keeps(d.spec.Resources)) && !l.sites[at].fits(d.spec.Resources) {
+	if (d.grown || !l.sites[at].keeps(d.spec.Resources.Requests())) && !l.sites[at].fits(d.spec.Resources.Requests()) {
 		return spot{}, false
 	}
 	return spot{demand: d, site: at, gpus: l.fleet.keepable(d.gpus, at, member, current.GPUs), entered: d.grown}, true
@@ -171,7 +171,7 @@ func (l *layout) preferFull(a, b int) int {
 
 // hasRoom tells whether one more member of the role can be put on a site, be it with devices that are given with a warning.
 func (l *layout) hasRoom(d *demand, at int, worry bool) bool {
-	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources) && l.fleet.has(d.gpus, at, worry)
+	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources.Requests()) && l.fleet.has(d.gpus, at, worry)
 }
 
 // spent tells whether the role may have no further member on a site, whatever the capacity.
@@ -185,10 +185,10 @@ func (l *layout) put(m domain.Member, s spot) {
 	d, at := s.demand, &l.sites[s.site]
 	l.spots[m.Name] = s
 	l.count(d)[s.site]++
-	at.add(d.spec.Resources)
+	at.add(d.spec.Resources.Requests())
 	at.publish(d.ports, m.Name)
 	if s.entered {
-		at.enter(d.spec.Resources)
+		at.enter(d.spec.Resources.Requests())
 	}
 	l.fleet.hold(s.held())
 	l.fleet.settle(m.Name)
@@ -199,10 +199,10 @@ func (l *layout) drop(m domain.Member) {
 	d, at := s.demand, &l.sites[s.site]
 	delete(l.spots, m.Name)
 	l.count(d)[s.site]--
-	at.remove(d.spec.Resources)
+	at.remove(d.spec.Resources.Requests())
 	at.withdraw(d.ports)
 	if s.entered {
-		at.leave(d.spec.Resources)
+		at.leave(d.spec.Resources.Requests())
 	}
 	l.fleet.release(s.held())
 	l.fleet.expect(m.Name)

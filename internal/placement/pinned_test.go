@@ -27,7 +27,7 @@ func TestPinned(t *testing.T) {
 		refusal string
 	}{
 		"a host that has become too small keeps them, and gets no others": {
-			roles: map[string]role{"w": {domain.Role{Resources: resources(2, 0)}, 3}}, a: capacity(1, 0), b: capacity(4, 0),
+			roles: map[string]role{"w": {domain.Role{Resources: requests(2, 0)}, 3}}, a: capacity(1, 0), b: capacity(4, 0),
 			current: map[string]domain.Assignment{"m-w-0": at("a")},
 			want:    map[string]domain.Assignment{"m-w-0": at("a"), "m-w-1": at("b"), "m-w-2": at("b")},
 		},
@@ -37,7 +37,7 @@ func TestPinned(t *testing.T) {
 			want:    map[string]domain.Assignment{"m-w-0": at("a"), "m-w-1": at("b")},
 		},
 		"none moves to make room": {
-			roles: map[string]role{"w": {domain.Role{Resources: resources(3, 0)}, 2}, "x": {domain.Role{Resources: resources(2, 0)}, 1}},
+			roles: map[string]role{"w": {domain.Role{Resources: requests(3, 0)}, 2}, "x": {domain.Role{Resources: requests(2, 0)}, 1}},
 			a:     capacity(4, 0), b: capacity(4, 0),
 			current: map[string]domain.Assignment{"m-w-0": at("a"), "m-x-0": at("b")},
 			refusal: `role "w" has 2 members of 3 CPUs each, and only 1 of them fit; cluster "lab" has 2 hosts for this role: host a: 4 of 4 CPUs free, 0 of 0 MiB free; host b: 2 of 4 CPUs free`,

@@ -22,6 +22,11 @@ func resources(cpus float64, mib int64) domain.Resources {
 	return domain.Resources{CPUs: cpus, MemoryMiB: mib}
 }
 
+// requests builds what a role's members request.
+func requests(cpus float64, mib int64) domain.ResourceRequirements {
+	return domain.ResourceRequirements{CPUs: cpus, MemoryMiB: mib}
+}
+
 func capacity(cpus float64, mib int64) domain.Capacity {
 	return domain.Capacity{CPUs: cpus, MemoryMiB: mib}
 }
@@ -62,7 +67,7 @@ func on(hosts map[string]string) map[string]domain.Assignment {
 // other is a group with the role w, whose members have the assignments and request the resources.
 func other(r domain.Resources, assignments ...domain.Assignment) domain.GroupDocument {
 	document := domain.GroupDocument{
-		Spec:        domain.Group{Name: "old-1", Roles: map[string]domain.Role{"w-x": {Resources: r}}},
+		Spec:        domain.Group{Name: "old-1", Roles: map[string]domain.Role{"w-x": {Resources: requests(r.CPUs, r.MemoryMiB)}}},
 		Assignments: map[string]domain.Assignment{},
 	}
 	for i, a := range assignments {
@@ -120,7 +125,7 @@ func TestPlaceHosts(t *testing.T) {
 		}
 		return hosts
 	}
-	asking := func(cpus float64, n int) role { return role{domain.Role{Resources: resources(cpus, 0)}, n} }
+	asking := func(cpus float64, n int) role { return role{domain.Role{Resources: requests(cpus, 0)}, n} }
 	placed := func(p domain.Placement, n int) role { return role{domain.Role{Placement: p}, n} }
 
 	for _, tc := range []struct {
@@ -155,7 +160,7 @@ func TestPlaceHosts(t *testing.T) {
 		{
 			name:   "pack fills the host with the most members, of other groups too, and then the next",
 			hosts:  small("a", "b", "c"),
-			roles:  map[string]role{"w": {domain.Role{Resources: resources(1, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 4}},
+			roles:  map[string]role{"w": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 4}},
 			others: map[string]domain.GroupDocument{"old-1": other(resources(1, 0), domain.Assignment{Host: "b", Port: 1})},
 			want:   map[string]string{"m-w-0": "b", "m-w-1": "b", "m-w-2": "b", "m-w-3": "a"},
 		},
@@ -181,7 +186,7 @@ func TestPlaceHosts(t *testing.T) {
 			name:   "other groups' requests count, an entry for the group itself does not",
 			hosts:  small("a", "b"),
 			roles:  map[string]role{"w": asking(2, 2)},
-			others: map[string]domain.GroupDocument{"old-1": other(resources(3, 0), domain.Assignment{Host: "a", Port: 1}), "m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: resources(4, 0)}}}, Assignments: on(map[string]string{"m-w-0": "b"})}},
+			others: map[string]domain.GroupDocument{"old-1": other(resources(3, 0), domain.Assignment{Host: "a", Port: 1}), "m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: requests(4, 0)}}}, Assignments: on(map[string]string{"m-w-0": "b"})}},
 			want:   map[string]string{"m-w-0": "b", "m-w-1": "b"},
 		},
 		{
@@ -199,20 +204,20 @@ func TestPlaceHosts(t *testing.T) {
 		{
 			name:  "roles with fewer hosts to choose from come before larger ones",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096), "gpu=v100"), "b": host("b", capacity(4, 4096))},
-			roles: map[string]role{"chief": {domain.Role{Resources: resources(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "v100"}}}, 1}, "w": asking(4, 1)},
+			roles: map[string]role{"chief": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "v100"}}}, 1}, "w": asking(4, 1)},
 			want:  map[string]string{"m-chief-0": "a", "m-w-0": "b"},
 		},
 		{
 			name:   "hosts on which other groups leave too little room are no choice",
 			hosts:  small("a", "b"),
-			roles:  map[string]role{"ps": {domain.Role{Resources: resources(1, 3000)}, 1}, "w": asking(4, 1)},
+			roles:  map[string]role{"ps": {domain.Role{Resources: requests(1, 3000)}, 1}, "w": asking(4, 1)},
 			others: map[string]domain.GroupDocument{"old-1": other(resources(0, 2000), domain.Assignment{Host: "b", Port: 1})},
 			want:   map[string]string{"m-ps-0": "a", "m-w-0": "b"},
 		},
 		{
 			name:  "roles that need every host come before larger ones",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(5, 4096))},
-			roles: map[string]role{"agent": {domain.Role{Resources: resources(1, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2}, "w": asking(2, 3)},
+			roles: map[string]role{"agent": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2}, "w": asking(2, 3)},
 			want:  map[string]string{"m-agent-0": "b", "m-agent-1": "a", "m-w-0": "b", "m-w-1": "a", "m-w-2": "b"},
 		},
 		{
@@ -289,7 +294,7 @@ func TestPlaceHosts(t *testing.T) {
 		{
 			name:   "a closed host is no choice: the role that has only one left comes first",
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096), "gpu=1"), "b": host("b", capacity(2, 4096), "gpu=1"), "c": host("c", capacity(4, 4096))},
-			roles:  map[string]role{"chief": {domain.Role{Resources: resources(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "1"}}}, 1}, "w": asking(4, 1)},
+			roles:  map[string]role{"chief": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "1"}}}, 1}, "w": asking(4, 1)},
 			closed: []string{"b"},
 			want:   map[string]string{"m-chief-0": "a", "m-w-0": "c"},
 		},
@@ -319,16 +324,16 @@ func TestPlaceHosts(t *testing.T) {
 			hosts:    small("a", "b"),
 			roles:    map[string]role{"ps": asking(1, 2), "w": asking(2, 1)},
 			current:  map[string]string{"m-ps-0": "a", "m-ps-1": "a"},
-			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: resources(1, 0)}}}}},
+			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: requests(1, 0)}}}}},
 			reserved: map[string]domain.Resources{"a": resources(4, 4096)},
 			want:     map[string]string{"m-ps-0": "a", "m-ps-1": "a", "m-w-0": "b"},
 		},
 		{
 			name:     "where all make room, members give way to new ones beside what others have reserved",
 			hosts:    small("a", "b"),
-			roles:    map[string]role{"ps": asking(1, 3), "w": {domain.Role{Resources: resources(3, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 1}},
+			roles:    map[string]role{"ps": asking(1, 3), "w": {domain.Role{Resources: requests(3, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 1}},
 			current:  map[string]string{"m-ps-0": "a", "m-ps-1": "b", "m-ps-2": "b"},
-			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: resources(1, 0)}}}}},
+			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: requests(1, 0)}}}}},
 			reserved: map[string]domain.Resources{"a": resources(1, 0)},
 			want:     map[string]string{"m-ps-0": "b", "m-ps-1": "b", "m-ps-2": "b", "m-w-0": "a"},
 		},
@@ -337,7 +342,7 @@ func TestPlaceHosts(t *testing.T) {
 			hosts:    small("a", "b"),
 			roles:    map[string]role{"w": asking(2, 1)},
 			current:  map[string]string{"m-w-0": "a"},
-			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: resources(1, 0)}}}}},
+			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: requests(1, 0)}}}}},
 			reserved: map[string]domain.Resources{"a": resources(3, 0)},
 			want:     map[string]string{"m-w-0": "b"},
 		},
@@ -365,9 +370,9 @@ func thousandOnHundred() Input {
 	}
 	port := 9000
 	in := input(hosts, map[string]role{
-		"ps":     {domain.Role{Resources: resources(1, 4096), Placement: domain.Placement{Strategy: domain.Pack}}, 200},
-		"worker": {domain.Role{Port: &port, Resources: resources(1, 2048)}, 700},
-		"agent":  {domain.Role{Resources: resources(0.1, 64), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 100},
+		"ps":     {domain.Role{Resources: requests(1, 4096), Placement: domain.Placement{Strategy: domain.Pack}}, 200},
+		"worker": {domain.Role{Port: &port, Resources: requests(1, 2048)}, 700},
+		"agent":  {domain.Role{Resources: requests(0.1, 64), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 100},
 	})
 	in.SharedAddress = true
 	return in

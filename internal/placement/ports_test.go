@@ -74,7 +74,7 @@ func TestPlacePorts(t *testing.T) {
 		{
 			name:    "a member that moves to another address leaves its free port behind",
 			hosts:   map[string]domain.Host{"old": host("10.0.0.1", capacity(1, 1)), "new": host("10.0.0.2", capacity(4, 1))},
-			roles:   map[string]role{"w": {domain.Role{Resources: resources(2, 0)}, 1}},
+			roles:   map[string]role{"w": {domain.Role{Resources: requests(2, 0)}, 1}},
 			current: map[string]domain.Assignment{"m-w-0": {Host: "old", Port: 20009}},
 			want:    map[string]int{"m-w-0": 20000},
 		},

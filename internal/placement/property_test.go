@@ -28,7 +28,7 @@ func drawInput(t *rapid.T) Input {
 	roles := map[string]role{}
 	for i := range rapid.IntRange(1, 4).Draw(t, "roles") {
 		r := role{n: rapid.IntRange(0, 6).Draw(t, "replicas")}
-		r.Resources = resources(float64(rapid.IntRange(0, 20).Draw(t, "tenths"))/10, rapid.Int64Range(0, 512).Draw(t, "mib"))
+		r.Resources = requests(float64(rapid.IntRange(0, 20).Draw(t, "tenths"))/10, rapid.Int64Range(0, 512).Draw(t, "mib"))
 		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "strategy")
 		if rapid.IntRange(0, 3).Draw(t, "labelled") == 0 {
 			r.Placement.Labels = map[string]string{"gpu": "v100"}
@@ -143,7 +143,7 @@ func checkResult(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	}
 	for _, a := range in.Groups["old-1"].Assignments {
 		if _, found := in.Hosts[a.Host]; found {
-			add("old", in.Groups["old-1"].Spec.Roles["w-x"].Resources, a)
+			add("old", in.Groups["old-1"].Spec.Roles["w-x"].Resources.Requests(), a)
 		}
 	}
 	perHost := map[[2]string]int{}
@@ -154,7 +154,7 @@ func checkResult(t *rapid.T, in Input, got map[string]domain.Assignment) {
 		if !found {
 			t.Fatalf("%s is on host %q, which is not there", m.Name, a.Host)
 		}
-		add(m.Name, spec.Resources, a)
+		add(m.Name, spec.Resources.Requests(), a)
 		for key, value := range spec.Placement.Labels {
 			if h.Labels[key] != value {
 				t.Fatalf("%s is on host %s without label %s", m.Name, a.Host, key)
@@ -168,7 +168,7 @@ func checkResult(t *rapid.T, in Input, got map[string]domain.Assignment) {
 			t.Fatalf("%s was placed on host %s, which is closed", m.Name, a.Host)
 		}
 		had := in.Groups["m"].Spec.Roles[m.Role].Resources
-		if r := spec.Resources; came || r.CPUs > had.CPUs || r.MemoryMiB > had.MemoryMiB {
+		if r := spec.Resources.Requests(); came || r.CPUs > had.CPUs || r.MemoryMiB > had.MemoryMiB {
 			entered[a.Host] = resources(entered[a.Host].CPUs+r.CPUs, entered[a.Host].MemoryMiB+r.MemoryMiB)
 		}
 		perHost[[2]string{m.Role, a.Host}]++

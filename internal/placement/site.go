@@ -174,7 +174,7 @@ func neighbours(in Input) []neighbour {
 		for _, member := range slices.Sorted(maps.Keys(document.Assignments)) {
 			role := roleOf(group, member)
 			spec := document.Spec.Roles[role]
-			all = append(all, neighbour{group, role, member, document.Assignments[member], spec.Resources, spec.GPUs, ports[role]})
+			all = append(all, neighbour{group, role, member, document.Assignments[member], spec.Resources.Requests(), spec.GPUs, ports[role]})
 		}
 	}
 	return all

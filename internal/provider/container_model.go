@@ -77,10 +77,10 @@ func (m *containerModel) expand(diags *diag.Diagnostics) *domain.Container {
 			return domain.PublishedPort{Target: int(p.Target), Published: int(p.Published), Protocol: value(p.Protocol)}
 		}),
 		Configs: convertMap(m.Configs, func(f configFileModel) domain.ConfigFile {
-			return domain.ConfigFile{Content: f.Content, Target: f.Target, Mode: mode(f.Mode, diags)}
+			return domain.ConfigFile{Content: f.Content, Target: f.Target, Mode: domain.FileMode(mode(f.Mode, diags))}
 		}),
 		Secrets: convertMap(m.Secrets, func(f secretFileModel) domain.SecretFile {
-			return domain.SecretFile{Version: f.Version, Target: value(f.Target), Mode: mode(f.Mode, diags)}
+			return domain.SecretFile{Version: f.Version, Target: value(f.Target), Mode: domain.FileMode(mode(f.Mode, diags))}
 		}),
 	}
 	if h := m.HealthCheck; h != nil {
@@ -111,10 +111,10 @@ func flattenContainer(c *domain.Container, prior *containerModel) *containerMode
 			return portModel{Target: int64(p.Target), Published: int64(p.Published), Protocol: keepZero(p.Protocol, before.Protocol)}
 		}),
 		Configs: flattenMap(c.Configs, before.Configs, func(f domain.ConfigFile, before configFileModel) configFileModel {
-			return configFileModel{Content: f.Content, Target: f.Target, Mode: keepMode(f.Mode, before.Mode)}
+			return configFileModel{Content: f.Content, Target: f.Target, Mode: keepMode(uint32(f.Mode), before.Mode)}
 		}),
 		Secrets: flattenMap(c.Secrets, before.Secrets, func(f domain.SecretFile, before secretFileModel) secretFileModel {
-			return secretFileModel{Version: f.Version, Target: keepZero(f.Target, before.Target), Mode: keepMode(f.Mode, before.Mode)}
+			return secretFileModel{Version: f.Version, Target: keepZero(f.Target, before.Target), Mode: keepMode(uint32(f.Mode), before.Mode)}
 		}),
 	}
 	if h := c.HealthCheck; h != nil {

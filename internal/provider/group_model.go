@@ -179,9 +179,9 @@ func (m roleModel) expand(diags *diag.Diagnostics) domain.Role {
 		GracePeriod: duration(m.GracePeriod, diags),
 	}
 	if r := m.Resources; r != nil {
-		role.Resources = domain.Resources{CPUs: r.CPUs.ValueFloat64(), MemoryMiB: value(r.MemoryMiB)}
+		role.Resources = domain.ResourceRequirements{CPUs: r.CPUs.ValueFloat64(), MemoryMiB: value(r.MemoryMiB)}
 		limits := value(r.Limits)
-		role.Limits = domain.Resources{CPUs: limits.CPUs.ValueFloat64(), MemoryMiB: value(limits.MemoryMiB)}
+		role.Resources.Limits = domain.Resources{CPUs: limits.CPUs.ValueFloat64(), MemoryMiB: value(limits.MemoryMiB)}
 	}
 	if g := m.GPUs; g != nil {
 		role.GPUs = &domain.GPURequest{Pool: g.Pool, Count: integer[int](g.Count), MemoryMiB: value(g.MemoryMiB)}
@@ -202,7 +202,7 @@ func (m roleModel) expand(diags *diag.Diagnostics) domain.Role {
 		}
 	}
 	if m.ExitCodes != nil {
-		role.ExitCodes = (*domain.ExitCodes)(&m.ExitCodes.Final)
+		role.ExitCodes = &domain.ExitCodeRule{Final: m.ExitCodes.Final}
 	}
 	return role
 }
@@ -274,8 +274,8 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 			CPUs:      keepZeroNumber(r.Resources.CPUs, resources.CPUs),
 			MemoryMiB: keepZero(r.Resources.MemoryMiB, resources.MemoryMiB),
 			Limits: keepObject(limitsModel{
-				CPUs:      keepZeroNumber(r.Limits.CPUs, limits.CPUs),
-				MemoryMiB: keepZero(r.Limits.MemoryMiB, limits.MemoryMiB),
+				CPUs:      keepZeroNumber(r.Resources.Limits.CPUs, limits.CPUs),
+				MemoryMiB: keepZero(r.Resources.Limits.MemoryMiB, limits.MemoryMiB),
 			}, resources.Limits),
 		}, prior.Resources),
 		Placement: keepObject(placementModel{
@@ -300,7 +300,7 @@ func flattenRole(r domain.Role, prior roleModel) roleModel {
 		m.GPUs = &roleGPUsModel{Pool: g.Pool, Count: integer[int64](g.Count), MemoryMiB: keepZero(g.MemoryMiB, before.MemoryMiB)}
 	}
 	if r.ExitCodes != nil {
-		m.ExitCodes = &exitCodesModel{Final: append([]string{}, *r.ExitCodes...)}
+		m.ExitCodes = &exitCodesModel{Final: append([]string{}, r.ExitCodes.Final...)}
 	}
 	return m
 }

@@ -95,12 +95,12 @@ var fixedAttributes = []attribute{
 		get:  func(s *domain.MemberSpec) int64 { return s.Resources.MemoryMiB }, at: func(r *domain.Role) *int64 { return &r.Resources.MemoryMiB },
 	}.attribute(),
 	field[float64]{
-		path: domain.Path{"limits", "cpus"},
-		get:  func(s *domain.MemberSpec) float64 { return rounded(s.Limits.CPUs) }, at: func(r *domain.Role) *float64 { return &r.Limits.CPUs },
+		path: domain.Path{"resources", "limits", "cpus"},
+		get:  func(s *domain.MemberSpec) float64 { return rounded(s.Resources.Limits.CPUs) }, at: func(r *domain.Role) *float64 { return &r.Resources.Limits.CPUs },
 	}.attribute(),
 	field[int64]{
-		path: domain.Path{"limits", "memory_mib"},
-		get:  func(s *domain.MemberSpec) int64 { return s.Limits.MemoryMiB }, at: func(r *domain.Role) *int64 { return &r.Limits.MemoryMiB },
+		path: domain.Path{"resources", "limits", "memory_mib"},
+		get:  func(s *domain.MemberSpec) int64 { return s.Resources.Limits.MemoryMiB }, at: func(r *domain.Role) *int64 { return &r.Resources.Limits.MemoryMiB },
 	}.attribute(),
 	field[*domain.Duration]{
 		path: domain.Path{"grace_period"},

@@ -32,8 +32,8 @@ func full() domain.Group {
 		}
 	}, role("worker", func(r *domain.Role) {
 		r.Template = domain.Template{Command: []string{"work"}, Args: []string{"{{.Name}}"}, Env: map[string]string{"BOTH": "role"}}
-		r.Resources = domain.Resources{CPUs: 1, MemoryMiB: 64}
-		r.Limits = domain.Resources{CPUs: 2}
+		r.Resources = domain.ResourceRequirements{CPUs: 1, MemoryMiB: 64}
+		r.Resources.Limits = domain.Resources{CPUs: 2}
 	}))
 }
 
@@ -76,14 +76,14 @@ func TestDifferences(t *testing.T) {
 			live.Env["ZUSE"], live.Env["TF_CONFIG"] = "", "{}"
 			delete(live.Env, "TRAINYARD_GROUP")
 		},
-		"resources.cpus":       func(live *domain.MemberSpec) { live.Resources.CPUs = 2 },
-		"resources.memory_mib": func(live *domain.MemberSpec) { live.Resources.MemoryMiB = 65 },
-		"limits.cpus":          func(live *domain.MemberSpec) { live.Limits.CPUs = 0 },
-		"limits.memory_mib":    func(live *domain.MemberSpec) { live.Limits.MemoryMiB = 128 },
-		"grace_period":         func(live *domain.MemberSpec) { live.GracePeriod = 1 },
-		"restart":              func(live *domain.MemberSpec) { live.Restart.MaxAttempts++ },
-		"files":                func(live *domain.MemberSpec) { live.Files = []domain.File{{Name: "a"}} },
-		"placement":            func(live *domain.MemberSpec) { live.Host = "elsewhere" },
+		"resources.cpus":              func(live *domain.MemberSpec) { live.Resources.CPUs = 2 },
+		"resources.memory_mib":        func(live *domain.MemberSpec) { live.Resources.MemoryMiB = 65 },
+		"resources.limits.cpus":       func(live *domain.MemberSpec) { live.Resources.Limits.CPUs = 0 },
+		"resources.limits.memory_mib": func(live *domain.MemberSpec) { live.Resources.Limits.MemoryMiB = 128 },
+		"grace_period":                func(live *domain.MemberSpec) { live.GracePeriod = 1 },
+		"restart":                     func(live *domain.MemberSpec) { live.Restart.MaxAttempts++ },
+		"files":                       func(live *domain.MemberSpec) { live.Files = []domain.File{{Name: "a"}} },
+		"placement":                   func(live *domain.MemberSpec) { live.Host = "elsewhere" },
 		"placement.labels, placement.hosts": func(live *domain.MemberSpec) {
 			live.Placement.Labels, live.Placement.Hosts = map[string]string{"a": "b"}, []string{"c"}
 		},
@@ -226,16 +226,16 @@ func TestDrift(t *testing.T) {
 		},
 		"resources and limits": {
 			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) {
-				live.Resources, live.Limits = domain.Resources{CPUs: 0.5}, domain.Resources{CPUs: 3, MemoryMiB: 1024}
+				live.Resources = domain.ResourceRequirements{CPUs: 0.5, Limits: domain.Resources{CPUs: 3, MemoryMiB: 1024}}
 			}}},
-			map[string]string{"mnist-worker-0": "resources.cpus, resources.memory_mib, limits.cpus, limits.memory_mib"},
+			map[string]string{"mnist-worker-0": "resources.cpus, resources.memory_mib, resources.limits.cpus, resources.limits.memory_mib"},
 			workers(func(r *domain.Role) {
-				r.Resources, r.Limits = domain.Resources{CPUs: 0.5}, domain.Resources{CPUs: 3, MemoryMiB: 1024}
+				r.Resources = domain.ResourceRequirements{CPUs: 0.5, Limits: domain.Resources{CPUs: 3, MemoryMiB: 1024}}
 			}), all,
 		},
 		"a limit that no role declares is gone": {
-			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Limits.MemoryMiB = 0 }}},
-			map[string]string{"mnist-worker-0": "limits.memory_mib"},
+			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Resources.Limits.MemoryMiB = 0 }}},
+			map[string]string{"mnist-worker-0": "resources.limits.memory_mib"},
 			func(*domain.Group) {}, []string{"mnist-ps-0", "mnist-worker-1"},
 		},
 		"a grace period": {

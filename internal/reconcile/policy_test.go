@@ -170,14 +170,14 @@ func TestPutPolicyNeedsItsRole(t *testing.T) {
 func TestCheckPolicy(t *testing.T) {
 	swarm := engine.Traits{Name: "swarm", Schedules: true, Contained: true}
 	spark := func(changes ...func(r *domain.Role)) domain.Group {
-		worker := domain.Role{Resources: domain.Resources{CPUs: 2, MemoryMiB: 1024}}
+		worker := domain.Role{Resources: domain.ResourceRequirements{CPUs: 2, MemoryMiB: 1024}}
 		for _, change := range changes {
 			change(&worker)
 		}
 		return domain.Group{Cluster: "lab", Name: "spark", Framework: "spark", Roles: map[string]domain.Role{"master": {Replicas: new(1)}, "worker": worker}}
 	}
 	gpus := func(r *domain.Role) { r.GPUs = &domain.GPURequest{Pool: "p"} }
-	bare := func(r *domain.Role) { r.Resources = domain.Resources{} }
+	bare := func(r *domain.Role) { r.Resources = domain.ResourceRequirements{} }
 	metric := func(m domain.ScalingMetric) func(p *domain.AutoscalingPolicy) {
 		return func(p *domain.AutoscalingPolicy) { p.Metrics = map[string]domain.ScalingMetric{"m": m} }
 	}
@@ -289,7 +289,7 @@ func TestCheckRoom(t *testing.T) {
 			Reserved: map[string]domain.Resources{"b": {CPUs: 4}}, BusyPorts: map[string][]int{"10.0.0.1": {9000}},
 		},
 		Groups: map[string]domain.GroupDocument{"other": {
-			Spec:        domain.Group{Name: "other", Roles: map[string]domain.Role{"worker": {Replicas: new(1), Resources: domain.Resources{CPUs: 4}}}},
+			Spec:        domain.Group{Name: "other", Roles: map[string]domain.Role{"worker": {Replicas: new(1), Resources: domain.ResourceRequirements{CPUs: 4}}}},
 			Assignments: map[string]domain.Assignment{"other-worker-0": {Host: "b"}},
 		}},
 	}

@@ -65,7 +65,7 @@ func (l *Layout) sealRoles() map[string]seal {
 		}{
 			l.group.Cluster, l.group.Name, l.group.Framework, name,
 			l.group.EffectiveTemplate(name),
-			r.Resources, r.Limits, gpuMemory(r), l.usesGPUs() && r.GPUs == nil,
+			r.Resources.Requests(), r.Resources.Limits, gpuMemory(r), l.usesGPUs() && r.GPUs == nil,
 			restartRule(l.group, r),
 			r.Grace(),
 			peers,

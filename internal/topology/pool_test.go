@@ -30,7 +30,7 @@ func TestValidatePools(t *testing.T) {
 			r.Template.Args = []string{"{{ .Index }} {{ .Name }} {{ .Host }} {{ .Address }}"}
 		}), "", false, nil},
 		"packed":           {worker(func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), `roles["worker"].placement.strategy`, true, []string{"spreads", `"one_per_host"`}},
-		"final exit codes": {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodes{"3"} }), `roles["worker"].exit_codes`, true, []string{"max_attempts"}},
+		"final exit codes": {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"3"}} }), `roles["worker"].exit_codes`, true, []string{"max_attempts"}},
 		"none at all":      {worker(func(r *domain.Role) { r.Replicas, r.Template.Args = new(0), []string{"{{ .Index }}"} }), "", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

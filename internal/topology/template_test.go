@@ -84,7 +84,7 @@ func FuzzExitCodes(f *testing.F) {
 			t.Errorf("%q was read as %d to %d", entry, low, high)
 		}
 		g := group("none", map[string]int{"a": 1})
-		edit("a", func(r *domain.Role) { r.ExitCodes = &domain.ExitCodes{entry} })(&g)
+		edit("a", func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{entry}} })(&g)
 		if problems := Validate(g); (len(problems) == 0) != (err == nil) {
 			t.Errorf("%q: the error is %v, and validation says %v", entry, err, problems)
 		}

@@ -140,7 +140,7 @@ func validateRole(ps *domain.Problems, g domain.Group, name string) {
 	validateUpdate(ps, at.At("update"), r.Update)
 	oneOf(ps, at.At("on_scale"), "effect of another number of members", r.OnScale, domain.OnScales)
 	if r.ExitCodes != nil {
-		for i, entry := range *r.ExitCodes {
+		for i, entry := range r.ExitCodes.Final {
 			if _, _, err := domain.ParseExitCodes(entry); err != nil {
 				ps.Add(at.At("exit_codes", "final", i), "Invalid exit code", "%v", err)
 			}
@@ -162,7 +162,7 @@ func validateResources(ps *domain.Problems, at domain.Path, name string, r domai
 		at        domain.Path
 		does      string
 		resources domain.Resources
-	}{{at, "requests", r.Resources}, {at.At("limits"), "is limited to", r.Limits}} {
+	}{{at, "requests", r.Resources.Requests()}, {at.At("limits"), "is limited to", r.Resources.Limits}} {
 		if cpus := amount.resources.CPUs; cpus != 0 && cpus < minCPUs {
 			ps.Add(amount.at.At("cpus"), "Invalid resources", "role %q %s %v CPUs; %v or more are allowed, and 0 is as if left out", name, amount.does, cpus, minCPUs)
 		}
@@ -170,11 +170,11 @@ func validateResources(ps *domain.Problems, at domain.Path, name string, r domai
 			ps.Add(amount.at.At("memory_mib"), "Invalid resources", "role %q %s %d MiB of memory; 0 or more are allowed", name, amount.does, memory)
 		}
 	}
-	if r.Limits.CPUs > 0 && r.Limits.CPUs < r.Resources.CPUs {
-		ps.Add(at.At("limits", "cpus"), "Invalid limit", "role %q is limited to %v CPUs, and requests %v; the limit has to be as much at least", name, r.Limits.CPUs, r.Resources.CPUs)
+	if r.Resources.Limits.CPUs > 0 && r.Resources.Limits.CPUs < r.Resources.CPUs {
+		ps.Add(at.At("limits", "cpus"), "Invalid limit", "role %q is limited to %v CPUs, and requests %v; the limit has to be as much at least", name, r.Resources.Limits.CPUs, r.Resources.CPUs)
 	}
-	if r.Limits.MemoryMiB > 0 && r.Limits.MemoryMiB < r.Resources.MemoryMiB {
-		ps.Add(at.At("limits", "memory_mib"), "Invalid limit", "role %q is limited to %d MiB of memory, and requests %d; the limit has to be as much at least", name, r.Limits.MemoryMiB, r.Resources.MemoryMiB)
+	if r.Resources.Limits.MemoryMiB > 0 && r.Resources.Limits.MemoryMiB < r.Resources.MemoryMiB {
+		ps.Add(at.At("limits", "memory_mib"), "Invalid limit", "role %q is limited to %d MiB of memory, and requests %d; the limit has to be as much at least", name, r.Resources.Limits.MemoryMiB, r.Resources.MemoryMiB)
 	}
 }
 

@@ -170,7 +170,7 @@ func sizeOfConfigs(c *domain.Container) (size int) {
 	return size
 }
 
-func validateMode(ps *domain.Problems, at domain.Path, mode uint32) {
+func validateMode(ps *domain.Problems, at domain.Path, mode domain.FileMode) {
 	if mode > maxMode {
 		ps.Add(at, "Invalid mode", "%#o is more than the permissions of user, group and others; \"0001\" to \"0777\" are allowed", mode)
 	}

@@ -63,8 +63,7 @@ func TestValidateAcceptsContainers(t *testing.T) {
 	}
 	edit("worker", func(r *domain.Role) {
 		r.Template.Container = &domain.Container{}
-		r.Resources = domain.Resources{CPUs: 1, MemoryMiB: 64}
-		r.Limits = domain.Resources{CPUs: 1, MemoryMiB: 128}
+		r.Resources = domain.ResourceRequirements{CPUs: 1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 1, MemoryMiB: 128}}
 	})(&g)
 	if err := Validate(g).Err(); err != nil {
 		t.Error(err)
@@ -167,11 +166,11 @@ func TestValidateRejectsContainers(t *testing.T) {
 			}
 		}, `container.secrets["b"].target`, []string{`container.configs["a"].target`}},
 
-		"CPU limit":             {worker(func(r *domain.Role) { r.Limits.CPUs = 0.001 }), `roles["worker"].resources.limits.cpus`, []string{"0.001", "0.01"}},
-		"negative memory limit": {worker(func(r *domain.Role) { r.Limits.MemoryMiB = -1 }), `roles["worker"].resources.limits.memory_mib`, []string{"-1"}},
-		"CPU limit too low": {worker(func(r *domain.Role) { r.Resources.CPUs, r.Limits.CPUs = 2, 1.5 }),
+		"CPU limit":             {worker(func(r *domain.Role) { r.Resources.Limits.CPUs = 0.001 }), `roles["worker"].resources.limits.cpus`, []string{"0.001", "0.01"}},
+		"negative memory limit": {worker(func(r *domain.Role) { r.Resources.Limits.MemoryMiB = -1 }), `roles["worker"].resources.limits.memory_mib`, []string{"-1"}},
+		"CPU limit too low": {worker(func(r *domain.Role) { r.Resources.CPUs, r.Resources.Limits.CPUs = 2, 1.5 }),
 			`roles["worker"].resources.limits.cpus`, []string{"1.5", "2"}},
-		"memory limit too low": {worker(func(r *domain.Role) { r.Resources.MemoryMiB, r.Limits.MemoryMiB = 64, 63 }),
+		"memory limit too low": {worker(func(r *domain.Role) { r.Resources.MemoryMiB, r.Resources.Limits.MemoryMiB = 64, 63 }),
 			`roles["worker"].resources.limits.memory_mib`, []string{"63", "64"}},
 	} {
 		t.Run(name, func(t *testing.T) {

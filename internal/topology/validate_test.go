@@ -107,7 +107,7 @@ func TestValidateRejects(t *testing.T) {
 		"negative grace":              {worker(func(r *domain.Role) { r.GracePeriod = new(domain.Duration(-1)) }), `roles["worker"].grace_period`, []string{"-1ns"}},
 		"effect of scaling":           {worker(func(r *domain.Role) { r.OnScale = "x" }), `roles["worker"].on_scale`, []string{`"restart", "none"`}},
 		"working directory":           {worker(func(r *domain.Role) { r.Template.WorkingDir = "data" }), `roles["worker"].working_dir`, []string{`"data"`, "absolute"}},
-		"exit code":                   {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodes{"1-127", "300"} }), `roles["worker"].exit_codes.final[1]`, []string{`"300"`}},
+		"exit code":                   {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1-127", "300"}} }), `roles["worker"].exit_codes.final[1]`, []string{`"300"`}},
 		"scope":                       {func(g *domain.Group) { g.RestartScope = "x" }, `restart_scope`, []string{`"member", "group"`}},
 		"wait for":                    {func(g *domain.Group) { g.WaitFor = "x" }, `wait_for`, []string{`"running", "completed"`}},
 		"completion":                  {func(g *domain.Group) { g.Completion.When = "x" }, `completion.when`, []string{`"chief", "all", "any", "never"`}},

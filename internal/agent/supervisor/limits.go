@@ -16,26 +16,26 @@ type limited struct {
 // limit makes a resource group for an instance whose specification limits it, where this machine can. Where it can't,
 // the plan has said so.
 func limit(spec domain.MemberSpec, id string) (limited, error) {
-	if spec.Limits == (domain.Resources{}) {
+	if spec.Resources.Limits == (domain.Resources{}) {
 		return limited{}, nil
 	}
 	if available, _ := limits.Available(); !available {
 		return limited{}, nil
 	}
-	group, err := limits.Create(limitsName(spec, id), spec.Limits.CPUs, spec.Limits.MemoryMiB)
-	return limited{group, spec.Limits.MemoryMiB}, err
+	group, err := limits.Create(limitsName(spec, id), spec.Resources.Limits.CPUs, spec.Resources.Limits.MemoryMiB)
+	return limited{group, spec.Resources.Limits.MemoryMiB}, err
 }
 
 // reopenLimits finds the resource group again that a predecessor made.
 func reopenLimits(spec domain.MemberSpec, id string) limited {
-	if spec.Limits == (domain.Resources{}) {
+	if spec.Resources.Limits == (domain.Resources{}) {
 		return limited{}
 	}
 	group, err := limits.Open(limitsName(spec, id))
 	if err != nil {
 		return limited{}
 	}
-	return limited{group, spec.Limits.MemoryMiB}
+	return limited{group, spec.Resources.Limits.MemoryMiB}
 }
 
 func limitsName(spec domain.MemberSpec, id string) string { return spec.Name + "-" + id }

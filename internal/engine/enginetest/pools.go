@@ -186,7 +186,7 @@ func testUpdateInTurns(t *testing.T, h Harness) {
 	inTurns := func(steps ...string) domain.Group {
 		return workers(h.job(3, steps...), func(r *domain.Role) {
 			r.Update = domain.Update{Parallelism: 1, Delay: new(domain.Duration(time.Second)), OnFailure: domain.UpdateRollback}
-			r.ExitCodes = &domain.ExitCodes{"3"}
+			r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"3"}}
 		})
 	}
 	running := []domain.State{domain.StateRunning, domain.StateRunning, domain.StateRunning}

@@ -18,7 +18,7 @@ func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain
 	for _, spec := range specs {
 		at := domain.Path{"roles", domain.Key(spec.Role)}
 		e.checkCommand(&problems, at, spec)
-		limited = limited || spec.Limits != domain.Resources{}
+		limited = limited || spec.Resources.Limits != domain.Resources{}
 	}
 	if limited {
 		if available, reason := limits.Available(); !available {

@@ -28,14 +28,14 @@ type attachment struct {
 	// object is the name of the object that holds it.
 	object string
 	target string
-	mode   uint32
+	mode   domain.FileMode
 }
 
 // configFiles returns what of a specification is held by config objects, with the objects.
 func configFiles(spec domain.MemberSpec) ([]attachment, []swarm.ConfigSpec) {
 	var files []attachment
 	var objects []swarm.ConfigSpec
-	add := func(name, content, target string, mode uint32) {
+	add := func(name, content, target string, mode domain.FileMode) {
 		object := configObject(spec, name, content)
 		files = append(files, attachment{object.Name, target, mode})
 		objects = append(objects, object)

@@ -54,7 +54,7 @@ func (r *reader) configs() {
 		if ref.File == nil {
 			continue // it is not a file
 		}
-		target, content, mode := ref.File.Name, r.look.content(ref), uint32(ref.File.Mode)
+		target, content, mode := ref.File.Name, r.look.content(ref), domain.FileMode(ref.File.Mode)
 		name, recorded := r.record.Configs[target]
 		if file, isFile := strings.CutPrefix(target, domain.FilesDir+"/"); isFile && !recorded {
 			r.found.Files = append(r.found.Files, domain.File{Name: file, Content: content})
@@ -82,7 +82,7 @@ func (r *reader) secrets() map[string]domain.SecretFile {
 		if !path.IsAbs(target) {
 			target = path.Join("/run/secrets", target)
 		}
-		file := domain.SecretFile{Version: ref.SecretName, Target: target, Mode: uint32(ref.File.Mode)}
+		file := domain.SecretFile{Version: ref.SecretName, Target: target, Mode: domain.FileMode(ref.File.Mode)}
 		recorded, found := r.record.Secrets[target]
 		if !found {
 			recorded.Name = target

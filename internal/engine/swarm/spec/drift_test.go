@@ -154,11 +154,11 @@ var tamperings = map[string]tampering{
 	},
 	"limit": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.Resources.Limits.MemoryBytes *= 2 },
-		func(s *domain.MemberSpec) { s.Limits.MemoryMiB *= 2 },
+		func(s *domain.MemberSpec) { s.Resources.Limits.MemoryMiB *= 2 },
 	},
 	"no resources": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.Resources = nil },
-		func(s *domain.MemberSpec) { s.Resources, s.Limits = domain.Resources{}, domain.Resources{} },
+		func(s *domain.MemberSpec) { s.Resources = domain.ResourceRequirements{} },
 	},
 	"grace period": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.StopGracePeriod = nil },

@@ -221,10 +221,10 @@ func (r *reader) resources() {
 		return
 	}
 	if reserved := r.task.Resources.Reservations; reserved != nil {
-		r.found.Resources = domain.Resources{CPUs: float64(reserved.NanoCPUs) / 1e9, MemoryMiB: r.mib("reserved memory", reserved.MemoryBytes)}
+		r.found.Resources.CPUs, r.found.Resources.MemoryMiB = float64(reserved.NanoCPUs)/1e9, r.mib("reserved memory", reserved.MemoryBytes)
 	}
 	if limits := r.task.Resources.Limits; limits != nil {
-		r.found.Limits = domain.Resources{CPUs: float64(limits.NanoCPUs) / 1e9, MemoryMiB: r.mib("memory limit", limits.MemoryBytes)}
+		r.found.Resources.Limits = domain.Resources{CPUs: float64(limits.NanoCPUs) / 1e9, MemoryMiB: r.mib("memory limit", limits.MemoryBytes)}
 	}
 }
 

@@ -62,8 +62,7 @@ func rich() domain.MemberSpec {
 			{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 64},
 		},
 		Files:       []domain.File{{Name: "hostfile", Content: "mnist-worker-3 slots=1\n"}},
-		Resources:   domain.Resources{CPUs: 0.1, MemoryMiB: 64},
-		Limits:      domain.Resources{CPUs: 0.7, MemoryMiB: 128},
+		Resources:   domain.ResourceRequirements{CPUs: 0.1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 0.7, MemoryMiB: 128}},
 		Restart:     domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 6, Delay: domain.Duration(time.Second), Final: domain.ExitCodes{"1-127"}},
 		GracePeriod: domain.Duration(5 * time.Second),
 		Container: domain.Container{
@@ -145,10 +144,8 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	key := rapid.StringMatching(`[a-zA-Z0-9][a-zA-Z0-9_.-]{0,9}`)
 	mib := rapid.Int64Range(0, 1<<30)
 	duration := rapid.Map(rapid.Int64Range(0, 1<<50), func(n int64) domain.Duration { return domain.Duration(n) })
-	mode := rapid.Uint32Range(0, 0o777)
-	resources := rapid.Custom(func(t *rapid.T) domain.Resources {
-		return domain.Resources{CPUs: float64(rapid.Int64Range(0, 1e12).Draw(t, "cpus")) / 1e9, MemoryMiB: mib.Draw(t, "memory")}
-	})
+	mode := rapid.Map(rapid.Uint32Range(0, 0o777), func(n uint32) domain.FileMode { return domain.FileMode(n) })
+	cpus := rapid.Map(rapid.Int64Range(0, 1e12), func(n int64) float64 { return float64(n) / 1e9 })
 	spec := domain.MemberSpec{
 		Cluster: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "cluster"), Group: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "group"),
 		Role: rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "role"), Index: rapid.IntRange(0, 9999).Draw(t, "index"),
@@ -157,7 +154,10 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		Command: texts.Draw(t, "command"), Args: texts.Draw(t, "args"),
 		Env:        rapid.MapOfN(rapid.StringMatching(`[A-Z_]{1,5}`), text, 0, 4).Draw(t, "env"),
 		WorkingDir: text.Draw(t, "dir"),
-		Resources:  resources.Draw(t, "resources"), Limits: resources.Draw(t, "limits"),
+		Resources: domain.ResourceRequirements{
+			CPUs: cpus.Draw(t, "cpus"), MemoryMiB: mib.Draw(t, "memory"),
+			Limits: domain.Resources{CPUs: cpus.Draw(t, "CPU limit"), MemoryMiB: mib.Draw(t, "memory limit")},
+		},
 		Restart: domain.RestartRule{
 			Condition:   rapid.SampledFrom(append([]domain.Condition{domain.RestartByGroup}, domain.Conditions...)).Draw(t, "condition"),
 			MaxAttempts: rapid.IntRange(0, 9).Draw(t, "attempts"), Delay: duration.Draw(t, "delay"), Final: rapid.SliceOfN(text, 0, 2).Draw(t, "final"),
@@ -248,8 +248,8 @@ func TestSeal(t *testing.T) {
 		spec domain.MemberSpec
 		want string
 	}{
-		"indexed": {rich(), "24f6230a76fdb3e46fa759e923041ee5"},
-		"pooled":  {richPool(), "e09d75cb82d95ff2df8d4bf40f6cf653"},
+		"indexed": {rich(), "335b45fe9c7472965801d82da31e5554"},
+		"pooled":  {richPool(), "f92a67773c12880c00f9e0fed63decf6"},
 	} {
 		service, _ := rendered(t, c.spec)
 		if got := Seal(service.Spec); got != c.want {

@@ -260,10 +260,10 @@ func ports(published map[string]domain.PublishedPort) []swarm.PortConfig {
 // resources returns what a member reserves and may use, or nil where it says neither.
 func resources(spec domain.MemberSpec) *swarm.ResourceRequirements {
 	var requirements swarm.ResourceRequirements
-	if r := spec.Resources; r != (domain.Resources{}) {
+	if r := spec.Resources.Requests(); r != (domain.Resources{}) {
 		requirements.Reservations = &swarm.Resources{NanoCPUs: nano(r.CPUs), MemoryBytes: r.MemoryMiB * mebibyte}
 	}
-	if l := spec.Limits; l != (domain.Resources{}) {
+	if l := spec.Resources.Limits; l != (domain.Resources{}) {
 		requirements.Limits = &swarm.Limit{NanoCPUs: nano(l.CPUs), MemoryBytes: l.MemoryMiB * mebibyte}
 	}
 	if requirements == (swarm.ResourceRequirements{}) {

@@ -297,8 +297,8 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	check("health check", c.Config.Healthcheck.Test, []string{"CMD", "/member", "exit:0"})
 	check("image", c.Image, b.in.Images[spec.Image].Shared)
 	check("init", *c.HostConfig.Init, true)
-	check("memory", c.HostConfig.Memory, spec.Limits.MemoryMiB*mebibyte)
-	check("CPUs", c.HostConfig.NanoCPUs, nano(spec.Limits.CPUs))
+	check("memory", c.HostConfig.Memory, spec.Resources.Limits.MemoryMiB*mebibyte)
+	check("CPUs", c.HostConfig.NanoCPUs, nano(spec.Resources.Limits.CPUs))
 	check("log driver", c.HostConfig.LogConfig, container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}})
 	check("ports", c.HostConfig.PortBindings["6006/tcp"][0].HostPort, "16006")
 	limits := map[string]domain.Ulimit{}
