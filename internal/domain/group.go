@@ -272,7 +272,7 @@ func (g Group) Equal(other Group) bool {
 
 // EffectiveTemplate returns what the members of a role run: the role's template over the group's.
 func (g Group) EffectiveTemplate(role string) Template {
-	return g.Roles[role].Template.Over(g.Template)
+	return g.Roles[role].Over(g.Template)
 }
 
 // RestartRule returns the role's restart rule with its defaults filled in: on failure, 6 attempts, after 1 s.

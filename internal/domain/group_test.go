@@ -76,9 +76,9 @@ func TestGroupEqual(t *testing.T) {
 		equal  bool
 	}{
 		"the same":                 {func(*Group) {}, true},
-		"an empty list":            {func(g *Group) { g.Completion.Roles, g.Template.Args = []string{}, []string{} }, true},
+		"an empty list":            {func(g *Group) { g.Completion.Roles, g.Args = []string{}, []string{} }, true},
 		"another name":             {func(g *Group) { g.Name = "other" }, false},
-		"an environment":           {func(g *Group) { g.Template.Env["A"] = "2" }, false},
+		"an environment":           {func(g *Group) { g.Env["A"] = "2" }, false},
 		"a count":                  {worker(func(r *Role) { r.Replicas = new(3) }), false},
 		"an unmanaged count":       {worker(func(r *Role) { r.Replicas = nil }), false},
 		"no final exit codes":      {worker(func(r *Role) { r.ExitCodes = &ExitCodeRule{ExitCodes{}} }), false},

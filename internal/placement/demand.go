@@ -90,7 +90,7 @@ func (d *demand) allows(at int) bool {
 
 // portsPath leads to where the ports are declared that the members publish.
 func (d *demand) portsPath() domain.Path {
-	if d.spec.Template.Container != nil {
+	if d.spec.Container != nil {
 		return d.path("container", "ports")
 	}
 	return domain.Path{"container", "ports"}

@@ -205,10 +205,10 @@ func checkResult(t *rapid.T, in Input, got map[string]domain.Assignment) {
 }
 
 func containerPorts(r domain.Role) map[string]domain.PublishedPort {
-	if r.Template.Container == nil {
+	if r.Container == nil {
 		return nil
 	}
-	return r.Template.Container.Ports // by what they publish, see publishing
+	return r.Container.Ports // by what they publish, see publishing
 }
 
 // isCurrent tells whether a port is one that the group had before.

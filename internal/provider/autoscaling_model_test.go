@@ -102,21 +102,24 @@ func TestExpandScaling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
-			if diff := cmp.Diff(test.want, test.metric.expand(&diags)); diff != "" || len(diags) > 0 {
+			var got domain.ScalingMetric
+			expandInto(&got, test.metric, &diags)
+			if diff := cmp.Diff(test.want, got); diff != "" || len(diags) > 0 {
 				t.Errorf("%v (-want +got):\n%s", diags, diff)
 			}
 		})
 	}
 
 	var diags diag.Diagnostics
-	got := scalingModel{
+	var got domain.AutoscalingPolicy
+	expandInto(&got, scalingModel{
 		Min: new(int64(1)), Max: new(int64(9)), Initial: new(int64(0)), Interval: text("15s"),
 		Schedules: map[string]scalingScheduleModel{"day": {"0 8 * * *", "0 18 * * *", new("Europe/Warsaw"), 4}},
 		ScaleOut: &scalingBehaviourModel{
 			Stabilisation: text("0s"), Tolerance: inexact(0), Select: new("min"), Cooldown: text("1m"), MaxStep: new(int64(3)),
 			Rates: []scalingRateModel{{Count: new(int64(4)), Period: text("15s")}, {Percent: inexact(100), Period: text("1m")}},
 		},
-	}.expand(&diags)
+	}, &diags)
 	want := domain.AutoscalingPolicy{
 		Min: 1, Max: 9, Initial: new(0), Interval: lasts(15 * time.Second),
 		Schedules: map[string]domain.ScalingSchedule{"day": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: "Europe/Warsaw", Count: 4}},

@@ -221,7 +221,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		addReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
 		return
 	}
-	model.Controller = &controllerModel{string(residents.Controller.State), keepZero(residents.Controller.Host, nil), residentError(residents.Controller)}
+	model.Controller = &controllerModel{string(residents.Controller.State), orNull(residents.Controller.Host), residentError(residents.Controller)}
 	if residents.Agents != nil {
 		model.Agents = map[string]agentResidentModel{}
 	}
@@ -232,7 +232,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if model.Endpoint.IsNull() {
 		model.Endpoint = textOrNull(cluster.Endpoint)
 	}
-	model.Hosts = flattenHosts(cluster.Hosts, nil)
+	model.Hosts = flatten(cluster, clusterModel{}).Hosts
 	model.Network = flattenNetwork(cluster.Network, types.StringNull())
 	model.Groups = append([]string{}, slices.Sorted(maps.Keys(groups))...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -57,14 +58,16 @@ type clusterIdentity struct {
 func (m clusterModel) key() domain.ClusterRef { return keyOf(m.Name, m.Engine, m.Endpoint) }
 
 // expand returns the cluster as it is specified; what is left out is zero.
-func (m clusterModel) expand() domain.Cluster {
-	key := m.key()
-	return domain.Cluster{Name: key.Name, Engine: key.Engine, Endpoint: key.Endpoint, Hosts: expandHosts(m.Hosts), Network: m.Network.over(nil), Agent: m.Agent.expand()}
+func (m clusterModel) expand(diags *diag.Diagnostics) domain.Cluster {
+	cluster := domain.Cluster{Engine: defaultEngine}
+	expandInto(&cluster, m, diags)
+	cluster.ID = "" // Terraform's is the name
+	return cluster
 }
 
 // completed returns the cluster as it is specified, with something in the place of what is left to the engine.
-func (m clusterModel) completed() domain.Cluster {
-	cluster := m.expand()
+func (m clusterModel) completed(diags *diag.Diagnostics) domain.Cluster {
+	cluster := m.expand(diags)
 	if len(cluster.Hosts) == 0 {
 		cluster.Hosts = map[string]domain.Host{"local": {}}
 	}
@@ -92,43 +95,6 @@ func managers(hosts map[string]domain.Host) []string {
 	return addresses
 }
 
-func expandHosts(models map[string]hostModel) map[string]domain.Host {
-	if len(models) == 0 {
-		return nil
-	}
-	hosts := make(map[string]domain.Host, len(models))
-	for name, m := range models {
-		capacity := value(m.Capacity)
-		hosts[name] = domain.Host{
-			Address:          value(m.Address),
-			Labels:           compactMap(m.Labels),
-			Capacity:         domain.Capacity{CPUs: capacity.CPUs.ValueFloat64(), MemoryMiB: value(capacity.MemoryMiB)},
-			Role:             domain.HostRole(value(m.Role)),
-			Availability:     domain.HostAvailability(value(m.Availability)),
-			AdvertiseAddress: value(m.AdvertiseAddress),
-			Socket:           value(m.Socket),
-		}
-	}
-	return hosts
-}
-
-// flattenHosts returns hosts that are complete, in the spelling of prior.
-func flattenHosts(hosts map[string]domain.Host, prior map[string]hostModel) map[string]hostModel {
-	models := make(map[string]hostModel, len(hosts))
-	for name, host := range hosts {
-		models[name] = hostModel{
-			Address:          keepZero(host.Address, nil),
-			Labels:           keepMap(host.Labels, prior[name].Labels),
-			Capacity:         &capacityModel{CPUs: keepNumber(&host.Capacity.CPUs, value(prior[name].Capacity).CPUs), MemoryMiB: &host.Capacity.MemoryMiB},
-			Role:             keepZero(string(host.Role), nil),
-			Availability:     keepZero(string(host.Availability), nil),
-			AdvertiseAddress: keepZero(host.AdvertiseAddress, nil),
-			Socket:           keepZero(host.Socket, nil),
-		}
-	}
-	return models
-}
-
 // over returns the network as it is specified, with what is left out as it is stored.
 func (m *networkModel) over(stored *domain.Network) *domain.Network {
 	if m == nil {
@@ -147,19 +113,20 @@ func (m *networkModel) over(stored *domain.Network) *domain.Network {
 	return &network
 }
 
-func (m *agentModel) expand() domain.Agent {
+// meaning returns how hosts are measured.
+func (m *agentModel) meaning() any {
 	if m == nil {
-		return domain.Agent{}
+		return nil
 	}
 	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: value(m.Image)}
 }
 
-// flattenAgent returns how hosts are measured, in the spelling of prior.
-func flattenAgent(agent domain.Agent, prior *agentModel) *agentModel {
-	if agent == prior.expand() {
-		return prior
+func (m *agentModel) spelled(meaning any) any {
+	agent, _ := meaning.(domain.Agent)
+	if m.meaning() == meaning {
+		return m
 	}
-	return &agentModel{Enabled: new(!agent.Disabled), Image: keepZero(agent.Image, nil)}
+	return &agentModel{Enabled: new(!agent.Disabled), Image: orNull(agent.Image)}
 }
 
 // flattenNetwork returns a network; open stands for a subnet that is left to the engine.

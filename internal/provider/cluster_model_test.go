@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -24,10 +25,11 @@ func TestExpandCluster(t *testing.T) {
 		"half":   host("", 1.5, 0, nil),
 		"filled": host("10.0.0.1", 2, 512, map[string]string{"a": "b"}),
 	}}
-	if got := m.expand(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	var diags diag.Diagnostics
+	if got := m.expand(&diags); !reflect.DeepEqual(got, want) || diags.HasError() {
+		t.Errorf("got %+v, %v, want %+v", got, diags, want)
 	}
-	if got := (clusterModel{Name: types.StringValue("lab"), Engine: types.StringValue("swarm")}).expand(); got.Engine != "swarm" || got.Hosts != nil {
+	if got := (clusterModel{Name: types.StringValue("lab"), Engine: types.StringValue("swarm")}).expand(&diags); got.Engine != "swarm" || got.Hosts != nil {
 		t.Errorf("got %+v, want no hosts on swarm", got)
 	}
 }
@@ -36,15 +38,19 @@ func TestHostsGoThereAndBack(t *testing.T) {
 	managed := host("ssh://gpu1", 8, 1024, nil)
 	managed.Role, managed.Availability, managed.AdvertiseAddress = domain.HostManager, domain.HostPaused, "eth1"
 	hosts := map[string]domain.Host{"a": host("10.0.0.1", 2, 512, map[string]string{"x": "y"}), "b": host("10.0.0.2", 0.5, 64, nil), "c": managed, "d": host("", 1, 64, nil)}
-	if got := expandHosts(flattenHosts(hosts, nil)); !reflect.DeepEqual(got, hosts) {
-		t.Errorf("got %+v, want %+v", got, hosts)
+	flattenHosts := func(prior map[string]hostModel) map[string]hostModel {
+		return flatten(domain.Cluster{Hosts: hosts}, clusterModel{Hosts: prior}).Hosts
+	}
+	var diags diag.Diagnostics
+	if got := (clusterModel{Hosts: flattenHosts(nil)}).expand(&diags).Hosts; !reflect.DeepEqual(got, hosts) || diags.HasError() {
+		t.Errorf("got %+v, %v, want %+v", got, diags, hosts)
 	}
 	spelled := map[string]hostModel{"a": {}, "b": {Labels: map[string]string{}}}
-	models := flattenHosts(hosts, spelled)
+	models := flattenHosts(spelled)
 	if models["b"].Labels == nil {
 		t.Error("empty labels turned to null")
 	}
-	plain := flattenHosts(hosts, nil)
+	plain := flattenHosts(nil)
 	if plain["b"].Labels != nil {
 		t.Error("null labels turned empty")
 	}

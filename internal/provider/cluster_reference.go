@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"fmt"
+
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -22,6 +24,14 @@ type clusterReference struct {
 }
 
 func (c clusterReference) key() domain.ClusterRef { return keyOf(c.Name, c.Engine, c.Endpoint) }
+
+// meaning returns the name: the domain knows in which cluster a thing is, and not how that is reached.
+func (c clusterReference) meaning() any { return c.Name.ValueString() }
+
+func (c clusterReference) spelled(name any) any {
+	c.Name, c.Engine = types.StringValue(fmt.Sprint(name)), types.StringValue(c.key().Engine)
+	return c
+}
 
 func keyOf(name, engine, endpoint types.String) domain.ClusterRef {
 	key := domain.ClusterRef{Name: name.ValueString(), Engine: engine.ValueString(), Endpoint: endpoint.ValueString()}

@@ -59,8 +59,8 @@ func (r *clusterResource) Configure(_ context.Context, req resource.ConfigureReq
 
 // ValidateConfig checks a cluster as far as it is known, and can be told without its hosts.
 func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	validateKnown(ctx, req.Config, &resp.Diagnostics, func(cluster clusterModel, _ *diag.Diagnostics) domain.Problems {
-		return cluster.completed().Validate()
+	validateKnown(ctx, req.Config, &resp.Diagnostics, func(cluster clusterModel, malformed *diag.Diagnostics) domain.Problems {
+		return cluster.completed(malformed).Validate()
 	})
 }
 
@@ -83,7 +83,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	cluster := config.expand()
+	cluster := config.expand(&resp.Diagnostics)
 	if addresses := managers(cluster.Hosts); cluster.Endpoint == "" && len(addresses) > 0 {
 		cluster.Endpoint = addresses[0]
 	}
@@ -105,7 +105,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	keepMemory(cluster.Hosts, stored.Hosts, config.Hosts)
 	r.session.plans.putCluster(idOf(cluster.Ref()), plannedCluster{spec: cluster, settled: true})
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoint"), textOrNull(cluster.Endpoint))...)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("hosts"), flattenHosts(cluster.Hosts, config.Hosts))...)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("hosts"), flatten(cluster, config).Hosts)...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("network"), flattenNetwork(cluster.Network, types.StringUnknown()))...)
 }
 
@@ -116,7 +116,7 @@ func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned
 	}
 	var model clusterModel
 	diags.Append(state.Get(ctx, &model)...)
-	stored := model.expand()
+	stored := model.expand(diags)
 	if idOf(stored.Ref()) != idOf(planned.Ref()) {
 		return domain.Cluster{}
 	}
@@ -162,7 +162,7 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	timeout, diags := plan.Timeouts.Create(ctx, defaultClusterTimeout)
 	resp.Diagnostics.Append(diags...)
-	spec := plan.expand()
+	spec := plan.expand(&resp.Diagnostics)
 
 	to := clusterRecord{&resp.State, resp.Identity, resp.Private}
 	r.put(ctx, timeout, plan, to, &resp.Diagnostics, func(ctx context.Context, eng engine.Engine) (domain.ClusterDocument, bool) {
@@ -212,7 +212,7 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan c
 	diags *diag.Diagnostics, base func(context.Context, engine.Engine) (domain.ClusterDocument, bool)) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	spec := plan.expand()
+	spec := plan.expand(diags)
 	defer r.session.plans.dropCluster(idOf(spec.Ref()))
 
 	r.session.know(spec)
@@ -283,12 +283,8 @@ type clusterRecord struct {
 
 // set has it hold a cluster, in the spelling of prior.
 func (to clusterRecord) set(ctx context.Context, prior clusterModel, cluster domain.Cluster, diags *diag.Diagnostics) {
-	model := prior
-	model.ID, model.Name, model.Engine = types.StringValue(cluster.Name), types.StringValue(cluster.Name), types.StringValue(cluster.Engine)
-	model.Endpoint = textOrNull(cluster.Endpoint)
-	model.Hosts = flattenHosts(cluster.Hosts, prior.Hosts)
-	model.Network = flattenNetwork(cluster.Network, types.StringNull())
-	model.Agent = flattenAgent(cluster.Agent, prior.Agent)
+	model := flatten(cluster, prior)
+	model.ID, model.Network = model.Name, flattenNetwork(cluster.Network, types.StringNull())
 	diags.Append(to.state.Set(ctx, model)...)
 	diags.Append(to.identity.Set(ctx, clusterIdentity{Name: model.Name})...)
 	if err := remember(ctx, to.private, cluster.ID); err != nil {
@@ -301,7 +297,7 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.Append(req.State.Get(ctx, &prior)...); resp.Diagnostics.HasError() {
 		return
 	}
-	r.session.know(prior.expand())
+	r.session.know(prior.expand(&resp.Diagnostics))
 	reconciler, err := r.session.plan(prior.key())
 	if err != nil {
 		addError(&resp.Diagnostics, "Unable to read the cluster", err)
@@ -335,7 +331,7 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	defer cancel()
 
 	summary := fmt.Sprintf("Unable to delete cluster %q", state.Name.ValueString())
-	r.session.know(state.expand())
+	r.session.know(state.expand(&resp.Diagnostics))
 	reconciler, err := r.session.open(state.key())
 	if err == nil {
 		err = recognise(ctx, reconciler.Engine, req.Private)

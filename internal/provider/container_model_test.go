@@ -71,7 +71,7 @@ func TestSecretsOfRoles(t *testing.T) {
 		t.Errorf("got %q, want %q", map[string]map[string][]byte(got), map[string]map[string][]byte(want))
 	}
 	var diags diag.Diagnostics
-	if got := m.expand(&diags).Roles["worker"].Template.Container.Secrets["a"]; got != (domain.SecretFile{Version: "1"}) {
+	if got := m.expand(&diags).Roles["worker"].Container.Secrets["a"]; got != (domain.SecretFile{Version: "1"}) {
 		t.Errorf("the specification has %+v of a secret", got)
 	}
 }
@@ -85,20 +85,6 @@ func TestModes(t *testing.T) {
 		isMode{}.ValidateString(t.Context(), validator.StringRequest{ConfigValue: types.StringValue(text)}, &resp)
 		if resp.Diagnostics.HasError() == valid {
 			t.Errorf("%q: got %v", text, resp.Diagnostics)
-		}
-	}
-	for name, test := range map[string]struct {
-		current     uint32
-		prior, want types.String
-	}{
-		"nothing":             {0, types.StringNull(), types.StringNull()},
-		"as it was written":   {0o444, types.StringValue("444"), types.StringValue("444")},
-		"another":             {0o400, types.StringValue("444"), types.StringValue("0400")},
-		"nothing was written": {0o4, types.StringNull(), types.StringValue("0004")},
-		"taken away":          {0, types.StringValue("0444"), types.StringNull()},
-	} {
-		if got := keepMode(test.current, test.prior); !got.Equal(test.want) {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
 }

@@ -1,83 +1,13 @@
 package provider
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
-
-func TestKeepZero(t *testing.T) {
-	for name, test := range map[string]struct {
-		current     string
-		prior, want *string
-	}{
-		"nothing stays null":         {"", nil, nil},
-		"nothing stays empty":        {"", new(""), new("")},
-		"a value that went is null":  {"", new("a"), nil},
-		"a value is taken":           {"a", nil, new("a")},
-		"a changed value is taken":   {"b", new("a"), new("b")},
-		"a value replaces the empty": {"b", new(""), new("b")},
-	} {
-		if got := keepZero(test.current, test.prior); !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s: got %v, want %v", name, value(got), value(test.want))
-		}
-	}
-}
-
-func TestKeepCollections(t *testing.T) {
-	for name, test := range map[string]struct{ current, prior, want []string }{
-		"nothing stays null":        {nil, nil, nil},
-		"nothing stays empty":       {nil, []string{}, []string{}},
-		"elements that went: null":  {nil, []string{"a"}, nil},
-		"elements are taken":        {[]string{"a"}, nil, []string{"a"}},
-		"changed elements are kept": {[]string{"b"}, []string{"a"}, []string{"b"}},
-	} {
-		if got := keepList(test.current, test.prior); !reflect.DeepEqual(got, test.want) {
-			t.Errorf("list: %s: got %#v, want %#v", name, got, test.want)
-		}
-		if got := keepMap(asMap(test.current), asMap(test.prior)); !reflect.DeepEqual(got, asMap(test.want)) {
-			t.Errorf("map: %s: got %#v, want %#v", name, got, asMap(test.want))
-		}
-	}
-}
-
-// asMap makes a map of a list that is nil, empty or filled just as the list is.
-func asMap(list []string) map[string]string {
-	if list == nil {
-		return nil
-	}
-	m := map[string]string{}
-	for _, s := range list {
-		m[s] = s
-	}
-	return m
-}
-
-func TestKeepDuration(t *testing.T) {
-	minute := domain.Duration(time.Minute)
-	for name, test := range map[string]struct {
-		current *domain.Duration
-		prior   types.String
-		want    types.String
-	}{
-		"null":                      {nil, types.StringNull(), types.StringNull()},
-		"gone":                      {nil, types.StringValue("1m0s"), types.StringNull()},
-		"without prior":             {&minute, types.StringNull(), types.StringValue("1m0s")},
-		"equal, in other words":     {&minute, types.StringValue("60s"), types.StringValue("60s")},
-		"changed":                   {&minute, types.StringValue("61s"), types.StringValue("1m0s")},
-		"zero is not the same null": {new(domain.Duration(0)), types.StringNull(), types.StringValue("0s")},
-	} {
-		if got := keepDuration(test.current, test.prior); !got.Equal(test.want) {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
-		}
-	}
-}
 
 func TestSameDurationKeepsTheStored(t *testing.T) {
 	for name, test := range map[string]struct{ state, plan, want types.String }{

@@ -1,11 +1,11 @@
 package provider
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -46,28 +46,15 @@ func (m gpuPoolModel) identity() identity { return identity{m.Cluster.Name, m.Na
 var devicesType = types.ListType{ElemType: types.StringType}
 
 // expand returns the pool that a configuration specifies. Defaults are filled in, so that it is stored as it is read back.
-func (m gpuPoolModel) expand() domain.GPUPool {
-	pool := domain.GPUPool{
-		Cluster:          m.Cluster.Name.ValueString(),
-		Name:             m.Name.ValueString(),
-		Devices:          listsIn(m.Devices),
-		Sharing:          domain.Sharing(stringOr(m.Sharing, string(domain.Exclusive))),
-		MemoryMiBPerSlot: value(m.MemoryMiBPerSlot),
-		ReservePercent:   m.ReservePercent.ValueFloat64Pointer(),
-		Strategy:         domain.Strategy(stringOr(m.Strategy, string(domain.Spread))),
-		OnForeignProcess: domain.ForeignProcess(stringOr(m.OnForeignProcess, string(domain.ForeignAvoid))),
-	}
-	if s := m.Select; s != nil {
-		pool.Select = &domain.DeviceSelector{
-			Model: value(s.Model), MemoryMiB: value(s.MemoryMiB), Hosts: compact(s.Hosts), Labels: compactMap(s.Labels), MaxPerHost: int(value(s.MaxPerHost)),
-		}
-	}
+func (m gpuPoolModel) expand(diags *diag.Diagnostics) domain.GPUPool {
+	pool := domain.GPUPool{Sharing: domain.Exclusive, Strategy: domain.Spread, OnForeignProcess: domain.ForeignAvoid}
+	expandInto(&pool, m, diags)
 	return pool
 }
 
 // specified returns the pool that a plan or a state specifies: the devices that were chosen are no part of that.
-func (m gpuPoolModel) specified() domain.GPUPool {
-	pool := m.expand()
+func (m gpuPoolModel) specified(diags *diag.Diagnostics) domain.GPUPool {
+	pool := m.expand(diags)
 	if pool.Select != nil {
 		pool.Devices = nil
 	}
@@ -84,23 +71,10 @@ func (m gpuPoolModel) shown() map[string][]string {
 
 // flattenGPUPool returns a pool as it is stored, in the spelling of prior; timeouts are prior's.
 func flattenGPUPool(document domain.GPUPoolDocument, prior gpuPoolModel) gpuPoolModel {
-	spec, m := document.Spec, prior
+	spec := document.Spec
+	spec.Devices = nil // those that were found are shown
+	m := flatten(spec, prior)
 	m.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
-	m.Cluster = clusterReference{Name: types.StringValue(spec.Cluster), Engine: types.StringValue(prior.Cluster.key().Engine), Endpoint: prior.Cluster.Endpoint}
-	m.Name = types.StringValue(spec.Name)
-	m.Select = nil
-	if s := spec.Select; s != nil {
-		before := value(prior.Select)
-		m.Select = &selectorModel{
-			Model: keepZero(s.Model, before.Model), MemoryMiB: keepZero(s.MemoryMiB, before.MemoryMiB), Hosts: keepList(s.Hosts, before.Hosts),
-			Labels: keepMap(s.Labels, before.Labels), MaxPerHost: keepZero(int64(s.MaxPerHost), before.MaxPerHost),
-		}
-	}
-	m.Sharing = types.StringValue(string(spec.SharingRule()))
-	m.MemoryMiBPerSlot = keepZero(spec.MemoryMiBPerSlot, prior.MemoryMiBPerSlot)
-	m.ReservePercent = keepNumber(spec.ReservePercent, prior.ReservePercent)
-	m.Strategy = types.StringValue(string(cmp.Or(spec.Strategy, domain.Spread)))
-	m.OnForeignProcess = types.StringValue(string(spec.ForeignRule()))
 	m.Devices, m.Slots, m.DeviceSlots = foundDevices(document)
 	m.Unhealthy = stringMap(document.Unhealthy())
 	return m

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -52,7 +53,7 @@ func drawGPUPool(t *rapid.T) (gpuPoolModel, domain.GPUPoolDocument) {
 		}
 	}
 	m.Devices = uuidLists(devices)
-	document := domain.GPUPoolDocument{Spec: m.specified(), Devices: map[string][]domain.Device{}}
+	document := domain.GPUPoolDocument{Spec: m.specified(new(diag.Diagnostics)), Devices: map[string][]domain.Device{}}
 	for host, uuids := range devices {
 		for _, uuid := range uuids {
 			document.Devices[host] = append(document.Devices[host], domain.Device{UUID: uuid, MemoryMiB: 46068})
@@ -78,7 +79,7 @@ func TestGPUPoolRoundTrip(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &stored)
 		}
-		if err != nil || !stored.Spec.Equal(m.specified()) {
+		if err != nil || !stored.Spec.Equal(m.specified(new(diag.Diagnostics))) {
 			t.Fatalf("stored as %s (%v), from %+v", text, err, m)
 		}
 		state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
@@ -93,7 +94,7 @@ func TestGPUPoolRoundTrip(t *testing.T) {
 			t.Fatalf("(-configured +read)\n%s", diff)
 		}
 		imported := flattenGPUPool(stored, gpuPoolModel{Cluster: m.Cluster, Name: m.Name, Timeouts: m.Timeouts})
-		if !imported.specified().Equal(stored.Spec) || !imported.Devices.Equal(m.Devices) {
+		if !imported.specified(new(diag.Diagnostics)).Equal(stored.Spec) || !imported.Devices.Equal(m.Devices) {
 			t.Fatalf("imported as %+v, from %s", imported, text)
 		}
 	})

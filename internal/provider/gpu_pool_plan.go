@@ -28,7 +28,9 @@ var beyondPoolName = []string{
 
 // ValidateConfig checks a pool as far as it is known, and can be told without its cluster.
 func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	validateKnown(ctx, req.Config, &resp.Diagnostics, func(pool gpuPoolModel, _ *diag.Diagnostics) domain.Problems { return pool.expand().Validate() })
+	validateKnown(ctx, req.Config, &resp.Diagnostics, func(pool gpuPoolModel, malformed *diag.Diagnostics) domain.Problems {
+		return pool.expand(malformed).Validate()
+	})
 }
 
 // ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply. Where the
@@ -70,7 +72,7 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	plans.deciding.Lock()
 	defer plans.deciding.Unlock()
-	pool, err := r.decide(ctx, plan.Cluster.key(), plan.specified(), created, &resp.Diagnostics)
+	pool, err := r.decide(ctx, plan.Cluster.key(), plan.specified(&resp.Diagnostics), created, &resp.Diagnostics)
 	if err != nil {
 		addError(&resp.Diagnostics, plan.unable("plan"), err)
 	}

@@ -154,9 +154,9 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 // A pool of a cluster that gets another host by the same plan waits for it, where the host may matter.
 func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 	hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType()
-	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flattenHosts(map[string]domain.Host{
+	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flatten(domain.Cluster{Hosts: map[string]domain.Host{
 		"a": host("127.0.0.1", 4, 8000, nil), "b": host("127.0.0.1", 4, 8000, nil), "c": host("127.0.0.1", 4, 8000, map[string]string{"gpu": "new"}),
-	}, nil))
+	}}, clusterModel{}).Hosts)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}

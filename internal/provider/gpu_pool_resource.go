@@ -77,7 +77,7 @@ func (r *gpuPoolResource) write(ctx context.Context, w write) {
 
 // put makes a pool be as planned, and returns its document, as it is read after the write.
 func (r *gpuPoolResource) put(ctx context.Context, plan gpuPoolModel, w write) (domain.GPUPoolDocument, error) {
-	key, spec := plan.Cluster.key(), plan.specified()
+	key, spec := plan.Cluster.key(), plan.specified(w.diags)
 	defer r.session.plans.dropPool(idOf(key), spec.Name)
 	reconciler, err := reach(ctx, r.session.open, plan.Cluster, w.private)
 	if err != nil {

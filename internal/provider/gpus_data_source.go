@@ -177,7 +177,7 @@ func (d *gpusDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 }
 
 func flattenHostGPUs(found domain.HostGPUs) hostGPUsModel {
-	m := hostGPUsModel{Reason: keepZero(found.Unknown, nil), SampledAt: moment(&found.SampledAt)}
+	m := hostGPUsModel{Reason: orNull(found.Unknown), SampledAt: moment(&found.SampledAt)}
 	if found.Unknown == "" {
 		m.GPUs = []gpuModel{}
 	}
@@ -189,19 +189,19 @@ func flattenHostGPUs(found domain.HostGPUs) hostGPUsModel {
 
 func flattenGPU(g domain.GPU) gpuModel {
 	m := gpuModel{
-		UUID: keepZero(g.UUID, nil), Index: int64(g.Index), Model: keepZero(g.Model, nil), PCIBusID: keepZero(g.PCIBusID, nil),
-		MemoryMiB: keepZero(g.MemoryMiB, nil), MemoryUsedMiB: g.MemoryUsedMiB, MemoryFreeMiB: g.MemoryFreeMiB,
+		UUID: orNull(g.UUID), Index: int64(g.Index), Model: orNull(g.Model), PCIBusID: orNull(g.PCIBusID),
+		MemoryMiB: orNull(g.MemoryMiB), MemoryUsedMiB: g.MemoryUsedMiB, MemoryFreeMiB: g.MemoryFreeMiB,
 		UtilisationPercent: types.Float64PointerValue(g.Utilisation), MemoryUtilisationPercent: types.Float64PointerValue(g.MemoryUtilisation),
 		TemperatureCelsius: g.TemperatureC, PowerWatts: types.Float64PointerValue(g.PowerW), PowerLimitWatts: types.Float64PointerValue(g.PowerLimitW),
 		ECCErrors: g.ECCErrors, XID: integer[int64](g.XID), XIDAt: moment(g.XIDAt),
 		MIG: g.MIG, NUMANode: integer[int64](g.NUMANode), NVLinks: append([]string{}, g.Links...),
-		Trouble: keepZero(g.Trouble, nil), Unknown: keepZero(g.Unknown, nil),
+		Trouble: orNull(g.Trouble), Unknown: orNull(g.Unknown),
 	}
 	if g.Processes != nil {
 		m.Processes = []gpuProcessModel{}
 	}
 	for _, p := range g.Processes {
-		m.Processes = append(m.Processes, gpuProcessModel{int64(p.PID), p.MemoryMiB, keepZero(p.Command, nil), keepZero(p.Member, nil)})
+		m.Processes = append(m.Processes, gpuProcessModel{int64(p.PID), p.MemoryMiB, orNull(p.Command), orNull(p.Member)})
 	}
 	return m
 }

@@ -146,7 +146,7 @@ func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	model.ID = types.StringValue(domain.GroupID(key.Name, name))
 	model.Framework = types.StringValue(group.Document.Spec.Framework)
 	model.Phase = types.StringValue(string(group.Progress.Phase))
-	model.Reason = keepZero(group.Progress.Reason, nil)
+	model.Reason = orNull(group.Progress.Reason)
 	model.Revision = types.Int64Value(int64(group.Document.Revision))
 	model.Restarts = types.Int64Value(int64(group.Document.GroupRestarts))
 	model.Members = make(map[string]memberDataModel, len(group.Observed))
@@ -162,7 +162,7 @@ func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 			ExitCode:   integer[int64](o.ExitCode),
 			StartedAt:  moment(o.StartedAt),
 			FinishedAt: moment(o.FinishedAt),
-			LastError:  keepZero(o.LastError, nil),
+			LastError:  orNull(o.LastError),
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)

@@ -436,7 +436,7 @@ func TestPlanOfClusterKeepsMemory(t *testing.T) {
 		prior, diagnostics := tf.plan("trainyard_cluster", config, nil)
 		fatalOn(t, nil, diagnostics)
 		hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType()
-		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flattenHosts(map[string]domain.Host{"local": host("127.0.0.1", 4, stored, nil)}, nil))
+		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flatten(domain.Cluster{Hosts: map[string]domain.Host{"local": host("127.0.0.1", 4, stored, nil)}}, clusterModel{}).Hosts)
 		if diags.HasError() {
 			t.Fatal(diags)
 		}

@@ -127,9 +127,8 @@ func (m policyBacktestModel) expand(ctx context.Context, logins map[string]prome
 
 // expand returns the policy, of a role that is there for the backtest only.
 func (m backtestPolicyModel) expand(diags *diag.Diagnostics) domain.AutoscalingPolicy {
-	policy := m.scalingModel.expand(diags)
-	policy.Cluster, policy.Group, policy.Role = "backtest", "backtest", "backtest"
-	policy.Metrics = convertMap(m.Metrics, func(metric backtestMetricModel) domain.ScalingMetric { return metric.expand(diags) })
+	policy := domain.AutoscalingPolicy{Cluster: "backtest", Group: "backtest", Role: "backtest"}
+	expandInto(&policy, m, diags)
 	return policy
 }
 

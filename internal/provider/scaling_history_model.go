@@ -78,7 +78,7 @@ func flattenScalingEntry(e autoscale.Entry) scalingEntryModel {
 	m := scalingEntryModel{
 		Group: group, Role: role, At: moment(&e.At), Until: moment(&e.Until), Decisions: int64(e.Decisions),
 		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []scalingEntryMetricModel{}, Limits: append([]string{}, e.Changed...),
-		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: keepZero(e.OutcomeWhy, nil),
+		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: orNull(e.OutcomeWhy),
 	}
 	for _, metric := range e.Metrics {
 		shown := scalingEntryMetricModel{Name: metric.Name, Value: types.Float64PointerValue(metric.Value), Count: integer[int64](metric.Count), Why: metric.Why}

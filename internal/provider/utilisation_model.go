@@ -145,7 +145,7 @@ func measured[V comparable](values func(statistic) V, sampledAt time.Time, reaso
 		Mean:   values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Mean) }),
 		Max:    values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Max) }),
 		P95:    values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.P95) }),
-		Reason: keepZero(reason, nil),
+		Reason: orNull(reason),
 	}
 	var none V
 	if last != none && !sampledAt.IsZero() {
@@ -182,7 +182,7 @@ func (m *utilisationModel) flatten(usage engine.Usage, now time.Time) {
 		}
 	}
 	for name, u := range usage.Members {
-		m.Members[name] = memberUsageModel{flattenMemberUsage(u, now), u.Group, u.Role, keepZero(u.Host, nil)}
+		m.Members[name] = memberUsageModel{flattenMemberUsage(u, now), u.Group, u.Role, orNull(u.Host)}
 		of(u.Group, u.Role)[name] = u
 	}
 	m.Groups = make(map[string]groupUsageModel, len(groups))
@@ -198,8 +198,8 @@ func (m *utilisationModel) flatten(usage engine.Usage, now time.Time) {
 
 func flattenHostUsage(u engine.HostUsage, now time.Time) hostUsageModel {
 	m := hostUsageModel{
-		CPUs: keepZeroNumber(u.TotalCPUs, types.Float64Null()), MemoryMiB: keepZero(u.TotalMemoryMiB, nil), DiskMiB: keepZero(u.TotalDiskMiB, nil),
-		GPUsReason: keepZero(u.GPUsReason, nil),
+		CPUs: types.Float64PointerValue(orNull(u.TotalCPUs)), MemoryMiB: orNull(u.TotalMemoryMiB), DiskMiB: orNull(u.TotalDiskMiB),
+		GPUsReason: orNull(u.GPUsReason),
 	}
 	m.hostValues, m.windowModel = measured(func(of statistic) hostValues {
 		return hostValues{of(u.CPUs), of(u.MemoryMiB), of(u.Load), of(u.DiskMiB), of(u.ReceivedBps), of(u.SentBps)}
@@ -208,7 +208,7 @@ func flattenHostUsage(u engine.HostUsage, now time.Time) hostUsageModel {
 }
 
 func flattenGPUUsage(u engine.GPUUsage, now time.Time) gpuUsageModel {
-	m := gpuUsageModel{Host: u.Host, MemoryMiB: keepZero(u.TotalMemoryMiB, nil), Members: u.Members}
+	m := gpuUsageModel{Host: u.Host, MemoryMiB: orNull(u.TotalMemoryMiB), Members: u.Members}
 	m.gpuValues, m.windowModel = measured(func(of statistic) gpuValues {
 		return gpuValues{of(u.Utilisation), of(u.MemoryMiB), of(u.TemperatureC), of(u.PowerW)}
 	}, u.SampledAt, u.Reason, now)

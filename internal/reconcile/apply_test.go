@@ -79,7 +79,7 @@ func TestSecretsReachTheEngine(t *testing.T) {
 }
 
 func TestCreateOverAnExistingGroup(t *testing.T) {
-	other := group(1, 1, func(g *domain.Group) { g.Template.Command = []string{"other"} })
+	other := group(1, 1, func(g *domain.Group) { g.Command = []string{"other"} })
 	for name, c := range map[string]struct {
 		existing domain.Group
 		dead     bool
@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"by the specification": {group(1, 0), "Missing role"},
 		"by the hosts":         {group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 65 })), "Request beyond any host"},
-		"by the engine":        {group(1, 1, func(g *domain.Group) { g.Template.Command = []string{"absent"} }), "Command not found"},
+		"by the engine":        {group(1, 1, func(g *domain.Group) { g.Command = []string{"absent"} }), "Command not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := applied(t, group(1, 1))

@@ -107,7 +107,7 @@ func TestDecideAgain(t *testing.T) {
 			want.MinRun, want.GroupRestarts, want.StartedAt = 8, 0, nil
 		}},
 		"another command": {
-			group(1, 2, trigger("v1"), func(g *domain.Group) { g.Template.Command = []string{"other"} }),
+			group(1, 2, trigger("v1"), func(g *domain.Group) { g.Command = []string{"other"} }),
 			func(want *domain.GroupDocument) { want.GroupRestarts, want.StartedAt = 0, nil },
 		},
 	} {
@@ -217,7 +217,7 @@ func TestDecideKnowsTheInventory(t *testing.T) {
 			if diff := cmp.Diff(previous, decide(t, view, previous.Spec).Document); diff != "" {
 				t.Errorf("what is there was decided anew (-before +after):\n%s", diff)
 			}
-			changed := decide(t, view, group(1, 2, one, func(g *domain.Group) { g.Template.Command = []string{"other"} }))
+			changed := decide(t, view, group(1, 2, one, func(g *domain.Group) { g.Command = []string{"other"} }))
 			if diff := cmp.Diff(previous.Assignments, changed.Document.Assignments); diff != "" {
 				t.Errorf("a new command moved members (-before +after):\n%s", diff)
 			}
@@ -314,7 +314,7 @@ func TestPoolsChangeAsOne(t *testing.T) {
 // TestDecideRefusesPools: what members can't have of their own that the engine distributes is told at plan.
 func TestDecideRefusesPools(t *testing.T) {
 	spec := pool(2)
-	role("worker", func(r *domain.Role) { r.Template.Args = []string{"{{ .Index }}"} })(&spec)
+	role("worker", func(r *domain.Role) { r.Args = []string{"{{ .Index }}"} })(&spec)
 	view := lab()
 	if _, problems := reconcile.Decide(view, spec); problems.Err() != nil {
 		t.Errorf("members that are placed have an index: %v", problems)
@@ -328,7 +328,7 @@ func TestDecideRefusesPools(t *testing.T) {
 // TestDecideKnowsWhatFits: a document that the engine could not store is refused at plan.
 func TestDecideKnowsWhatFits(t *testing.T) {
 	large := func(changes ...func(g *domain.Group)) domain.Group {
-		return group(1, 2, append(changes, func(g *domain.Group) { g.Template.Env = map[string]string{"LARGE": strings.Repeat("x", 3000)} })...)
+		return group(1, 2, append(changes, func(g *domain.Group) { g.Env = map[string]string{"LARGE": strings.Repeat("x", 3000)} })...)
 	}
 	view := lab()
 	before := stored(t, large(), 2)

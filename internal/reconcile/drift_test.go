@@ -170,12 +170,12 @@ func TestDrift(t *testing.T) {
 		"nothing": {nil, map[string]string{}, func(*domain.Group) {}, all},
 		"an image that the group declares": {
 			[]drift{{member: "mnist-worker-1", live: other}}, map[string]string{"mnist-worker-1": "image"},
-			func(g *domain.Group) { g.Template.Image = "trainer:1.3" }, all,
+			func(g *domain.Group) { g.Image = "trainer:1.3" }, all,
 		},
 		"an image, of all members": {
 			[]drift{{member: "mnist-ps-0", live: other}, {member: "mnist-worker-0", live: other}, {member: "mnist-worker-1", live: other}},
 			map[string]string{"mnist-ps-0": "image", "mnist-worker-0": "image", "mnist-worker-1": "image"},
-			func(g *domain.Group) { g.Template.Image = "trainer:1.3" }, all,
+			func(g *domain.Group) { g.Image = "trainer:1.3" }, all,
 		},
 		"members of a role differ: the first is shown": {
 			[]drift{
@@ -183,7 +183,7 @@ func TestDrift(t *testing.T) {
 				{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Command = []string{"a"} }},
 			},
 			map[string]string{"mnist-worker-0": "command", "mnist-worker-1": "command"},
-			workers(func(r *domain.Role) { r.Template.Command = []string{"a"} }), all,
+			workers(func(r *domain.Role) { r.Command = []string{"a"} }), all,
 		},
 		"variables, each where it is declared": {
 			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) {
@@ -192,8 +192,8 @@ func TestDrift(t *testing.T) {
 			}}},
 			map[string]string{"mnist-worker-0": `env["BOTH"], env["NEW"], env["NUMBER"], env["SHARED"]`},
 			func(g *domain.Group) {
-				g.Template.Env = map[string]string{"SHARED": "x", "BOTH": "group"}
-				workers(func(r *domain.Role) { r.Template.Env = map[string]string{"BOTH": "y", "NEW": "z"} })(g)
+				g.Env = map[string]string{"SHARED": "x", "BOTH": "group"}
+				workers(func(r *domain.Role) { r.Env = map[string]string{"BOTH": "y", "NEW": "z"} })(g)
 			}, all,
 		},
 		"a variable of the framework changed, and one gone": {
@@ -202,18 +202,18 @@ func TestDrift(t *testing.T) {
 				{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { delete(live.Env, "TF_CONFIG") }},
 			},
 			map[string]string{"mnist-ps-0": `env["TF_CONFIG"]`, "mnist-worker-0": `env["TF_CONFIG"]`},
-			role("ps", func(r *domain.Role) { r.Template.Env = map[string]string{"TF_CONFIG": "{}"} }),
+			role("ps", func(r *domain.Role) { r.Env = map[string]string{"TF_CONFIG": "{}"} }),
 			[]string{"mnist-ps-0", "mnist-worker-1"},
 		},
 		"templates stay as they are written": {
 			[]drift{{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Args = []string{live.Args[0], "--slow", "--more"} }}},
 			map[string]string{"mnist-ps-0": "args"},
-			func(g *domain.Group) { g.Template.Args = []string{"--index={{.Index}}", "--slow", "--more"} }, all,
+			func(g *domain.Group) { g.Args = []string{"--index={{.Index}}", "--slow", "--more"} }, all,
 		},
 		"arguments beside a role's own command": {
 			[]drift{{member: "mnist-worker-1", live: func(live *domain.MemberSpec) { live.Args = nil }}},
 			map[string]string{"mnist-worker-1": "args"},
-			workers(func(r *domain.Role) { r.Template.Args = nil }), all,
+			workers(func(r *domain.Role) { r.Args = nil }), all,
 		},
 		"a mount": {
 			[]drift{{member: "mnist-ps-0", live: func(live *domain.MemberSpec) {
@@ -221,7 +221,7 @@ func TestDrift(t *testing.T) {
 			}}},
 			map[string]string{"mnist-ps-0": "mounts"},
 			func(g *domain.Group) {
-				g.Template.Mounts = []domain.Mount{{Source: "/z2", Target: "/z"}, {Source: "/a", Target: "/a", ReadOnly: true}, {Type: domain.MountVolume, Source: "new", Target: "/b"}}
+				g.Mounts = []domain.Mount{{Source: "/z2", Target: "/z"}, {Source: "/a", Target: "/a", ReadOnly: true}, {Type: domain.MountVolume, Source: "new", Target: "/b"}}
 			}, all,
 		},
 		"resources and limits": {
@@ -253,11 +253,11 @@ func TestDrift(t *testing.T) {
 			}}},
 			map[string]string{"mnist-worker-0": "container.init, container.health_check, container.ports, container.secrets"},
 			func(g *domain.Group) {
-				c := *g.Template.Container
+				c := *g.Container
 				c.Init, c.Secrets = true, map[string]domain.SecretFile{"token": {Version: "2"}}
 				c.Ports = map[string]domain.PublishedPort{"web": {Target: 80, Published: 9090}, "ssh": {Target: 22, Published: 2222}}
 				c.HealthCheck = &domain.HealthCheck{Command: []string{"false"}, Interval: duration(time.Second)}
-				g.Template.Container = &c
+				g.Container = &c
 			}, all,
 		},
 		"nothing that a specification has": {
@@ -285,7 +285,7 @@ func TestDrift(t *testing.T) {
 		"replicas and image": {
 			[]drift{{member: "mnist-worker-1", replicas: new(0), live: other}}, map[string]string{"mnist-worker-1": "replicas, image"},
 			func(g *domain.Group) {
-				g.Template.Image = "trainer:1.3"
+				g.Image = "trainer:1.3"
 				workers(func(r *domain.Role) { r.Replicas = new(1) })(g)
 			}, all,
 		},
@@ -303,7 +303,7 @@ func TestDrift(t *testing.T) {
 			},
 			map[string]string{"mnist-worker-1": "image", "mnist-ps-0": "replicas"},
 			func(g *domain.Group) {
-				g.Template.Image = "trainer:1.3"
+				g.Image = "trainer:1.3"
 				role("ps", func(r *domain.Role) { r.Replicas = new(0) })(g)
 			}, all,
 		},
@@ -342,8 +342,8 @@ func TestDrift(t *testing.T) {
 // TestDriftOfArgumentsBesideACommand: a role with a command of its own has none of the group's arguments.
 func TestDriftOfArgumentsBesideACommand(t *testing.T) {
 	serving := func(args ...string) domain.Group {
-		return group(1, 1, func(g *domain.Group) { g.Template.Args = []string{"--fast"} }, role("ps", func(r *domain.Role) {
-			r.Template.Command, r.Template.Args = []string{"serve"}, args
+		return group(1, 1, func(g *domain.Group) { g.Args = []string{"--fast"} }, role("ps", func(r *domain.Role) {
+			r.Command, r.Args = []string{"serve"}, args
 		}))
 	}
 	read := drifted(t, serving(), drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Args = []string{"--more"} }})

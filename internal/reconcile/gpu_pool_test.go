@@ -459,7 +459,7 @@ func TestKeptDevicesAreNotLookedAt(t *testing.T) {
 		return do()
 	})
 	changed := pooled("mnist")
-	changed.Template.Env = map[string]string{"A": "b"}
+	changed.Env = map[string]string{"A": "b"}
 	if err := r.Update(ctx, changed); err != nil {
 		t.Fatal(err)
 	}

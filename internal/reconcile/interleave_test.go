@@ -62,7 +62,7 @@ func interleave(t *testing.T, seed uint64) {
 	var terraform []func(engine.Engine) error
 	for n := range p.random.IntN(3) {
 		spec.Roles = maps.Clone(spec.Roles)
-		spec.Template.Env = map[string]string{"RATE": fmt.Sprint(n)}
+		spec.Env = map[string]string{"RATE": fmt.Sprint(n)}
 		change := spec
 		terraform = append(terraform, func(e engine.Engine) error { return reconcile.Reconciler{Engine: e}.Update(t.Context(), change) })
 	}

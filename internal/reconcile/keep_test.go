@@ -126,7 +126,7 @@ func TestFollowsALaterApply(t *testing.T) {
 	}
 }
 
-func withAnother(g *domain.Group) { g.Template.Command = []string{"another"} }
+func withAnother(g *domain.Group) { g.Command = []string{"another"} }
 
 func untilTheChiefEnds(g *domain.Group) { g.Completion.StopRest = new(false) }
 

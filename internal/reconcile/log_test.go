@@ -15,7 +15,7 @@ func TestLog(t *testing.T) {
 	f := newFake()
 	var told bytes.Buffer
 	r := reconcile.Reconciler{Engine: f, Logger: slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	secret := func(g *domain.Group) { g.Template.Env = map[string]string{"TOKEN": "hunter2"} }
+	secret := func(g *domain.Group) { g.Env = map[string]string{"TOKEN": "hunter2"} }
 	_, err := r.Create(within(t), group(1, 2, secret))
 	must(t, err)
 	must(t, r.Update(within(t), group(1, 1, secret)))

@@ -42,7 +42,7 @@ func (s *turns) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 
 // commanded is a group whose members run a command.
 func commanded(command string, ps, workers int, changes ...func(g *domain.Group)) domain.Group {
-	return group(ps, workers, append(changes, func(g *domain.Group) { g.Template.Command = []string{command} })...)
+	return group(ps, workers, append(changes, func(g *domain.Group) { g.Command = []string{command} })...)
 }
 
 // inTurns has changes come to the workers so many at a time.
@@ -228,7 +228,7 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 		"a new member":  {func(*fake) {}, func(*domain.Group) {}, 4, []string{"new: worker-3 (3 run)", "new: worker-0 worker-1 (4 run)", "new: worker-2 (4 run)"}},
 		"a failed one":  {func(f *fake) { f.put("mnist-worker-2", func(o *domain.Observed) { o.State = domain.StateFailed }) }, func(*domain.Group) {}, 3, []string{"new: worker-2 (2 run)", "new: worker-0 worker-1 (3 run)"}},
 		"a rerun":       {func(*fake) {}, trigger("again"), 3, []string{"new: worker-0 worker-1 worker-2 (3 run)"}},
-		"another count": {func(*fake) {}, func(g *domain.Group) { g.Template.Command = []string{"old"} }, 2, []string{"old: worker-0 worker-1 (2 run)"}},
+		"another count": {func(*fake) {}, func(g *domain.Group) { g.Command = []string{"old"} }, 2, []string{"old: worker-0 worker-1 (2 run)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
@@ -252,7 +252,7 @@ func TestUpdateOfPoolIsTheEngines(t *testing.T) {
 	f.traits = engine.Traits{Schedules: true, MemberAddress: addressed}
 	spec := updated(pool(3), domain.Update{Parallelism: 2})
 	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), spec))
-	spec.Template.Command = []string{"new"}
+	spec.Command = []string{"new"}
 	s := &turns{fake: f}
 	must(t, reconcile.Reconciler{Engine: s}.Update(within(t), spec))
 	if want := []string{"new: master-0 worker-0 worker-1 worker-2 (4 run)"}; !cmp.Equal(s.taken, want) {

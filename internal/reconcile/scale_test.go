@@ -150,7 +150,7 @@ func TestScale(t *testing.T) {
 			short: []string{"has addresses for 100 members"},
 		},
 		"as far as templates can be rendered": {
-			spec:  group(3, 1, inPeace, role("worker", func(r *domain.Role) { r.Template.Args = []string{`{{ address "ps" .Index }}`} })),
+			spec:  group(3, 1, inPeace, role("worker", func(r *domain.Role) { r.Args = []string{`{{ address "ps" .Index }}`} })),
 			scale: []reconcile.Scaling{scaling(1, 5)}, want: "0 1 2", done: 3, short: []string{`role "ps" has no member 3`},
 		},
 		"as far down as the framework lets it": {

@@ -28,7 +28,7 @@ func BenchmarkSpec(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			g := group("tensorflow", map[string]int{"ps": 2, "worker": n - 2})
-			g.Template.Args = []string{`--first={{ address "ps" 0 }}`, "--index={{ .Index }}"}
+			g.Args = []string{`--first={{ address "ps" 0 }}`, "--index={{ .Index }}"}
 			placed := place(g)
 			for b.Loop() {
 				l := NewLayout(g, placed.members, placed.filesDir)
@@ -47,7 +47,7 @@ func BenchmarkValidate(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			g := group("tensorflow", map[string]int{"ps": 2, "worker": n - 2})
-			g.Template.Args = []string{`--first={{ address "ps" 0 }}`, "--index={{ .Index }}"}
+			g.Args = []string{`--first={{ address "ps" 0 }}`, "--index={{ .Index }}"}
 			for b.Loop() {
 				if problems := Validate(g); len(problems) > 0 {
 					b.Fatal(problems)

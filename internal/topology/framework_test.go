@@ -129,7 +129,7 @@ func TestProcessesPerNode(t *testing.T) {
 
 func TestUserEnvironmentWinsOverTheFrameworks(t *testing.T) {
 	g := group("pytorch", map[string]int{"worker": 2})
-	g.Template.Env = map[string]string{"MASTER_PORT": "29500"}
+	g.Env = map[string]string{"MASTER_PORT": "29500"}
 	if got := specOf(t, place(g), "worker", 1).Env["MASTER_PORT"]; got != "29500" {
 		t.Errorf("MASTER_PORT=%q, want the user's", got)
 	}

@@ -73,7 +73,7 @@ func validateGPUs(ps *domain.Problems, g domain.Group, role string, at domain.Pa
 		for _, level := range []struct {
 			at  domain.Path
 			env map[string]string
-		}{{at, g.Roles[role].Template.Env}, {nil, g.Template.Env}} {
+		}{{at, g.Roles[role].Env}, {nil, g.Env}} {
 			if _, set := level.env[name]; set {
 				ps.Add(level.at.At("env", domain.Key(name)), "Variable of the GPUs", "%s is Trainyard's to set where a role has gpus: role %q gets its devices from pool %q. Leave it out", name, role, request.Pool)
 			}

@@ -125,7 +125,7 @@ func TestValidateGPUs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gpuGroup(&test.request)
-			g.Template.Env = test.env
+			g.Env = test.env
 			if err := Validate(g).Err(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("problems %v, want %q", err, test.want)
 			}

@@ -94,7 +94,7 @@ func TestValidateCounts(t *testing.T) {
 				edit(role, func(r *domain.Role) { r.Replicas = nil })(&g)
 			}
 			if c.args != "" {
-				edit("worker", func(r *domain.Role) { r.Template.Args = []string{c.args} })(&g)
+				edit("worker", func(r *domain.Role) { r.Args = []string{c.args} })(&g)
 			}
 			problems := ValidateCounts(g, c.counts, nil)
 			if c.want == "" && len(problems) > 0 || c.want != "" && !strings.Contains(problems.Error(), c.want) {

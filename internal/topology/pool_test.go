@@ -12,7 +12,7 @@ func TestValidatePools(t *testing.T) {
 	worker := func(change func(r *domain.Role)) func(g *domain.Group) { return edit("worker", change) }
 	const refused = `roles["worker"].args[0]`
 	template := func(text string) func(g *domain.Group) {
-		return worker(func(r *domain.Role) { r.Template.Args = []string{text} })
+		return worker(func(r *domain.Role) { r.Args = []string{text} })
 	}
 	for name, c := range map[string]struct {
 		change  func(g *domain.Group)
@@ -25,13 +25,13 @@ func TestValidatePools(t *testing.T) {
 		"name":               {template("--name={{ .Name }}"), refused, false, []string{".Name"}},
 		"host":               {template("{{ hostname .Host }}"), refused, false, []string{".Host"}},
 		"address":            {template("{{ with .Address }}{{ . }}{{ end }}"), refused, false, []string{".Address"}},
-		"of the group":       {func(g *domain.Group) { g.Template.Env = map[string]string{"RANK": "{{ .Index }}"} }, `env["RANK"]`, false, []string{".Index"}},
+		"of the group":       {func(g *domain.Group) { g.Env = map[string]string{"RANK": "{{ .Index }}"} }, `env["RANK"]`, false, []string{".Index"}},
 		"of another role": {edit("master", func(r *domain.Role) {
-			r.Template.Args = []string{"{{ .Index }} {{ .Name }} {{ .Host }} {{ .Address }}"}
+			r.Args = []string{"{{ .Index }} {{ .Name }} {{ .Host }} {{ .Address }}"}
 		}), "", false, nil},
 		"packed":           {worker(func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), `roles["worker"].placement.strategy`, true, []string{"spreads", `"one_per_host"`}},
 		"final exit codes": {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"3"}} }), `roles["worker"].exit_codes`, true, []string{"max_attempts"}},
-		"none at all":      {worker(func(r *domain.Role) { r.Replicas, r.Template.Args = new(0), []string{"{{ .Index }}"} }), "", false, nil},
+		"none at all":      {worker(func(r *domain.Role) { r.Replicas, r.Args = new(0), []string{"{{ .Index }}"} }), "", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group("spark", map[string]int{"master": 1, "worker": 2})

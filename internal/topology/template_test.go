@@ -24,7 +24,7 @@ func TestTemplates(t *testing.T) {
 		`{{ if eq .Index 0 }}a{{ else }}b{{end}}`: `b`,
 		`{{ "{{" }} .Index }}`:                    `{{ .Index }}`,
 	} {
-		g.Template.Env = map[string]string{"X": text}
+		g.Env = map[string]string{"X": text}
 		if got := specOf(t, place(g), "worker", 1).Env["X"]; got != want {
 			t.Errorf("%s is %q, want %q", text, got, want)
 		}
@@ -34,9 +34,9 @@ func TestTemplates(t *testing.T) {
 // TestOnlyTemplatesAreParsed: a string without opening braces is passed on as it is.
 func TestOnlyTemplatesAreParsed(t *testing.T) {
 	g := group("none", map[string]int{"a": 1})
-	g.Template.Args = []string{`}} ${X} {%d} \n`}
-	if got := specOf(t, place(g), "a", 0).Args[0]; got != g.Template.Args[0] {
-		t.Errorf("%q became %q", g.Template.Args[0], got)
+	g.Args = []string{`}} ${X} {%d} \n`}
+	if got := specOf(t, place(g), "a", 0).Args[0]; got != g.Args[0] {
+		t.Errorf("%q became %q", g.Args[0], got)
 	}
 }
 
@@ -52,7 +52,7 @@ func FuzzTemplate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		g := group("tensorflow", map[string]int{"ps": 1, "worker": 1})
-		g.Template.Env = map[string]string{"X": text}
+		g.Env = map[string]string{"X": text}
 		problems := Validate(g)
 		for _, p := range problems {
 			if p.Path.String() != `env["X"]` || p.Detail == "" || strings.HasPrefix(p.Detail, "template:") {

@@ -256,8 +256,8 @@ func TestSpecFailsWhereTheGroupIsNotValid(t *testing.T) {
 		says   string
 	}{
 		"unknown framework": {func(g *domain.Group) { g.Framework = "caffe" }, `"caffe"`},
-		"wrong syntax":      {func(g *domain.Group) { g.Template.Args = []string{"{{"} }, "args[0]"},
-		"wrong member":      {func(g *domain.Group) { g.Template.Args = []string{`{{ address "a" 1 }}`} }, "args[0]"},
+		"wrong syntax":      {func(g *domain.Group) { g.Args = []string{"{{"} }, "args[0]"},
+		"wrong member":      {func(g *domain.Group) { g.Args = []string{`{{ address "a" 1 }}`} }, "args[0]"},
 	} {
 		g := group("none", map[string]int{"a": 1})
 		test.change(&g)

@@ -190,7 +190,7 @@ func validateCommand(ps *domain.Problems, g domain.Group, name string) {
 	template, at := g.EffectiveTemplate(name), domain.Path{"command"}
 	role := domain.Path{"roles", domain.Key(name)}
 	inputs := []domain.Path{{"command"}, {"image"}, role.At("command"), role.At("image")}
-	if g.Roles[name].Template.Command != nil || len(g.Template.Command) == 0 {
+	if g.Roles[name].Command != nil || len(g.Command) == 0 {
 		at = role.At("command")
 	}
 	switch {

@@ -144,10 +144,10 @@ func validateFiles(ps *domain.Problems, at domain.Path, c *domain.Container) {
 // validateConfigsSize checks that the configs of all roles fit into the document of their group, which holds them as they are declared:
 // a role without a container of its own adds nothing.
 func validateConfigsSize(ps *domain.Problems, g domain.Group) {
-	total := sizeOfConfigs(g.Template.Container)
+	total := sizeOfConfigs(g.Container)
 	largest, at := total, domain.Path{"container", "configs"}
 	for _, name := range g.RoleNames() {
-		size := sizeOfConfigs(g.Roles[name].Template.Container)
+		size := sizeOfConfigs(g.Roles[name].Container)
 		if total += size; size > largest {
 			largest, at = size, domain.Path{"roles", domain.Key(name), "container", "configs"}
 		}

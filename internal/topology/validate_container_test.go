@@ -15,7 +15,7 @@ func TestValidateAcceptsImages(t *testing.T) {
 		"", "trainer", "trainer:1.2", "team/trainer", "registry.example.com:5000/team/trainer:1.2", "trainer@" + id, "trainer:1.2@" + id, id, "localhost/a",
 	} {
 		g := group("none", map[string]int{"a": 1})
-		g.Template.Image = image
+		g.Image = image
 		if err := Validate(g).Err(); err != nil {
 			t.Errorf("%q: %v", image, err)
 		}
@@ -54,15 +54,15 @@ func fullContainer() *domain.Container {
 
 func TestValidateAcceptsContainers(t *testing.T) {
 	g := group("tensorflow", map[string]int{"ps": 1, "worker": 2})
-	g.Template.Container = fullContainer()
-	g.Template.Mounts = []domain.Mount{
+	g.Container = fullContainer()
+	g.Mounts = []domain.Mount{
 		{Source: "/data", Target: "/data"},
 		{Type: domain.MountBind, Source: "/data", Target: "/data/more", ReadOnly: true},
 		{Type: domain.MountVolume, Source: "cache", Target: "/cache"},
 		{Type: domain.MountTmpfs, Target: "/tmp", SizeMiB: 64},
 	}
 	edit("worker", func(r *domain.Role) {
-		r.Template.Container = &domain.Container{}
+		r.Container = &domain.Container{}
 		r.Resources = domain.ResourceRequirements{CPUs: 1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 1, MemoryMiB: 128}}
 	})(&g)
 	if err := Validate(g).Err(); err != nil {
@@ -76,8 +76,8 @@ func TestValidateRejectsContainers(t *testing.T) {
 	worker := func(change func(r *domain.Role)) func(g *domain.Group) { return edit("worker", change) }
 	own := func(change func(c *domain.Container)) func(g *domain.Group) {
 		return worker(func(r *domain.Role) {
-			r.Template.Container = fullContainer()
-			change(r.Template.Container)
+			r.Container = fullContainer()
+			change(r.Container)
 		})
 	}
 	ulimit := func(name string, soft, hard int64) func(g *domain.Group) {
@@ -93,7 +93,7 @@ func TestValidateRejectsContainers(t *testing.T) {
 		return own(func(c *domain.Container) { c.Secrets = map[string]domain.SecretFile{name: f} })
 	}
 	mounts := func(list ...domain.Mount) func(g *domain.Group) {
-		return worker(func(r *domain.Role) { r.Template.Mounts = list })
+		return worker(func(r *domain.Role) { r.Mounts = list })
 	}
 	for name, test := range map[string]struct {
 		change func(g *domain.Group)
@@ -130,14 +130,14 @@ func TestValidateRejectsContainers(t *testing.T) {
 		"config as Trainyard's folder":  {config("a", domain.ConfigFile{Content: "x", Target: "/run/trainyard"}), at + `configs["a"].target`, []string{"/run/trainyard"}},
 		"mount over Trainyard's folder": {mounts(domain.Mount{Source: "/a", Target: "/run/trainyard/"}), `roles["worker"].mounts[0].target`, []string{`"/run/trainyard/"`}},
 		"mount over the shared memory": {func(g *domain.Group) {
-			g.Template.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/dev/shm/"}}
+			g.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/dev/shm/"}}
 			own(func(c *domain.Container) { c.ShmSizeMiB = 64 })(g)
 		}, at + "shm_size_mib", []string{`"/dev/shm"`, "mounts[0].target"}},
 		"configs in all": {func(g *domain.Group) {
 			own(func(c *domain.Container) {
 				c.Configs = map[string]domain.ConfigFile{"a": {Target: "/a", Content: strings.Repeat("x", 400_000)}, "b": {Target: "/b", Content: strings.Repeat("\n", 200_000)}}
 			})(g)
-			g.Template.Container = &domain.Container{Configs: map[string]domain.ConfigFile{"c": {Target: "/c", Content: strings.Repeat("x", 200_000)}}}
+			g.Container = &domain.Container{Configs: map[string]domain.ConfigFile{"c": {Target: "/c", Content: strings.Repeat("x", 200_000)}}}
 		}, at + "configs", []string{"1000000 bytes in all"}},
 		"config's mode":          {config("a", domain.ConfigFile{Content: "x", Target: "/a", Mode: 0o1777}), at + `configs["a"].mode`, []string{"01777", "0777"}},
 		"config's size":          {config("a", domain.ConfigFile{Target: "/a", Content: strings.Repeat("x", 1_000_000)}), at + `configs["a"].content`, []string{"1000000"}},
@@ -157,11 +157,11 @@ func TestValidateRejectsContainers(t *testing.T) {
 		"the same target": {mounts(domain.Mount{Source: "/a", Target: "/a"}, domain.Mount{Source: "/b", Target: "/a/"}), `roles["worker"].mounts[1].target`,
 			[]string{`"/a/"`, `roles["worker"].mounts[0].target`}},
 		"config over a mount of the group": {func(g *domain.Group) {
-			g.Template.Mounts = []domain.Mount{{Source: "/a", Target: "/etc/train.yaml"}}
+			g.Mounts = []domain.Mount{{Source: "/a", Target: "/etc/train.yaml"}}
 			own(func(*domain.Container) {})(g)
 		}, at + `configs["train.yaml"].target`, []string{"mounts[0].target"}},
 		"secret over a config of the group": {func(g *domain.Group) {
-			g.Template.Container = &domain.Container{
+			g.Container = &domain.Container{
 				Configs: map[string]domain.ConfigFile{"a": {Content: "x", Target: "/run/secrets/b"}}, Secrets: map[string]domain.SecretFile{"b": {Version: "1"}},
 			}
 		}, `container.secrets["b"].target`, []string{`container.configs["a"].target`}},
@@ -193,9 +193,9 @@ func TestValidateRejectsContainers(t *testing.T) {
 // A role's own mounts take the place of the group's, so that those are no clash for it.
 func TestTargetsAreThoseOfTheRole(t *testing.T) {
 	g := group("tensorflow", map[string]int{"ps": 1, "worker": 2})
-	g.Template.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}}
+	g.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}}
 	for name, role := range g.Roles {
-		role.Template.Mounts = []domain.Mount{{Source: "/b", Target: "/data"}}
+		role.Mounts = []domain.Mount{{Source: "/b", Target: "/data"}}
 		g.Roles[name] = role
 	}
 	if err := Validate(g).Err(); err != nil {

@@ -25,9 +25,9 @@ func TestValidateAccepts(t *testing.T) {
 		},
 		"an image without a command": func(g *domain.Group) { g.Template = domain.Template{Image: "trainer"} },
 		"a command in each role": func(g *domain.Group) {
-			g.Template.Command = nil
+			g.Command = nil
 			for name, r := range g.Roles {
-				r.Template.Command = []string{"train"}
+				r.Command = []string{"train"}
 				g.Roles[name] = r
 			}
 		},
@@ -35,7 +35,7 @@ func TestValidateAccepts(t *testing.T) {
 		"an unmanaged count":   edit("worker", func(r *domain.Role) { r.Replicas = nil }),
 		"no bound on attempts": edit("worker", func(r *domain.Role) { r.Restart.MaxAttempts = new(0) }),
 		"templates": func(g *domain.Group) {
-			g.Template.Args = []string{
+			g.Args = []string{
 				`{{ address "ps" 0 }} {{ addresses "worker" }} {{ replicas "ps" }} {{ hostname .Address }} {{ port (address "ps" 0) }}`,
 				`{{ .Index }} {{ .Name }} {{ .Role }} {{ .Group }} {{ .Cluster }} {{ .Host }} {{ .Address }} {{ .Port }}`,
 				`{{ "{{" }} not a template }}`,
@@ -44,12 +44,12 @@ func TestValidateAccepts(t *testing.T) {
 		"an update": edit("worker", func(r *domain.Role) {
 			r.Update = domain.Update{Parallelism: 2, Delay: new(domain.Duration(0)), OnFailure: domain.UpdateRollback}
 		}),
-		"a folder beside Trainyard's": func(g *domain.Group) { g.Template.Mounts = []domain.Mount{{Source: "/a", Target: "/run/trainyards"}} },
+		"a folder beside Trainyard's": func(g *domain.Group) { g.Mounts = []domain.Mount{{Source: "/a", Target: "/run/trainyards"}} },
 		"a mount at the shared memory": func(g *domain.Group) {
-			g.Template.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/dev/shm"}}
+			g.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/dev/shm"}}
 		},
 		"configs that fit": func(g *domain.Group) {
-			g.Template.Container = &domain.Container{Configs: map[string]domain.ConfigFile{"a": {Target: "/a", Content: strings.Repeat("x", 999_999)}}}
+			g.Container = &domain.Container{Configs: map[string]domain.ConfigFile{"a": {Target: "/a", Content: strings.Repeat("x", 999_999)}}}
 		},
 		"waiting for a chief": func(g *domain.Group) { g.WaitFor = domain.WaitCompleted },
 	} {
@@ -68,7 +68,7 @@ func TestValidateAccepts(t *testing.T) {
 func TestValidateRejects(t *testing.T) {
 	worker := func(change func(r *domain.Role)) func(g *domain.Group) { return edit("worker", change) }
 	template := func(text string) func(g *domain.Group) {
-		return worker(func(r *domain.Role) { r.Template.Env = map[string]string{"X": text} })
+		return worker(func(r *domain.Role) { r.Env = map[string]string{"X": text} })
 	}
 	for name, test := range map[string]struct {
 		change func(g *domain.Group)
@@ -106,7 +106,7 @@ func TestValidateRejects(t *testing.T) {
 		"unknown reaction":            {worker(func(r *domain.Role) { r.Update.OnFailure = "stop" }), `roles["worker"].update.on_failure`, []string{`"stop"`, `"pause", "continue", "rollback"`}},
 		"negative grace":              {worker(func(r *domain.Role) { r.GracePeriod = new(domain.Duration(-1)) }), `roles["worker"].grace_period`, []string{"-1ns"}},
 		"effect of scaling":           {worker(func(r *domain.Role) { r.OnScale = "x" }), `roles["worker"].on_scale`, []string{`"restart", "none"`}},
-		"working directory":           {worker(func(r *domain.Role) { r.Template.WorkingDir = "data" }), `roles["worker"].working_dir`, []string{`"data"`, "absolute"}},
+		"working directory":           {worker(func(r *domain.Role) { r.WorkingDir = "data" }), `roles["worker"].working_dir`, []string{`"data"`, "absolute"}},
 		"exit code":                   {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1-127", "300"}} }), `roles["worker"].exit_codes.final[1]`, []string{`"300"`}},
 		"scope":                       {func(g *domain.Group) { g.RestartScope = "x" }, `restart_scope`, []string{`"member", "group"`}},
 		"wait for":                    {func(g *domain.Group) { g.WaitFor = "x" }, `wait_for`, []string{`"running", "completed"`}},
@@ -129,19 +129,19 @@ func TestValidateRejects(t *testing.T) {
 		}, `wait_for`, []string{"never"}},
 		"no command": {func(g *domain.Group) {
 			*g = group("none", map[string]int{"a": 1})
-			g.Template.Command = nil
+			g.Command = nil
 		}, `roles["a"].command`, []string{`"a"`, "image"}},
-		"empty command": {worker(func(r *domain.Role) { r.Template.Command = []string{""} }), `roles["worker"].command[0]`, []string{"empty"}},
-		"reserved variable": {func(g *domain.Group) { g.Template.Env = map[string]string{"TRAINYARD_X": "1"} },
+		"empty command": {worker(func(r *domain.Role) { r.Command = []string{""} }), `roles["worker"].command[0]`, []string{"empty"}},
+		"reserved variable": {func(g *domain.Group) { g.Env = map[string]string{"TRAINYARD_X": "1"} },
 			`env["TRAINYARD_X"]`, []string{"TRAINYARD_"}},
-		"variable of no name": {worker(func(r *domain.Role) { r.Template.Env = map[string]string{"": "1"} }), `roles["worker"].env`, []string{"empty"}},
-		"variable with =":     {worker(func(r *domain.Role) { r.Template.Env = map[string]string{"A=B": "1"} }), `roles["worker"].env["A=B"]`, []string{`"="`}},
+		"variable of no name": {worker(func(r *domain.Role) { r.Env = map[string]string{"": "1"} }), `roles["worker"].env`, []string{"empty"}},
+		"variable with =":     {worker(func(r *domain.Role) { r.Env = map[string]string{"A=B": "1"} }), `roles["worker"].env["A=B"]`, []string{`"="`}},
 		"NUL in a variable":   {template("a\x00b"), `roles["worker"].env["X"]`, []string{"NUL"}},
 		"variable too long":   {template(strings.Repeat("x", 128<<10)), `roles["worker"].env["X"]`, []string{"131074", "131071"}},
-		"argument too long":   {func(g *domain.Group) { g.Template.Args = []string{strings.Repeat("x", 128<<10)} }, `args[0]`, []string{"131072", "131071"}},
-		"relative mount":      {worker(func(r *domain.Role) { r.Template.Mounts = []domain.Mount{{Source: "data", Target: "/data"}} }), `roles["worker"].mounts[0].source`, []string{`"data"`, "abspath"}},
+		"argument too long":   {func(g *domain.Group) { g.Args = []string{strings.Repeat("x", 128<<10)} }, `args[0]`, []string{"131072", "131071"}},
+		"relative mount":      {worker(func(r *domain.Role) { r.Mounts = []domain.Mount{{Source: "data", Target: "/data"}} }), `roles["worker"].mounts[0].source`, []string{`"data"`, "abspath"}},
 		"mounts over each other": {func(g *domain.Group) {
-			g.Template.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}, {Source: "/b", Target: "/data"}}
+			g.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}, {Source: "/b", Target: "/data"}}
 		}, `mounts[1].target`, []string{`"/data"`}},
 
 		"template: syntax":           {template(`{{ address "ps" 0`), `roles["worker"].env["X"]`, []string{"unclosed action", "address ROLE INDEX"}},
@@ -151,17 +151,17 @@ func TestValidateRejects(t *testing.T) {
 		"template: no member":        {template(`{{ address "ps" .Index }}`), `roles["worker"].env["X"]`, []string{`role "ps" has no member 1`, "mnist-worker-1", "0 to 0"}},
 		"template: negative":         {template(`{{ address "ps" -1 }}`), `roles["worker"].env["X"]`, []string{`no member -1`}},
 		"template: wrong type":       {template(`{{ address "ps" "0" }}`), `roles["worker"].env["X"]`, []string{`expected integer`}},
-		"template: in the group":     {func(g *domain.Group) { g.Template.Env = map[string]string{"X": "{{ .Rank }}"} }, `env["X"]`, []string{".Rank"}},
-		"template: in the command":   {func(g *domain.Group) { g.Template.Command = []string{"train", "{{ .Rank }}"} }, `command[1]`, []string{".Rank"}},
-		"template: in a role's args": {worker(func(r *domain.Role) { r.Template.Args = []string{"{{ .Rank }}"} }), `roles["worker"].args[0]`, []string{".Rank"}},
+		"template: in the group":     {func(g *domain.Group) { g.Env = map[string]string{"X": "{{ .Rank }}"} }, `env["X"]`, []string{".Rank"}},
+		"template: in the command":   {func(g *domain.Group) { g.Command = []string{"train", "{{ .Rank }}"} }, `command[1]`, []string{".Rank"}},
+		"template: in a role's args": {worker(func(r *domain.Role) { r.Args = []string{"{{ .Rank }}"} }), `roles["worker"].args[0]`, []string{".Rank"}},
 		"template: endless":          {template(`{{ range 1000000000 }}x{{ end }}`), `roles["worker"].env["X"]`, []string{"128 KiB"}},
 		"template: interchangeable": {func(g *domain.Group) {
 			*g = group("spark", map[string]int{"master": 1, "worker": 2})
-			g.Template.Env = map[string]string{"X": `{{ addresses "worker" }}`}
+			g.Env = map[string]string{"X": `{{ addresses "worker" }}`}
 		}, `env["X"]`, []string{`"worker" are interchangeable`, "master (1)"}},
 		"template: role of none": {func(g *domain.Group) {
 			*g = group("none", map[string]int{"a": 1, "b": 0})
-			g.Template.Env = map[string]string{"X": `{{ address "b" 0 }}`}
+			g.Env = map[string]string{"X": `{{ address "b" 0 }}`}
 		}, `env["X"]`, []string{`role "b" has no members`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestValidateRejects(t *testing.T) {
 
 func TestTemplateErrorsKeepWhatIsAroundTheAction(t *testing.T) {
 	g := group("none", map[string]int{"a": 1})
-	g.Template.Env = map[string]string{"URL": `redis://:hunter2@{{ address "cache" 0 }}`, "BAD": `hunter2{{ if }}`}
+	g.Env = map[string]string{"URL": `redis://:hunter2@{{ address "cache" 0 }}`, "BAD": `hunter2{{ if }}`}
 	err := Validate(g).Err()
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is missing or shows a secret: %v", err)

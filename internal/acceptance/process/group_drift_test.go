@@ -42,7 +42,7 @@ func TestAccGroupDrift(t *testing.T) {
 		mend(func() {
 			l.edit("job", func(document *domain.GroupDocument) {
 				role, three := document.Spec.Roles["worker"], 3
-				role.Replicas, role.Template.Env = &three, map[string]string{"RATE": "0.2"}
+				role.Replicas, role.Env = &three, map[string]string{"RATE": "0.2"}
 				document.Spec.Roles["worker"] = role
 			})
 		}, nil, acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "env", "RATE"), "0.2", "0.1")),

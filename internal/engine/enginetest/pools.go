@@ -59,7 +59,7 @@ func testInterchangeable(t *testing.T, h Harness) {
 
 	must(t, r.Update(acctest.Bounded(t), h.farm(2, "print:hello", "wait")))
 	before := h.running(t, r, 2)
-	changed := workers(h.farm(2, "print:hello", "wait"), func(r *domain.Role) { r.Template.Env = map[string]string{"CHANGED": "yes"} })
+	changed := workers(h.farm(2, "print:hello", "wait"), func(r *domain.Role) { r.Env = map[string]string{"CHANGED": "yes"} })
 	must(t, r.Update(acctest.Bounded(t), changed))
 	h.kept(t, "that was changed", before, h.running(t, r, 2), 0)
 

@@ -193,7 +193,7 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 		r.OnScale = domain.OnScales[random.IntN(len(domain.OnScales))]
 	})
 	h.follow(t, e, spec)
-	changed := workers(spec, func(r *domain.Role) { r.Replicas, r.Template.Env = nil, map[string]string{"CHANGED": "yes"} })
+	changed := workers(spec, func(r *domain.Role) { r.Replicas, r.Env = nil, map[string]string{"CHANGED": "yes"} })
 
 	counts := &ledger{}
 	var callers sync.WaitGroup

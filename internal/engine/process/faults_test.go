@@ -175,7 +175,7 @@ func TestMemoryLimit(t *testing.T) {
 	l := newLab(t)
 	job := l.job()
 	chief := job.Roles["chief"]
-	chief.Template.Command = []string{"/bin/sh", "-c", "x=x; while :; do x=$x$x; done"}
+	chief.Command = []string{"/bin/sh", "-c", "x=x; while :; do x=$x$x; done"}
 	chief.Resources.MemoryMiB = 32
 	chief.Restart = domain.Restart{Condition: domain.RestartNever}
 	job.Roles["chief"] = chief
@@ -337,7 +337,7 @@ func TestLogsAreKeptBesideCrashes(t *testing.T) {
 	job := l.job("wait")
 	job.RestartScope = domain.ScopeMember
 	ps, unlimited, often := job.Roles["ps"], 0, domain.Duration(200*time.Millisecond)
-	ps.Template.Command = append(ps.Template.Command[:2:2], "exit:0")
+	ps.Command = append(ps.Command[:2:2], "exit:0")
 	ps.Restart = domain.Restart{Condition: domain.RestartAlways, MaxAttempts: &unlimited, Delay: &often}
 	job.Roles["ps"] = ps
 	l.must(l.Update(t.Context(), job))

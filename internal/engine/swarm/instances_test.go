@@ -110,7 +110,7 @@ func TestStayingMembers(t *testing.T) {
 		h := poolOf(t, c.replicas, domain.Role{}.RestartRule(), nil)
 		c.tasks(h)
 		removed := map[string]bool{}
-		for _, member := range strings.Fields(c.removed) {
+		for member := range strings.FieldsSeq(c.removed) {
 			removed[member] = true
 		}
 		if staying, kept := staying(h.service, h.tasks, removed); staying != c.staying || kept != c.kept {

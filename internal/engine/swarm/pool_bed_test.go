@@ -190,7 +190,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 	// Swarm goes on to the next once one runs, and sees only then that it fails.
 	pause := domain.Duration(5 * time.Second)
 	fails := func(r *domain.Role) {
-		r.Template.Args, r.Restart = []string{"print:it broke", "exit:3"}, domain.Restart{Condition: domain.RestartNever}
+		r.Args, r.Restart = []string{"print:it broke", "exit:3"}, domain.Restart{Condition: domain.RestartNever}
 		r.Update.Delay = &pause
 	}
 	var failure *reconcile.MemberError
@@ -250,7 +250,7 @@ func TestFilesOfMembers(t *testing.T) {
 		t.Errorf("for labels of its files the group is to be changed: %+v", changes)
 	}
 	f.Secrets = nil
-	f.apply(f.group(1, func(r *domain.Role) { r.Template.Env = map[string]string{"A": "1"} }))
+	f.apply(f.group(1, func(r *domain.Role) { r.Env = map[string]string{"A": "1"} }))
 	for name, labels := range f.files() {
 		want := maps.Clone(first[name])
 		if strings.Contains(name, ".file.") {
@@ -264,10 +264,10 @@ func TestFilesOfMembers(t *testing.T) {
 	// Others take the place of what they are named like, and what no member needs any more goes with the change.
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("second")}}
 	f.apply(f.group(2, func(r *domain.Role) {
-		c := *r.Template.Container
+		c := *r.Container
 		c.Configs = map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 4", Target: "/etc/train.yaml"}}
 		c.Secrets = map[string]domain.SecretFile{"token": {Version: "2"}}
-		r.Template.Container = &c
+		r.Container = &c
 	}))
 	second := f.files()
 	for name := range second {
@@ -279,8 +279,8 @@ func TestFilesOfMembers(t *testing.T) {
 	// A change that fails goes back to a secret whose value only the Swarm has by now.
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("third")}}
 	failing := f.group(2, func(r *domain.Role) {
-		r.Template.Args, r.Restart = []string{"exit:3"}, domain.Restart{Condition: domain.RestartNever}
-		r.Template.Container = &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "3"}}}
+		r.Args, r.Restart = []string{"exit:3"}, domain.Restart{Condition: domain.RestartNever}
+		r.Container = &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "3"}}}
 		r.Update.OnFailure = domain.UpdateRollback
 	})
 	if err := f.Update(acctest.Bounded(t), failing); err == nil || !strings.Contains(err.Error(), "was rolled back") {

@@ -1,0 +1,287 @@
+package provider
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// A model and a type of the domain correspond by their tags: an attribute with the tag tfsdk is the field with the same
+// tag json. What only one of them has is left alone. Null is what the domain leaves out: nil, or the zero value of a
+// field with omitempty or omitzero, as documents don't tell the two apart.
+
+// custom is a type of a model that maps itself.
+type custom interface {
+	// meaning returns what the domain makes of it, or nil where it is null.
+	meaning() any
+	// spelled returns it with a meaning, in its own spelling where that is its meaning already.
+	spelled(meaning any) any
+}
+
+// expandInto fills in a struct of the domain from a model. What is unknown is taken for null.
+func expandInto(into, model any, diags *diag.Diagnostics) {
+	expandFields(reflect.ValueOf(model), reflect.ValueOf(into).Elem(), path.Empty(), diags)
+}
+
+// flatten returns a model that tells what a struct of the domain says. What means the same in prior keeps its spelling,
+// be it "60s" for "1m0s", an empty list for none, or a number with more digits than are stored.
+func flatten[M any](from any, prior M) M {
+	flattenFields(reflect.ValueOf(from), reflect.ValueOf(&prior).Elem())
+	return prior
+}
+
+func expandFields(model, into reflect.Value, at path.Path, diags *diag.Diagnostics) {
+	sources := fieldsOf(model.Type(), "tfsdk")
+	for name, field := range fieldsOf(into.Type(), "json") {
+		if source, found := sources[name]; found {
+			target := into.FieldByIndex(field.index)
+			expandValue(model.FieldByIndex(source.index), target, at.AtName(name), diags)
+			if field.omits && isEmpty(target) {
+				target.SetZero()
+			}
+		}
+	}
+}
+
+func expandValue(from, into reflect.Value, at path.Path, diags *diag.Diagnostics) {
+	from, null := content(from)
+	switch {
+	case null:
+		return
+	case into.Kind() == reflect.Pointer:
+		target, before := reflect.New(into.Type().Elem()), len(*diags)
+		if expandValue(from, target.Elem(), at, diags); len(*diags) == before {
+			into.Set(target) // what can't be read is as if left out
+		}
+		return
+	}
+	if text, ok := reflect.TypeAssert[encoding.TextUnmarshaler](into.Addr()); ok {
+		if err := text.UnmarshalText([]byte(from.String())); err != nil {
+			diags.AddAttributeError(at, "Invalid value", fmt.Sprintf("%s: %v", at, err))
+		}
+		return
+	}
+	switch {
+	case from.Type() == into.Type():
+		into.Set(from)
+	case from.Kind() == reflect.Struct:
+		expandFields(from, into, at, diags)
+	case from.Kind() == reflect.Slice:
+		into.Set(reflect.MakeSlice(into.Type(), from.Len(), from.Len()))
+		for i := range from.Len() {
+			expandValue(from.Index(i), into.Index(i), at.AtListIndex(i), diags)
+		}
+	case from.Kind() == reflect.Map:
+		into.Set(reflect.MakeMapWithSize(into.Type(), from.Len()))
+		for key, element := range from.Seq2() {
+			if a, ok := reflect.TypeAssert[attr.Value](element); ok && a.IsUnknown() {
+				continue
+			}
+			value := reflect.New(into.Type().Elem()).Elem()
+			expandValue(element, value, at.AtMapKey(key.String()), diags)
+			into.SetMapIndex(key, value)
+		}
+	default:
+		into.Set(from.Convert(into.Type()))
+	}
+}
+
+// content returns what is in a value of a model, and whether it is null or unknown.
+func content(v reflect.Value) (inner reflect.Value, null bool) {
+	held := v.Interface()
+	if a, ok := held.(attr.Value); ok && (a.IsNull() || a.IsUnknown()) {
+		return v, true
+	}
+	switch a := held.(type) {
+	case custom:
+		meaning := reflect.ValueOf(a.meaning())
+		return meaning, !meaning.IsValid()
+	case types.String:
+		return reflect.ValueOf(a.ValueString()), false
+	case types.Bool:
+		return reflect.ValueOf(a.ValueBool()), false
+	case types.Int64:
+		return reflect.ValueOf(a.ValueInt64()), false
+	case types.Float64:
+		return reflect.ValueOf(a.ValueFloat64()), false
+	case types.List:
+		return reflect.ValueOf(a.Elements()), false
+	case types.Map:
+		return reflect.ValueOf(a.Elements()), false
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return v.Elem(), v.IsNil()
+	case reflect.Slice, reflect.Map:
+		return v, v.IsNil()
+	}
+	return v, false
+}
+
+func flattenFields(from, model reflect.Value) {
+	sources := fieldsOf(from.Type(), "json")
+	for name, field := range fieldsOf(model.Type(), "tfsdk") {
+		if source, found := sources[name]; found {
+			target := model.FieldByIndex(field.index)
+			target.Set(flattenValue(from.FieldByIndex(source.index), source.omits, target))
+		}
+	}
+}
+
+// flattenValue returns a value as the type of prior, which it is where that means the same. Where it omits what is empty,
+// that is null.
+func flattenValue(v reflect.Value, omits bool, prior reflect.Value) reflect.Value {
+	c, isCustom := reflect.TypeAssert[custom](prior)
+	if !isCustom && means(prior, v, omits) {
+		return prior
+	}
+	typ := prior.Type()
+	isObject := typ.Kind() == reflect.Pointer && typ.Elem().Kind() == reflect.Struct && !prior.IsNil()
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil(), omits && isEmpty(v) && !isObject:
+		return nullOf(typ)
+	case v.Kind() == reflect.Pointer:
+		v = v.Elem()
+	}
+	if isCustom {
+		return reflect.ValueOf(c.spelled(v.Interface()))
+	}
+	if flat, ok := attribute(v, typ); ok {
+		return flat
+	}
+	flat := reflect.New(typ).Elem()
+	switch typ.Kind() {
+	case reflect.Pointer:
+		before := reflect.Zero(typ.Elem())
+		if !prior.IsNil() {
+			before = prior.Elem()
+		}
+		flat.Set(reflect.New(typ.Elem()))
+		flat.Elem().Set(flattenValue(v, false, before))
+	case reflect.Struct:
+		flat.Set(prior)
+		flattenFields(v, flat)
+	case reflect.Slice:
+		flat.Set(reflect.MakeSlice(typ, v.Len(), v.Len()))
+		for i := range v.Len() {
+			before := reflect.Zero(typ.Elem())
+			if i < prior.Len() {
+				before = prior.Index(i)
+			}
+			flat.Index(i).Set(flattenValue(v.Index(i), false, before))
+		}
+	case reflect.Map:
+		flat.Set(reflect.MakeMapWithSize(typ, v.Len()))
+		for key, element := range v.Seq2() {
+			before := prior.MapIndex(key)
+			if !before.IsValid() {
+				before = reflect.Zero(typ.Elem())
+			}
+			flat.SetMapIndex(key, flattenValue(element, false, before))
+		}
+	default:
+		flat.Set(plain(v).Convert(typ))
+	}
+	return flat
+}
+
+// means reports whether prior means a value. Null means only what is left out.
+func means(prior, v reflect.Value, omits bool) bool {
+	if a, ok := reflect.TypeAssert[attr.Value](prior); ok && a.IsUnknown() {
+		return false
+	}
+	if _, null := content(prior); null {
+		return omits && isEmpty(v) || v.Kind() == reflect.Pointer && v.IsNil()
+	}
+	meant := reflect.New(v.Type()).Elem()
+	var malformed diag.Diagnostics
+	expandValue(prior, meant, path.Empty(), &malformed)
+	return !malformed.HasError() && (omits && isEmpty(meant) && isEmpty(v) || reflect.DeepEqual(meant.Interface(), v.Interface()))
+}
+
+// attribute returns a value as one of the framework's types, or false where it is to be none of them.
+func attribute(v reflect.Value, typ reflect.Type) (reflect.Value, bool) {
+	switch reflect.Zero(typ).Interface().(type) {
+	case types.String:
+		return reflect.ValueOf(types.StringValue(plain(v).String())), true
+	case types.Bool:
+		return reflect.ValueOf(types.BoolValue(v.Bool())), true
+	case types.Int64:
+		return reflect.ValueOf(types.Int64Value(v.Int())), true
+	case types.Float64:
+		return reflect.ValueOf(types.Float64Value(v.Float())), true
+	case types.Map:
+		elements := make(map[string]attr.Value, v.Len())
+		for key, element := range v.Seq2() {
+			elements[key.String()] = types.StringValue(element.String())
+		}
+		return reflect.ValueOf(types.MapValueMust(types.StringType, elements)), true
+	}
+	return reflect.Value{}, false
+}
+
+// nullOf returns the null of a type of models.
+func nullOf(typ reflect.Type) reflect.Value {
+	if typ == reflect.TypeFor[types.Map]() {
+		return reflect.ValueOf(types.MapNull(types.StringType))
+	}
+	return reflect.Zero(typ)
+}
+
+// plain returns a value, or the text that it writes itself as.
+func plain(v reflect.Value) reflect.Value {
+	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
+		text, err := m.MarshalText()
+		if err != nil {
+			panic(err) // durations and modes have no such error
+		}
+		return reflect.ValueOf(string(text))
+	}
+	return v
+}
+
+// isEmpty reports whether a value is what a document leaves out.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+// field is one of a struct, or of one that is embedded in it.
+type field struct {
+	index []int
+	// omits reports whether a document leaves it out where it is empty.
+	omits bool
+}
+
+type structTag struct {
+	of  reflect.Type
+	key string
+}
+
+var fieldsByTag sync.Map // map[string]field by structTag
+
+// fieldsOf returns the fields of a struct by a tag.
+func fieldsOf(typ reflect.Type, key string) map[string]field {
+	if known, found := fieldsByTag.Load(structTag{typ, key}); found {
+		return known.(map[string]field) //nolint:forcetypeassert // nothing else is stored
+	}
+	fields := map[string]field{}
+	for _, f := range reflect.VisibleFields(typ) {
+		name, options, _ := strings.Cut(f.Tag.Get(key), ",")
+		if name != "" && name != "-" {
+			fields[name] = field{f.Index, strings.Contains(options, "omit")}
+		}
+	}
+	fieldsByTag.Store(structTag{typ, key}, fields)
+	return fields
+}
