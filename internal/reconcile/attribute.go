@@ -3,7 +3,9 @@ package reconcile
 import (
 	"maps"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -12,42 +14,31 @@ import (
 type attribute struct {
 	// path leads to it from the role.
 	path domain.Path
-	// declares tells whether a template declares it: the role's, or else the group's; nil where only roles do.
+	// declares reports whether a template declares it: the role's, or else the group's; nil where only roles do.
 	declares func(t domain.Template) bool
-	// differs compares two normal specifications.
-	differs func(want, live domain.MemberSpec) bool
-	// lay has a role declare the live value instead of what makes want, and tells whether that can be told from what
-	// is declared. It writes to nothing that the two roles share.
-	lay func(declared domain.Role, role *domain.Role, want, live domain.MemberSpec) bool
+	// get returns its value in a normal specification.
+	get func(s *domain.MemberSpec) reflect.Value
+	// at returns where a role declares it, and writes to nothing that the role shares; nil where no role does.
+	at func(r *domain.Role) reflect.Value
+	// merge returns what is to be declared for a member to be live, where what is declared makes want.
+	merge func(declared, want, live reflect.Value) reflect.Value
 }
 
-// field is an attribute: get returns its value in a specification, and at where a role declares it.
-type field[T any] struct {
-	path     domain.Path
-	declares func(t domain.Template) bool
-	get      func(s *domain.MemberSpec) T
-	at       func(r *domain.Role) *T
-	// merge returns what is to be declared for a member to be live, where what is declared makes want; nil for [overlay].
-	merge func(declared, want, live T) T
+// differs compares two normal specifications.
+func (a attribute) differs(want, live domain.MemberSpec) bool {
+	return !same(a.get(&want), a.get(&live))
 }
 
-func (f field[T]) attribute() attribute {
-	merge := f.merge
-	if merge == nil {
-		merge = overlay
+// lay has a role declare the live value instead of what makes want, and reports whether that can be told from what is
+// declared.
+func (a attribute) lay(declared domain.Role, role *domain.Role, want, live domain.MemberSpec) bool {
+	if a.at == nil {
+		return false
 	}
-	return attribute{
-		path: f.path, declares: f.declares,
-		differs: func(want, live domain.MemberSpec) bool { return !same(f.get(&want), f.get(&live)) },
-		lay: func(declared domain.Role, role *domain.Role, want, live domain.MemberSpec) bool {
-			if f.at == nil {
-				return false // no role declares anything of the kind
-			}
-			merged := merge(*f.at(role), f.get(&want), f.get(&live))
-			*f.at(role) = merged
-			return !same(*f.at(&declared), merged)
-		},
-	}
+	target := a.at(role)
+	merged := a.merge(target, as(target.Type(), a.get(&want)), as(target.Type(), a.get(&live)))
+	target.Set(merged)
+	return !same(a.at(&declared), merged)
 }
 
 // attributesOf returns the attributes in which two specifications can differ.
@@ -62,124 +53,151 @@ func attributesOf(want, live domain.MemberSpec) []attribute {
 	return attributes
 }
 
-// fixedAttributes are those that every specification has.
-var fixedAttributes = []attribute{
-	field[string]{
-		path: domain.Path{"image"}, declares: func(t domain.Template) bool { return t.Image != "" },
-		get: func(s *domain.MemberSpec) string { return s.Image }, at: func(r *domain.Role) *string { return &r.Template.Image },
-	}.attribute(),
-	field[[]string]{
-		path: domain.Path{"command"}, declares: func(t domain.Template) bool { return t.Command != nil },
-		get: func(s *domain.MemberSpec) []string { return s.Command }, at: func(r *domain.Role) *[]string { return &r.Template.Command },
-	}.attribute(),
-	field[[]string]{
-		// A role's own command drops the group's arguments.
-		path: domain.Path{"args"}, declares: func(t domain.Template) bool { return t.Args != nil || t.Command != nil },
-		get: func(s *domain.MemberSpec) []string { return s.Args }, at: func(r *domain.Role) *[]string { return &r.Template.Args },
-	}.attribute(),
-	field[string]{
-		path: domain.Path{"working_dir"}, declares: func(t domain.Template) bool { return t.WorkingDir != "" },
-		get: func(s *domain.MemberSpec) string { return s.WorkingDir }, at: func(r *domain.Role) *string { return &r.Template.WorkingDir },
-	}.attribute(),
-	field[[]domain.Mount]{
-		path: domain.Path{"mounts"}, declares: func(t domain.Template) bool { return t.Mounts != nil },
-		get: func(s *domain.MemberSpec) []domain.Mount { return s.Mounts }, at: func(r *domain.Role) *[]domain.Mount { return &r.Template.Mounts },
-		merge: overlayMounts,
-	}.attribute(),
-	field[float64]{
-		path: domain.Path{"resources", "cpus"},
-		get:  func(s *domain.MemberSpec) float64 { return rounded(s.Resources.CPUs) }, at: func(r *domain.Role) *float64 { return &r.Resources.CPUs },
-	}.attribute(),
-	field[int64]{
-		path: domain.Path{"resources", "memory_mib"},
-		get:  func(s *domain.MemberSpec) int64 { return s.Resources.MemoryMiB }, at: func(r *domain.Role) *int64 { return &r.Resources.MemoryMiB },
-	}.attribute(),
-	field[float64]{
-		path: domain.Path{"resources", "limits", "cpus"},
-		get:  func(s *domain.MemberSpec) float64 { return rounded(s.Resources.Limits.CPUs) }, at: func(r *domain.Role) *float64 { return &r.Resources.Limits.CPUs },
-	}.attribute(),
-	field[int64]{
-		path: domain.Path{"resources", "limits", "memory_mib"},
-		get:  func(s *domain.MemberSpec) int64 { return s.Resources.Limits.MemoryMiB }, at: func(r *domain.Role) *int64 { return &r.Resources.Limits.MemoryMiB },
-	}.attribute(),
-	field[*domain.Duration]{
-		path: domain.Path{"grace_period"},
-		get:  func(s *domain.MemberSpec) *domain.Duration { return &s.GracePeriod }, at: func(r *domain.Role) **domain.Duration { return &r.GracePeriod },
-		merge: func(_, _, live *domain.Duration) *domain.Duration { return live },
-	}.attribute(),
-	field[domain.Strategy]{
-		path: domain.Path{"placement", "strategy"},
-		get:  func(s *domain.MemberSpec) domain.Strategy { return s.Placement.Strategy }, at: func(r *domain.Role) *domain.Strategy { return &r.Placement.Strategy },
-	}.attribute(),
-	field[map[string]string]{
-		path: domain.Path{"placement", "labels"},
-		get:  func(s *domain.MemberSpec) map[string]string { return s.Placement.Labels }, at: func(r *domain.Role) *map[string]string { return &r.Placement.Labels },
-	}.attribute(),
-	field[[]string]{
-		path: domain.Path{"placement", "hosts"},
-		get:  func(s *domain.MemberSpec) []string { return s.Placement.Hosts }, at: func(r *domain.Role) *[]string { return &r.Placement.Hosts },
-		merge: func(_, _, live []string) []string { return live }, // their order means nothing
-	}.attribute(),
+// fixedAttributes are those that every specification has: the fields that roles and specifications have in common, by
+// their JSON tags, and what no role declares.
+var fixedAttributes = append(
+	attributesIn(reflect.TypeFor[domain.Role](), reflect.TypeFor[domain.MemberSpec](), attribute{}, nil),
+	attribute{path: domain.Path{"files"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Files) }},
+	attribute{path: domain.Path{"placement"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Host) }},
+)
 
-	field[domain.Update]{
-		path: domain.Path{"update"},
-		get:  func(s *domain.MemberSpec) domain.Update { return s.Update }, at: func(r *domain.Role) *domain.Update { return &r.Update },
-	}.attribute(),
+// whole are the structs that are told of as one attribute.
+var whole = []string{"update", "container.health_check", "container.logging"}
 
-	contained("pull_policy", func(c *domain.Container) *domain.PullPolicy { return &c.PullPolicy }),
-	contained("init", func(c *domain.Container) *bool { return &c.Init }),
-	contained("stop_signal", func(c *domain.Container) *string { return &c.StopSignal }),
-	contained("shm_size_mib", func(c *domain.Container) *int64 { return &c.ShmSizeMiB }),
-	contained("ulimits", func(c *domain.Container) *map[string]domain.Ulimit { return &c.Ulimits }),
-	contained("health_check", func(c *domain.Container) **domain.HealthCheck { return &c.HealthCheck }),
-	contained("logging", func(c *domain.Container) **domain.Logging { return &c.Logging }),
-	contained("ports", func(c *domain.Container) *map[string]domain.PublishedPort { return &c.Ports }),
-	contained("configs", func(c *domain.Container) *map[string]domain.ConfigFile { return &c.Configs }),
-	contained("secrets", func(c *domain.Container) *map[string]domain.SecretFile { return &c.Secrets }),
-
-	// What the role declares otherwise, or not at all.
-	field[domain.RestartRule]{path: domain.Path{"restart"}, get: func(s *domain.MemberSpec) domain.RestartRule { return s.Restart }}.attribute(),
-	field[[]domain.File]{path: domain.Path{"files"}, get: func(s *domain.MemberSpec) []domain.File { return s.Files }}.attribute(),
-	field[string]{path: domain.Path{"placement"}, get: func(s *domain.MemberSpec) string { return s.Host }}.attribute(),
+// merges are those that are not [overlay].
+var merges = map[string]func(declared, want, live reflect.Value) reflect.Value{
+	"mounts":          overlayMounts,
+	"placement.hosts": func(_, _, live reflect.Value) reflect.Value { return live }, // their order means nothing
 }
 
-// contained returns the attribute for a part of a container's settings.
-func contained[T any](name string, part func(c *domain.Container) *T) attribute {
-	return field[T]{
-		path: domain.Path{"container", name}, declares: func(t domain.Template) bool { return t.Container != nil },
-		get: func(s *domain.MemberSpec) T { return *part(&s.Container) },
-		at: func(r *domain.Role) *T {
-			var own domain.Container
-			if r.Template.Container != nil {
-				own = *r.Template.Container
-			}
-			r.Template.Container = &own
-			return part(&own)
-		},
-	}.attribute()
+// attributesIn returns the attributes that a part of a role and the same part of a specification have in common. The parent
+// is that part, and template the field of templates in which it is.
+func attributesIn(role, spec reflect.Type, parent attribute, template []int) []attribute {
+	var attributes []attribute
+	for _, field := range reflect.VisibleFields(role) {
+		name := jsonName(field)
+		common, found := fieldNamed(spec, name)
+		if !found || name == "env" && len(parent.path) == 0 {
+			continue
+		}
+		own := template
+		if in, found := reflect.TypeFor[domain.Template]().FieldByName(field.Name); found && len(parent.path) == 0 {
+			own = in.Index
+		}
+		a := attribute{
+			path: parent.path.At(name), declares: declaredIn(own, name), merge: overlay,
+			get: func(s *domain.MemberSpec) reflect.Value { return rounded(parent.ofSpec(s).FieldByIndex(common.Index)) },
+		}
+		path := a.path.String()
+		if merge, found := merges[path]; found {
+			a.merge = merge
+		}
+		part := pointed(field.Type)
+		if part == pointed(common.Type) {
+			a.at = func(r *domain.Role) reflect.Value { return parent.ofRole(r).FieldByIndex(field.Index) }
+		}
+		if a.at != nil && part.Kind() == reflect.Struct && !slices.Contains(whole, path) {
+			attributes = append(attributes, attributesIn(part, part, a, own)...)
+			continue
+		}
+		attributes = append(attributes, a)
+	}
+	return attributes
+}
+
+// ofSpec returns the part of a specification that an attribute is: all of it where it is none.
+func (a attribute) ofSpec(s *domain.MemberSpec) reflect.Value {
+	if a.get == nil {
+		return reflect.ValueOf(s).Elem()
+	}
+	return a.get(s)
+}
+
+// ofRole returns the part of a role that an attribute is, with a copy of its own of what a pointer leads to.
+func (a attribute) ofRole(r *domain.Role) reflect.Value {
+	if a.at == nil {
+		return reflect.ValueOf(r).Elem()
+	}
+	v := a.at(r)
+	if v.Kind() != reflect.Pointer {
+		return v
+	}
+	own := reflect.New(v.Type().Elem())
+	if !v.IsNil() {
+		own.Elem().Set(v.Elem())
+	}
+	v.Set(own)
+	return own.Elem()
+}
+
+// declaredIn returns what reports whether a template declares what is in one of its fields; nil where it is in none.
+func declaredIn(field []int, name string) func(t domain.Template) bool {
+	switch {
+	case field == nil:
+		return nil
+	case name == "args": // a role's own command drops the group's arguments
+		return func(t domain.Template) bool { return t.Args != nil || t.Command != nil }
+	}
+	return func(t domain.Template) bool { return !reflect.ValueOf(t).FieldByIndex(field).IsZero() }
 }
 
 // variable returns the attribute that a variable of the environment is.
 func variable(name string) attribute {
-	return field[map[string]string]{
+	return attribute{
 		path:     domain.Path{"env", domain.Key(name)},
 		declares: func(t domain.Template) bool { _, declared := t.Env[name]; return declared },
-		get: func(s *domain.MemberSpec) map[string]string {
+		get: func(s *domain.MemberSpec) reflect.Value {
 			if value, set := s.Env[name]; set {
-				return map[string]string{name: value}
+				return reflect.ValueOf(map[string]string{name: value})
 			}
-			return nil
+			return reflect.ValueOf(map[string]string(nil))
 		},
-		at: func(r *domain.Role) *map[string]string { return &r.Template.Env },
-		merge: func(declared, _, live map[string]string) map[string]string {
+		at: func(r *domain.Role) reflect.Value { return reflect.ValueOf(r).Elem().FieldByName("Env") },
+		merge: func(declared, _, live reflect.Value) reflect.Value {
 			merged := map[string]string{}
-			maps.Copy(merged, declared)
+			maps.Copy(merged, valueAs[map[string]string](declared))
 			delete(merged, name)
-			maps.Copy(merged, live)
-			return merged
+			maps.Copy(merged, valueAs[map[string]string](live))
+			return reflect.ValueOf(merged)
 		},
-	}.attribute()
+	}
 }
 
 // rounded leaves out what is lost of a number of CPUs where engines count in billionths.
-func rounded(cpus float64) float64 { return math.Round(cpus*1e6) / 1e6 }
+func rounded(v reflect.Value) reflect.Value {
+	if v.Kind() != reflect.Float64 {
+		return v
+	}
+	return reflect.ValueOf(math.Round(v.Float()*1e6) / 1e6)
+}
+
+// as returns a value of a specification as the type by which roles declare it, which may be a pointer.
+func as(typ reflect.Type, v reflect.Value) reflect.Value {
+	if typ.Kind() != reflect.Pointer || v.Kind() == reflect.Pointer {
+		return v
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p
+}
+
+func pointed(typ reflect.Type) reflect.Type {
+	if typ.Kind() == reflect.Pointer {
+		return typ.Elem()
+	}
+	return typ
+}
+
+func fieldNamed(typ reflect.Type, name string) (found reflect.StructField, ok bool) {
+	for _, field := range reflect.VisibleFields(typ) {
+		if name != "" && jsonName(field) == name {
+			return field, true
+		}
+	}
+	return found, false
+}
+
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}

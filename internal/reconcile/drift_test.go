@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,31 @@ func TestDifferences(t *testing.T) {
 		change(&live)
 		if got := strings.Join(reconcile.Differences(should, live), ", "); got != want {
 			t.Errorf("the differences are %q, not %q", got, want)
+		}
+	}
+}
+
+// TestDifferencesOfContainers: what somebody changes of a container is told of, whichever field it is.
+func TestDifferencesOfContainers(t *testing.T) {
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[domain.Container]()) {
+		var live domain.MemberSpec
+		changed := reflect.ValueOf(&live.Container).Elem().Field(i)
+		switch changed.Kind() {
+		case reflect.Pointer:
+			changed.Set(reflect.New(field.Type.Elem()))
+		case reflect.Map:
+			changed.Set(reflect.MakeMap(field.Type))
+			changed.SetMapIndex(reflect.ValueOf("a"), reflect.Zero(field.Type.Elem()))
+		case reflect.Bool:
+			changed.SetBool(true)
+		case reflect.Int64:
+			changed.SetInt(1)
+		default:
+			changed.SetString("a")
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if got := reconcile.Differences(domain.MemberSpec{}, live); !slices.Equal(got, []string{"container." + name}) {
+			t.Errorf("a change of %s is told as %q", name, got)
 		}
 	}
 }

@@ -2,15 +2,17 @@ package reconcile
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // overlay returns what is to be declared for a value to be live, where what is declared makes want: want may have been
 // rendered from templates, and have defaults filled in. What is live as wanted stays as it is declared.
-func overlay[T any](declared, want, live T) T {
-	result := live
-	set(reflect.ValueOf(&result).Elem(), reflect.ValueOf(&declared).Elem(), reflect.ValueOf(&want).Elem())
+func overlay(declared, want, live reflect.Value) reflect.Value {
+	result := reflect.New(live.Type()).Elem()
+	result.Set(live)
+	set(result, declared, want)
 	return result
 }
 
@@ -55,35 +57,39 @@ func set(live, declared, want reflect.Value) {
 }
 
 // overlayMounts is overlay for mounts, which are told apart by their targets: those declared keep their order.
-func overlayMounts(declared, want, live []domain.Mount) []domain.Mount {
-	byTarget := func(mounts []domain.Mount) map[string]domain.Mount {
+func overlayMounts(declared, want, live reflect.Value) reflect.Value {
+	byTarget := func(mounts []domain.Mount) reflect.Value {
 		all := make(map[string]domain.Mount, len(mounts))
 		for _, m := range mounts {
 			all[m.Target] = m
 		}
-		return all
+		return reflect.ValueOf(all)
 	}
-	merged := overlay(byTarget(declared), byTarget(want), byTarget(live))
+	before, wanted, now := valueAs[[]domain.Mount](declared), valueAs[[]domain.Mount](want), valueAs[[]domain.Mount](live)
+	merged := valueAs[map[string]domain.Mount](overlay(byTarget(before), byTarget(wanted), byTarget(now)))
 	var mounts []domain.Mount
-	for _, list := range [][]domain.Mount{declared, live} {
-		for _, m := range list {
-			if found, ok := merged[m.Target]; ok {
-				mounts = append(mounts, found)
-				delete(merged, m.Target)
-			}
+	for _, m := range slices.Concat(before, now) {
+		if found, ok := merged[m.Target]; ok {
+			mounts = append(mounts, found)
+			delete(merged, m.Target)
 		}
 	}
-	return mounts
+	return reflect.ValueOf(mounts)
+}
+
+// valueAs returns what a value of a known type holds.
+func valueAs[T any](v reflect.Value) T {
+	t, _ := reflect.TypeAssert[T](v)
+	return t
 }
 
 // same compares two values; nothing in them is nothing, whether it is nil or empty.
-func same(a, b any) bool {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	switch x.Kind() {
+func same(a, b reflect.Value) bool {
+	switch a.Kind() {
 	case reflect.Slice, reflect.Map:
-		if x.Len() == 0 && y.Len() == 0 {
+		if a.Len() == 0 && b.Len() == 0 {
 			return true
 		}
 	}
-	return reflect.DeepEqual(a, b)
+	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
