@@ -49,7 +49,7 @@ type GPUPool struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
 	// Devices are the UUIDs of exact devices by host; nil where Select chooses them.
-	Devices map[string][]string `json:"devices,omitempty"`
+	Devices map[string][]string `json:"devices,omitzero"`
 	Select  *DeviceSelector     `json:"select,omitempty"`
 	// Sharing is Exclusive where it is empty.
 	Sharing Sharing `json:"sharing,omitempty"`

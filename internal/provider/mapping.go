@@ -43,7 +43,7 @@ func expandFields(model, into reflect.Value, at path.Path, diags *diag.Diagnosti
 		if source, found := sources[name]; found {
 			target := into.FieldByIndex(field.index)
 			expandValue(model.FieldByIndex(source.index), target, at.AtName(name), diags)
-			if field.omits && isEmpty(target) {
+			if field.omitted(target) {
 				target.SetZero()
 			}
 		}
@@ -130,22 +130,21 @@ func flattenFields(from, model reflect.Value) {
 	for name, field := range fieldsOf(model.Type(), "tfsdk") {
 		if source, found := sources[name]; found {
 			target := model.FieldByIndex(field.index)
-			target.Set(flattenValue(from.FieldByIndex(source.index), source.omits, target))
+			target.Set(flattenValue(from.FieldByIndex(source.index), source.omitted, target))
 		}
 	}
 }
 
-// flattenValue returns a value as the type of prior, which it is where that means the same. Where it omits what is empty,
-// that is null.
-func flattenValue(v reflect.Value, omits bool, prior reflect.Value) reflect.Value {
+// flattenValue returns a value as the type of prior, which it is where that means the same. What is omitted is null.
+func flattenValue(v reflect.Value, omitted func(reflect.Value) bool, prior reflect.Value) reflect.Value {
 	c, isCustom := reflect.TypeAssert[custom](prior)
-	if !isCustom && means(prior, v, omits) {
+	if !isCustom && means(prior, v, omitted) {
 		return prior
 	}
 	typ := prior.Type()
 	isObject := typ.Kind() == reflect.Pointer && typ.Elem().Kind() == reflect.Struct && !prior.IsNil()
 	switch {
-	case v.Kind() == reflect.Pointer && v.IsNil(), omits && isEmpty(v) && !isObject:
+	case v.Kind() == reflect.Pointer && v.IsNil(), omitted(v) && !isObject:
 		return nullOf(typ)
 	case v.Kind() == reflect.Pointer:
 		v = v.Elem()
@@ -164,7 +163,7 @@ func flattenValue(v reflect.Value, omits bool, prior reflect.Value) reflect.Valu
 			before = prior.Elem()
 		}
 		flat.Set(reflect.New(typ.Elem()))
-		flat.Elem().Set(flattenValue(v, false, before))
+		flat.Elem().Set(flattenValue(v, never, before))
 	case reflect.Struct:
 		flat.Set(prior)
 		flattenFields(v, flat)
@@ -175,7 +174,7 @@ func flattenValue(v reflect.Value, omits bool, prior reflect.Value) reflect.Valu
 			if i < prior.Len() {
 				before = prior.Index(i)
 			}
-			flat.Index(i).Set(flattenValue(v.Index(i), false, before))
+			flat.Index(i).Set(flattenValue(v.Index(i), never, before))
 		}
 	case reflect.Map:
 		flat.Set(reflect.MakeMapWithSize(typ, v.Len()))
@@ -184,7 +183,7 @@ func flattenValue(v reflect.Value, omits bool, prior reflect.Value) reflect.Valu
 			if !before.IsValid() {
 				before = reflect.Zero(typ.Elem())
 			}
-			flat.SetMapIndex(key, flattenValue(element, false, before))
+			flat.SetMapIndex(key, flattenValue(element, never, before))
 		}
 	default:
 		flat.Set(plain(v).Convert(typ))
@@ -193,17 +192,17 @@ func flattenValue(v reflect.Value, omits bool, prior reflect.Value) reflect.Valu
 }
 
 // means reports whether prior means a value. Null means only what is left out.
-func means(prior, v reflect.Value, omits bool) bool {
+func means(prior, v reflect.Value, omitted func(reflect.Value) bool) bool {
 	if a, ok := reflect.TypeAssert[attr.Value](prior); ok && a.IsUnknown() {
 		return false
 	}
 	if _, null := content(prior); null {
-		return omits && isEmpty(v) || v.Kind() == reflect.Pointer && v.IsNil()
+		return omitted(v) || v.Kind() == reflect.Pointer && v.IsNil()
 	}
 	meant := reflect.New(v.Type()).Elem()
 	var malformed diag.Diagnostics
 	expandValue(prior, meant, path.Empty(), &malformed)
-	return !malformed.HasError() && (omits && isEmpty(meant) && isEmpty(v) || reflect.DeepEqual(meant.Interface(), v.Interface()))
+	return !malformed.HasError() && (omitted(meant) && omitted(v) || reflect.DeepEqual(meant.Interface(), v.Interface()))
 }
 
 // attribute returns a value as one of the framework's types, or false where it is to be none of them.
@@ -247,7 +246,14 @@ func plain(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isEmpty reports whether a value is what a document leaves out.
+// field is one of a struct, or of one that is embedded in it.
+type field struct {
+	index []int
+	// omitted reports whether a document leaves a value of it out.
+	omitted func(v reflect.Value) bool
+}
+
+// isEmpty reports whether omitempty leaves a value out.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -256,12 +262,8 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// field is one of a struct, or of one that is embedded in it.
-type field struct {
-	index []int
-	// omits reports whether a document leaves it out where it is empty.
-	omits bool
-}
+// never is for fields that are always there.
+func never(reflect.Value) bool { return false }
 
 type structTag struct {
 	of  reflect.Type
@@ -279,7 +281,8 @@ func fieldsOf(typ reflect.Type, key string) map[string]field {
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get(key), ",")
 		if name != "" && name != "-" {
-			fields[name] = field{f.Index, strings.Contains(options, "omit")}
+			omitted := map[string]func(reflect.Value) bool{"": never, "omitempty": isEmpty, "omitzero": reflect.Value.IsZero}[options]
+			fields[name] = field{f.Index, omitted}
 		}
 	}
 	fieldsByTag.Store(structTag{typ, key}, fields)

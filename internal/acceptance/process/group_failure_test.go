@@ -165,7 +165,7 @@ func TestAccGroupExists(t *testing.T) {
 		resource.TestStep{
 			PreConfig: func() {
 				l.must(l.create(`{"cluster": "lab", "name": "job", "framework": "none", "restart_scope": "member", "wait_for": "running",
-					"template": {"command": ["MEMBER", "wait"]}, "roles": {"worker": {"replicas": 1, "port": PORT}}}`))
+					"command": ["MEMBER", "wait"], "roles": {"worker": {"replicas": 1, "port": PORT}}}`))
 				l.must(l.changes("+job-worker-0")(nil))
 			},
 			Config:      config(`[local.member, "print:other", "wait"]`),
