@@ -113,17 +113,18 @@ func (m *networkModel) over(stored *domain.Network) *domain.Network {
 	return &network
 }
 
-// meaning returns how hosts are measured.
-func (m *agentModel) meaning() any {
+// Meaning returns how hosts are measured.
+func (m *agentModel) Meaning() any {
 	if m == nil {
 		return nil
 	}
 	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: value(m.Image)}
 }
 
-func (m *agentModel) spelled(meaning any) any {
+// Spelled returns how hosts are measured, in the same words where it is the same.
+func (m *agentModel) Spelled(meaning any) any {
 	agent, _ := meaning.(domain.Agent)
-	if m.meaning() == meaning {
+	if m.Meaning() == meaning {
 		return m
 	}
 	return &agentModel{Enabled: new(!agent.Disabled), Image: orNull(agent.Image)}

@@ -25,10 +25,11 @@ type clusterReference struct {
 
 func (c clusterReference) key() domain.ClusterRef { return keyOf(c.Name, c.Engine, c.Endpoint) }
 
-// meaning returns the name: the domain knows in which cluster a thing is, and not how that is reached.
-func (c clusterReference) meaning() any { return c.Name.ValueString() }
+// Meaning returns the name: the domain knows in which cluster a thing is, and not how that is reached.
+func (c clusterReference) Meaning() any { return c.Name.ValueString() }
 
-func (c clusterReference) spelled(name any) any {
+// Spelled returns the reference to a cluster of another name that is reached in the same way.
+func (c clusterReference) Spelled(name any) any {
 	c.Name, c.Engine = types.StringValue(fmt.Sprint(name)), types.StringValue(c.key().Engine)
 	return c
 }

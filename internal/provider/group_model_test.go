@@ -377,3 +377,12 @@ func TestFlattenKeepsSpellingOfDurations(t *testing.T) {
 		t.Errorf("got %s, want 60m", got)
 	}
 }
+
+// TestExpandNamesWhatIsWrong: an error leads to the attribute.
+func TestExpandNamesWhatIsWrong(t *testing.T) {
+	var diags diag.Diagnostics
+	groupModel{Roles: map[string]roleModel{"worker": {Restart: &restartModel{Delay: types.StringValue("soon")}}}}.expand(&diags)
+	if want := `roles["worker"].restart.delay: time: invalid duration "soon"`; len(diags) != 1 || diags[0].Detail() != want {
+		t.Errorf("got %v, want %s", diags, want)
+	}
+}

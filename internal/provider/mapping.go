@@ -19,10 +19,10 @@ import (
 
 // custom is a type of a model that maps itself.
 type custom interface {
-	// meaning returns what the domain makes of it, or nil where it is null.
-	meaning() any
-	// spelled returns it with a meaning, in its own spelling where that is its meaning already.
-	spelled(meaning any) any
+	// Meaning returns what the domain makes of it, or nil where it is null.
+	Meaning() any
+	// Spelled returns it with a meaning, in its own spelling where that is its meaning already.
+	Spelled(meaning any) any
 }
 
 // expandInto fills in a struct of the domain from a model. What is unknown is taken for null.
@@ -101,7 +101,7 @@ func content(v reflect.Value) (inner reflect.Value, null bool) {
 	}
 	switch a := held.(type) {
 	case custom:
-		meaning := reflect.ValueOf(a.meaning())
+		meaning := reflect.ValueOf(a.Meaning())
 		return meaning, !meaning.IsValid()
 	case types.String:
 		return reflect.ValueOf(a.ValueString()), false
@@ -150,7 +150,7 @@ func flattenValue(v reflect.Value, omitted func(reflect.Value) bool, prior refle
 		v = v.Elem()
 	}
 	if isCustom {
-		return reflect.ValueOf(c.spelled(v.Interface()))
+		return reflect.ValueOf(c.Spelled(v.Interface()))
 	}
 	if flat, ok := attribute(v, typ); ok {
 		return flat

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -48,14 +47,5 @@ func TestFlattenKeepsSpelling(t *testing.T) {
 		if got := flatten(test.from, test.prior); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
-	}
-}
-
-// TestExpandNamesWhatIsWrong: an error leads to the attribute.
-func TestExpandNamesWhatIsWrong(t *testing.T) {
-	var diags diag.Diagnostics
-	groupModel{Roles: map[string]roleModel{"worker": {Restart: &restartModel{Delay: types.StringValue("soon")}}}}.expand(&diags)
-	if want := `roles["worker"].restart.delay: time: invalid duration "soon"`; len(diags) != 1 || diags[0].Detail() != want {
-		t.Errorf("got %v, want %s", diags, want)
 	}
 }
