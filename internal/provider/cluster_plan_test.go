@@ -17,14 +17,17 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 // swarm is the configuration of a cluster of two hosts.
-func (tf terraform) swarm(change func(m *clusterModel)) map[string]tftypes.Value {
+func (tf terraform) swarm(change func(m *cluster.Model)) map[string]tftypes.Value {
 	tf.t.Helper()
-	m := clusterModel{
-		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: noTimeouts(clusterSchema(tf.t.Context(), nil)),
-		Hosts: map[string]hostModel{
+	m := cluster.Model{
+		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: providertest.NoTimeouts(cluster.Schema(tf.t.Context(), nil)),
+		Hosts: map[string]cluster.HostModel{
 			"gpu1": {Role: new("manager"), Address: new("ssh://gpu1")},
 			"gpu2": {Address: new("ssh://gpu2"), Labels: map[string]string{"gpu": "v100"}},
 		},
@@ -32,7 +35,7 @@ func (tf terraform) swarm(change func(m *clusterModel)) map[string]tftypes.Value
 	if change != nil {
 		change(&m)
 	}
-	s := clusterSchema(tf.t.Context(), []string{"process", "swarm"})
+	s := cluster.Schema(tf.t.Context(), []string{"process", "swarm"})
 	state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(tf.t.Context()), nil)}
 	if diags := state.Set(tf.t.Context(), m); diags.HasError() {
 		tf.t.Fatal(diags)
@@ -45,9 +48,9 @@ func (tf terraform) swarm(change func(m *clusterModel)) map[string]tftypes.Value
 }
 
 // modelOf returns a cluster as its resource sees it.
-func modelOf(t *testing.T, attributes map[string]tftypes.Value) (m clusterModel) {
+func modelOf(t *testing.T, attributes map[string]tftypes.Value) (m cluster.Model) {
 	t.Helper()
-	s := clusterSchema(t.Context(), []string{"process", "swarm"})
+	s := cluster.Schema(t.Context(), []string{"process", "swarm"})
 	state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), attributes)}
 	if diags := state.Get(t.Context(), &m); diags.HasError() {
 		t.Fatal(diags)
@@ -67,19 +70,19 @@ func (tf terraform) created(config map[string]tftypes.Value) map[string]tftypes.
 
 func TestPlanOfSwarm(t *testing.T) {
 	for name, test := range map[string]struct {
-		change   func(m *clusterModel)
+		change   func(m *cluster.Model)
 		endpoint types.String
 		subnet   types.String
 	}{
 		"the first manager's address is the endpoint": {nil, types.StringValue("ssh://gpu1"), types.StringUnknown()},
-		"an endpoint of its own":                      {func(m *clusterModel) { m.Endpoint = types.StringValue("tcp://lb") }, types.StringValue("tcp://lb"), types.StringUnknown()},
-		"no manager with an address":                  {func(m *clusterModel) { m.Hosts["gpu1"] = hostModel{Role: new("manager")} }, types.StringNull(), types.StringUnknown()},
-		"no hosts":                                    {func(m *clusterModel) { m.Hosts = nil }, types.StringNull(), types.StringUnknown()},
-		"a subnet": {func(m *clusterModel) { m.Network = &networkModel{Subnet: types.StringValue("10.1.0.0/20")} },
+		"an endpoint of its own":                      {func(m *cluster.Model) { m.Endpoint = types.StringValue("tcp://lb") }, types.StringValue("tcp://lb"), types.StringUnknown()},
+		"no manager with an address":                  {func(m *cluster.Model) { m.Hosts["gpu1"] = cluster.HostModel{Role: new("manager")} }, types.StringNull(), types.StringUnknown()},
+		"no hosts":                                    {func(m *cluster.Model) { m.Hosts = nil }, types.StringNull(), types.StringUnknown()},
+		"a subnet": {func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Subnet: types.StringValue("10.1.0.0/20")} },
 			types.StringValue("ssh://gpu1"), types.StringValue("10.1.0.0/20")},
-		"a network without a subnet": {func(m *clusterModel) { m.Network = &networkModel{Encrypted: new(true)} }, types.StringValue("ssh://gpu1"), types.StringUnknown()},
+		"a network without a subnet": {func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Encrypted: new(true)} }, types.StringValue("ssh://gpu1"), types.StringUnknown()},
 	} {
-		tf := newTerraform(t, &stubEngine{network: &domain.Network{}})
+		tf := newTerraform(t, &providertest.Stub{Network: &domain.Network{}})
 		config := tf.swarm(test.change)
 		planned, diagnostics := tf.plan("trainyard_cluster", config, nil)
 		fatalOn(t, nil, diagnostics)
@@ -87,8 +90,8 @@ func TestPlanOfSwarm(t *testing.T) {
 		if !got.Endpoint.Equal(test.endpoint) || got.Network == nil || !got.Network.Subnet.Equal(test.subnet) {
 			t.Errorf("%s: planned %s and %+v, want %s and %s", name, got.Endpoint, got.Network, test.endpoint, test.subnet)
 		}
-		if value(got.Network.Encrypted) != value(value(modelOf(t, config).Network).Encrypted) {
-			t.Errorf("%s: planned to be encrypted: %t", name, value(got.Network.Encrypted))
+		if resourcekit.Value(got.Network.Encrypted) != resourcekit.Value(resourcekit.Value(modelOf(t, config).Network).Encrypted) {
+			t.Errorf("%s: planned to be encrypted: %t", name, resourcekit.Value(got.Network.Encrypted))
 		}
 		state, diagnostics := tf.applyCluster(config, nil, planned)
 		fatalOn(t, nil, diagnostics)
@@ -111,8 +114,8 @@ func expectNoChange(t *testing.T, tf terraform, when string, config, state map[s
 }
 
 func TestProcessHasNoEndpointAndNoNetwork(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{})
-	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab")}), nil)
+	tf := newTerraform(t, &providertest.Stub{})
+	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
 	fatalOn(t, nil, diagnostics)
 	if !planned["endpoint"].IsNull() || !planned["network"].IsNull() {
 		t.Errorf("planned %s and %s", planned["endpoint"], planned["network"])
@@ -137,16 +140,16 @@ func TestClusterDrift(t *testing.T) {
 		}, nil},
 		"nothing": {func(*domain.Cluster) {}, nil},
 	} {
-		stub := &stubEngine{network: &domain.Network{}}
+		stub := &providertest.Stub{Network: &domain.Network{}}
 		tf := newTerraform(t, stub)
-		config := tf.swarm(func(m *clusterModel) {
+		config := tf.swarm(func(m *cluster.Model) {
 			gpu1 := m.Hosts["gpu1"]
 			gpu1.Availability = new("active")
 			m.Hosts["gpu1"] = gpu1
-			m.Network = &networkModel{Encrypted: new(true)}
+			m.Network = &cluster.NetworkModel{Encrypted: new(true)}
 		})
 		state := tf.created(config)
-		stub.surveyed = func(c domain.Cluster) (domain.Cluster, error) {
+		stub.Surveyed = func(c domain.Cluster) (domain.Cluster, error) {
 			c.Hosts = maps.Clone(c.Hosts)
 			test.surveyed(&c)
 			return c, nil
@@ -178,7 +181,7 @@ func drift(name string, change func(h *domain.Host)) func(c *domain.Cluster) {
 
 func planOf(t *testing.T, attributes map[string]tftypes.Value) tfsdk.Plan {
 	t.Helper()
-	s := clusterSchema(t.Context(), []string{"process", "swarm"})
+	s := cluster.Schema(t.Context(), []string{"process", "swarm"})
 	return tfsdk.Plan{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), attributes)}
 }
 
@@ -205,9 +208,9 @@ func same(t *testing.T, a, b tfsdk.Plan, at path.Path) bool {
 
 // A plan of groups looks at the cluster as it was planned, wherever either is reached.
 func TestGroupsOfPlannedClusterAtAnotherEndpoint(t *testing.T) {
-	stub := &stubEngine{}
+	stub := &providertest.Stub{}
 	tf := newTerraform(t, stub)
-	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab"), "endpoint": text("ssh://new")})
+	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "endpoint": providertest.Text("ssh://new")})
 	_, diagnostics := tf.plan("trainyard_cluster", config, nil)
 	fatalOn(t, nil, diagnostics)
 	group := tf.group("g", role{replicas: 1, port: 9000})
@@ -246,52 +249,52 @@ func TestEndpointIsChangedInPlace(t *testing.T) {
 
 // Refresh and plan look at a cluster at one endpoint, and so at one snapshot of it, though the configuration leaves the endpoint out.
 func TestRefreshAndPlanReadTheSame(t *testing.T) {
-	stub := &stubEngine{network: &domain.Network{}, endpoint: "ssh://gpu1"}
-	config := newTerraform(t, stub).swarm(func(m *clusterModel) {
-		m.Hosts["gpu1"] = hostModel{Address: new("ssh://gpu1")}
+	stub := &providertest.Stub{Network: &domain.Network{}, Endpoint: "ssh://gpu1"}
+	config := newTerraform(t, stub).swarm(func(m *cluster.Model) {
+		m.Hosts["gpu1"] = cluster.HostModel{Address: new("ssh://gpu1")}
 	})
 	state := newTerraform(t, stub).created(config)
 
 	tf := newTerraform(t, stub) // another run
-	stub.snapshots = 0
+	stub.Snapshots = 0
 	state, diagnostics := tf.read("trainyard_cluster", state)
 	fatalOn(t, nil, diagnostics)
 	_, diagnostics = tf.plan("trainyard_cluster", config, state)
 	fatalOn(t, nil, diagnostics)
-	if stub.snapshots != 1 {
-		t.Errorf("refresh and plan took %d snapshots of the cluster", stub.snapshots)
+	if stub.Snapshots != 1 {
+		t.Errorf("refresh and plan took %d snapshots of the cluster", stub.Snapshots)
 	}
 }
 
 // What the engine knows of hosts is kept from one apply to the next, though no state has it.
 func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
-	stub := &stubEngine{network: &domain.Network{}}
+	stub := &providertest.Stub{Network: &domain.Network{}}
 	tf := newTerraform(t, stub)
 	state := tf.created(tf.swarm(nil))
-	change(stub, "", func(document *domain.ClusterDocument) {
+	providertest.Change(stub, "", func(document *domain.ClusterDocument) {
 		gpu2 := document.Spec.Hosts["gpu2"]
 		gpu2.ID, gpu2.Joined = "as it was stored", false
 		document.Spec.Hosts["gpu2"] = gpu2
 	})
 
-	config := tf.swarm(func(m *clusterModel) {
-		m.Hosts["gpu2"] = hostModel{Address: new("ssh://gpu2"), Labels: map[string]string{"gpu": "a100"}}
-		m.Hosts["gpu3"] = hostModel{Address: new("ssh://gpu3")}
+	config := tf.swarm(func(m *cluster.Model) {
+		m.Hosts["gpu2"] = cluster.HostModel{Address: new("ssh://gpu2"), Labels: map[string]string{"gpu": "a100"}}
+		m.Hosts["gpu3"] = cluster.HostModel{Address: new("ssh://gpu3")}
 	})
 	planned, diagnostics := tf.plan("trainyard_cluster", config, state)
 	fatalOn(t, nil, diagnostics)
-	stub.calls = nil
+	stub.Calls = nil
 	state, diagnostics = tf.applyCluster(config, state, planned)
 	fatalOn(t, nil, diagnostics)
-	hosts := stub.hosts()
+	hosts := stub.Hosts()
 	if hosts["gpu1"].ID != "id-of-gpu1" || !hosts["gpu1"].Joined || hosts["gpu2"].ID != "as it was stored" || hosts["gpu2"].Joined || hosts["gpu3"].ID != "id-of-gpu3" {
 		t.Errorf("stored hosts: %+v", hosts)
 	}
 	if hosts["gpu2"].Labels["gpu"] != "a100" {
 		t.Errorf("stored labels: %v", hosts["gpu2"].Labels)
 	}
-	if form, put := slices.Index(stub.calls, "Form"), slices.Index(stub.calls, "Put cluster"); form < 0 || form > put {
-		t.Errorf("calls %v: the cluster is to be formed before it is stored", stub.calls)
+	if form, put := slices.Index(stub.Calls, "Form"), slices.Index(stub.Calls, "Put cluster"); form < 0 || form > put {
+		t.Errorf("calls %v: the cluster is to be formed before it is stored", stub.Calls)
 	}
 	expectNoChange(t, tf, "after the update", config, state)
 }
@@ -299,21 +302,23 @@ func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 // A cluster that could not be formed, or be read, stays in the state as it was.
 func TestFailuresLeaveTheStateAsItIs(t *testing.T) {
 	unreachable := errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))
-	for name, fail := range map[string]func(stub *stubEngine){
-		"forming":                             func(stub *stubEngine) { stub.fails = failures{"Form": unreachable} },
-		"storing":                             func(stub *stubEngine) { stub.fails = failures{"Put cluster": unreachable} },
-		"reading":                             func(stub *stubEngine) { stub.fails = failures{"Get cluster": unreachable} },
-		"surveying":                           func(stub *stubEngine) { stub.surveyed = fails(unreachable) },
-		"surveying, with something not found": func(stub *stubEngine) { stub.surveyed = fails(errors.Join(engine.ErrNotFound, engine.ErrUnreachable)) },
+	for name, fail := range map[string]func(stub *providertest.Stub){
+		"forming":   func(stub *providertest.Stub) { stub.Fails = providertest.Failures{"Form": unreachable} },
+		"storing":   func(stub *providertest.Stub) { stub.Fails = providertest.Failures{"Put cluster": unreachable} },
+		"reading":   func(stub *providertest.Stub) { stub.Fails = providertest.Failures{"Get cluster": unreachable} },
+		"surveying": func(stub *providertest.Stub) { stub.Surveyed = fails(unreachable) },
+		"surveying, with something not found": func(stub *providertest.Stub) {
+			stub.Surveyed = fails(errors.Join(engine.ErrNotFound, engine.ErrUnreachable))
+		},
 	} {
-		stub := &stubEngine{network: &domain.Network{}}
+		stub := &providertest.Stub{Network: &domain.Network{}}
 		tf := newTerraform(t, stub)
 		state := tf.created(tf.swarm(nil))
 		fail(stub)
 		var kept map[string]tftypes.Value
 		var diagnostics []*tfprotov6.Diagnostic
 		if name == "forming" || name == "storing" {
-			config := tf.swarm(func(m *clusterModel) { m.Network = &networkModel{Attachable: new(true)} })
+			config := tf.swarm(func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Attachable: new(true)} })
 			planned, failures := tf.plan("trainyard_cluster", config, state)
 			fatalOn(t, nil, failures)
 			kept, diagnostics = tf.applyCluster(config, state, planned)
@@ -339,7 +344,7 @@ func fails(err error) func(domain.Cluster) (domain.Cluster, error) {
 }
 
 func TestUnreachableSaysWhatToDo(t *testing.T) {
-	stub := &stubEngine{fails: failures{"Get cluster": errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))}}
+	stub := &providertest.Stub{Fails: providertest.Failures{"Get cluster": errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))}}
 	tf := newTerraform(t, stub)
 	_, diagnostics := tf.read("trainyard_cluster", tf.swarm(nil))
 	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "ssh://gpu1") || !strings.Contains(diagnostics[0].Detail, "-refresh=false") {
@@ -348,11 +353,11 @@ func TestUnreachableSaysWhatToDo(t *testing.T) {
 }
 
 func TestClusterValidatesRoles(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{})
-	for name, change := range map[string]func(m *clusterModel){
-		"role":         func(m *clusterModel) { m.Hosts["gpu1"] = hostModel{Role: new("leader")} },
-		"availability": func(m *clusterModel) { m.Hosts["gpu1"] = hostModel{Availability: new("drained")} },
-		"endpoint":     func(m *clusterModel) { m.Endpoint = types.StringValue("") },
+	tf := newTerraform(t, &providertest.Stub{})
+	for name, change := range map[string]func(m *cluster.Model){
+		"role":         func(m *cluster.Model) { m.Hosts["gpu1"] = cluster.HostModel{Role: new("leader")} },
+		"availability": func(m *cluster.Model) { m.Hosts["gpu1"] = cluster.HostModel{Availability: new("drained")} },
+		"endpoint":     func(m *cluster.Model) { m.Endpoint = types.StringValue("") },
 	} {
 		resp, err := tf.server.ValidateResourceConfig(context.Background(), &tfprotov6.ValidateResourceConfigRequest{
 			TypeName: "trainyard_cluster", Config: tf.object("trainyard_cluster", tf.swarm(change)),

@@ -3,11 +3,11 @@ package provider
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 type dockerModel struct {
@@ -34,18 +34,15 @@ func (m *dockerModel) expand() engine.DockerSettings {
 	if m == nil {
 		return engine.DockerSettings{}
 	}
-	tls := value(m.TLS)
+	tls := resourcekit.Value(m.TLS)
 	return engine.DockerSettings{
-		TLS: engine.TLSCredentials{CA: value(tls.CA), Cert: value(tls.Cert), Key: engine.Secret(value(tls.Key)), CertPath: value(tls.CertPath)},
-		Registries: convertMap(m.Registries, func(r registryModel) engine.RegistryCredentials {
-			return engine.RegistryCredentials{Username: value(r.Username), Password: engine.Secret(value(r.Password)), Token: engine.Secret(value(r.Token))}
+		TLS: engine.TLSCredentials{CA: resourcekit.Value(tls.CA), Cert: resourcekit.Value(tls.Cert), Key: engine.Secret(resourcekit.Value(tls.Key)), CertPath: resourcekit.Value(tls.CertPath)},
+		Registries: resourcekit.ConvertMap(m.Registries, func(r registryModel) engine.RegistryCredentials {
+			return engine.RegistryCredentials{Username: resourcekit.Value(r.Username), Password: engine.Secret(resourcekit.Value(r.Password)), Token: engine.Secret(resourcekit.Value(r.Token))}
 		}),
-		ControllerImage: value(m.ControllerImage),
+		ControllerImage: resourcekit.Value(m.ControllerImage),
 	}
 }
-
-// beside is the path of an attribute of the same object.
-func beside(name string) path.Expression { return path.MatchRelative().AtParent().AtName(name) }
 
 // dockerAttribute is how Docker Engines are reached, and what they need to run members.
 func dockerAttribute() schema.Attribute {
@@ -63,13 +60,13 @@ func dockerAttribute() schema.Attribute {
 					"username": schema.StringAttribute{
 						MarkdownDescription: "Name of the user; it takes a `password`.",
 						Optional:            true,
-						Validators:          []validator.String{stringvalidator.AlsoRequires(beside("password"))},
+						Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("password"))},
 					},
 					"password": schema.StringAttribute{
 						MarkdownDescription: "Password, or access token in its place; it takes a `username`.",
 						Optional:            true,
 						Sensitive:           true,
-						Validators:          []validator.String{stringvalidator.AlsoRequires(beside("username")), stringvalidator.ExactlyOneOf(beside("token"))},
+						Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("username")), stringvalidator.ExactlyOneOf(resourcekit.Beside("token"))},
 					},
 					"token": schema.StringAttribute{
 						MarkdownDescription: "Identity token, in the place of user and password.",
@@ -95,18 +92,18 @@ func tlsAttribute() schema.Attribute {
 			"ca": schema.StringAttribute{
 				MarkdownDescription: "Certificates of who may have signed the hosts', as PEM text. Defaults to those that the system trusts.",
 				Optional:            true,
-				Validators:          []validator.String{stringvalidator.ConflictsWith(beside("cert_path"))},
+				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path"))},
 			},
 			"cert": schema.StringAttribute{
 				MarkdownDescription: "The provider's own certificate, as PEM text; it takes a `key`.",
 				Optional:            true,
-				Validators:          []validator.String{stringvalidator.ConflictsWith(beside("cert_path")), stringvalidator.AlsoRequires(beside("key"))},
+				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")), stringvalidator.AlsoRequires(resourcekit.Beside("key"))},
 			},
 			"key": schema.StringAttribute{
 				MarkdownDescription: "Key of that certificate, as PEM text; it takes a `cert`.",
 				Optional:            true,
 				Sensitive:           true,
-				Validators:          []validator.String{stringvalidator.ConflictsWith(beside("cert_path")), stringvalidator.AlsoRequires(beside("cert"))},
+				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")), stringvalidator.AlsoRequires(resourcekit.Beside("cert"))},
 			},
 			"cert_path": schema.StringAttribute{
 				MarkdownDescription: "Folder with `ca.pem`, `cert.pem` and `key.pem`, in the place of the texts; `~/` is the home directory. Defaults to the environment variable `DOCKER_CERT_PATH`.",

@@ -13,6 +13,11 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 const theGPUPool = "trainyard_gpu_pool"
@@ -21,21 +26,21 @@ const theGPUPool = "trainyard_gpu_pool"
 func uuid(host string, n int) string { return fmt.Sprintf("GPU-%s%07d", host, n) }
 
 // gpuStub is an engine of hosts a and b, with eight V100 in a, and one A40 in b.
-func gpuStub() *stubEngine {
-	stub := set(&stubEngine{gpus: map[string]domain.HostGPUs{}}, labOf("a", "b"))
+func gpuStub() *providertest.Stub {
+	stub := providertest.Set(&providertest.Stub{HostGPUs: map[string]domain.HostGPUs{}}, providertest.LabOf("a", "b"))
 	var eight []domain.GPU
 	for n := range 8 {
 		eight = append(eight, domain.GPU{Index: n, Device: domain.Device{UUID: uuid("a", n), Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}})
 	}
-	stub.gpus["a"] = domain.HostGPUs{GPUs: eight}
-	stub.gpus["b"] = domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: uuid("b", 0), Model: "NVIDIA A40", MemoryMiB: 46068}}}}
+	stub.HostGPUs["a"] = domain.HostGPUs{GPUs: eight}
+	stub.HostGPUs["b"] = domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: uuid("b", 0), Model: "NVIDIA A40", MemoryMiB: 46068}}}}
 	return stub
 }
 
 // gpuPool returns the configuration of a pool.
 func (tf terraform) gpuPool(name string, set map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
-	config := tf.config(theGPUPool, map[string]tftypes.Value{"name": text(name), "cluster": labReference(nil)})
+	config := tf.config(theGPUPool, map[string]tftypes.Value{"name": providertest.Text(name), "cluster": labReference(nil)})
 	maps.Copy(config, set)
 	return config
 }
@@ -49,13 +54,13 @@ func named(t *testing.T, byHost map[string][]int) map[string]tftypes.Value {
 			uuids[host] = append(uuids[host], uuid(host, n))
 		}
 	}
-	return map[string]tftypes.Value{"devices": raw(t, uuidLists(uuids))}
+	return map[string]tftypes.Value{"devices": providertest.Raw(t, providertest.UUIDLists(uuids))}
 }
 
 // selected are devices of a pool that are chosen.
-func selected(t *testing.T, m selectorModel) map[string]tftypes.Value {
+func selected(t *testing.T, m gpupool.SelectorModel) map[string]tftypes.Value {
 	t.Helper()
-	typ, ok := gpuPoolSchema(t.Context(), nil).Attributes["select"].GetType().(types.ObjectType)
+	typ, ok := gpupool.Schema(t.Context(), nil).Attributes["select"].GetType().(types.ObjectType)
 	if !ok {
 		t.Fatal("select is no object")
 	}
@@ -63,7 +68,7 @@ func selected(t *testing.T, m selectorModel) map[string]tftypes.Value {
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
-	return map[string]tftypes.Value{"select": raw(t, v)}
+	return map[string]tftypes.Value{"select": providertest.Raw(t, v)}
 }
 
 // planPool plans a pool, which has to succeed.
@@ -83,39 +88,43 @@ func (tf terraform) applyPool(config map[string]tftypes.Value) map[string]tftype
 }
 
 func TestPlanOfNewGPUPool(t *testing.T) {
-	unknown := types.MapUnknown(devicesType)
+	unknown := types.MapUnknown(gpupool.DevicesType)
 	for name, test := range map[string]struct {
 		set     map[string]tftypes.Value
-		change  func(*stubEngine)
+		change  func(*providertest.Stub)
 		devices types.Map
 		slots   int
 		refused string
 		warned  string
 	}{
-		"devices that are named": {set: named(t, map[string][]int{"a": {5, 4}}), devices: uuidLists(map[string][]string{"a": {uuid("a", 5), uuid("a", 4)}}), slots: 2},
+		"devices that are named": {set: named(t, map[string][]int{"a": {5, 4}}), devices: providertest.UUIDLists(map[string][]string{"a": {uuid("a", 5), uuid("a", 4)}}), slots: 2},
 		"devices that are chosen": {
-			set: selected(t, selectorModel{MaxPerHost: new(int64(1))}), devices: uuidLists(map[string][]string{"a": {uuid("a", 0)}, "b": {uuid("b", 0)}}), slots: 2,
+			set: selected(t, gpupool.SelectorModel{MaxPerHost: new(int64(1))}), devices: providertest.UUIDLists(map[string][]string{"a": {uuid("a", 0)}, "b": {uuid("b", 0)}}), slots: 2,
 		},
-		"without a cluster nothing is known": {set: selected(t, selectorModel{}), change: func(e *stubEngine) { drop[domain.ClusterDocument](e) }, devices: unknown},
+		"without a cluster nothing is known": {set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, devices: unknown},
 		"what is no cluster yet is not looked at": {
-			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.fails = failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrNotFormed)} }, devices: unknown,
+			set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) {
+				e.Fails = providertest.Failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrNotFormed)}
+			}, devices: unknown,
 		},
 		"a host that can't be reached": {
-			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.fails = failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrUnreachable)} }, refused: "hosts: can't be reached",
+			set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) {
+				e.Fails = providertest.Failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrUnreachable)}
+			}, refused: "hosts: can't be reached",
 		},
 		"a host of which nothing is known, beside others": {
-			set: selected(t, selectorModel{}), change: func(e *stubEngine) { e.gpus["b"] = domain.HostGPUs{Unknown: "no NVML"} }, devices: unknown, warned: "host b: no NVML",
+			set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} }, devices: unknown, warned: "host b: no NVML",
 		},
 		"a device that is not there": {set: named(t, map[string][]int{"b": {0, 1}}), refused: `devices["b"][1]: host "b" has no GPU ` + uuid("b", 1)},
 		"a host that is not there":   {set: named(t, map[string][]int{"c": {0}}), refused: `devices["c"]: cluster "lab" has no host "c"; its hosts are a, b`},
 		"a host of which nothing is known": {
-			set: named(t, map[string][]int{"b": {0}}), change: func(e *stubEngine) { e.gpus["b"] = domain.HostGPUs{Unknown: "no NVML"} },
+			set: named(t, map[string][]int{"b": {0}}), change: func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} },
 			refused: `devices["b"][0]: it can't be told whether host "b" has ` + uuid("b", 0) + ": no NVML",
 		},
 		"a device of another pool": {
 			set: named(t, map[string][]int{"b": {0}}),
-			change: func(e *stubEngine) {
-				set(e, domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "other"}, Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}}})
+			change: func(e *providertest.Stub) {
+				providertest.Set(e, domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "other"}, Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}}})
 			},
 			refused: `is in pools "other" and "p"; a device can be in one pool only`,
 		},
@@ -137,7 +146,7 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 				diagnostics = nil
 			}
 			fatalOn(t, nil, diagnostics)
-			if want := raw(t, test.devices); !planned["devices"].Equal(want) {
+			if want := providertest.Raw(t, test.devices); !planned["devices"].Equal(want) {
 				t.Errorf("devices: got %s, want %s", planned["devices"], want)
 			}
 			known := test.devices.IsUnknown()
@@ -153,10 +162,10 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 
 // A pool of a cluster that gets another host by the same plan waits for it, where the host may matter.
 func TestPlanOfGPUPoolForNewHost(t *testing.T) {
-	hosts := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType()
-	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), flatten(domain.Cluster{Hosts: map[string]domain.Host{
-		"a": host("127.0.0.1", 4, 8000, nil), "b": host("127.0.0.1", 4, 8000, nil), "c": host("127.0.0.1", 4, 8000, map[string]string{"gpu": "new"}),
-	}}, clusterModel{}).Hosts)
+	hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType()
+	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{Hosts: map[string]domain.Host{
+		"a": providertest.Host("127.0.0.1", 4, 8000, nil), "b": providertest.Host("127.0.0.1", 4, 8000, nil), "c": providertest.Host("127.0.0.1", 4, 8000, map[string]string{"gpu": "new"}),
+	}}, cluster.Model{}).Hosts)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -164,14 +173,14 @@ func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 		set   map[string]tftypes.Value
 		known bool
 	}{
-		"any host":               {selected(t, selectorModel{}), false},
-		"its label":              {selected(t, selectorModel{Model: new("NVIDIA*"), Labels: map[string]string{"gpu": "new"}}), false},
-		"the others, by name":    {selected(t, selectorModel{Hosts: []string{"a", "b"}}), true},
-		"its device":             {map[string]tftypes.Value{"devices": raw(t, uuidLists(map[string][]string{"c": {uuid("c", 0)}}))}, false},
+		"any host":               {selected(t, gpupool.SelectorModel{}), false},
+		"its label":              {selected(t, gpupool.SelectorModel{Model: new("NVIDIA*"), Labels: map[string]string{"gpu": "new"}}), false},
+		"the others, by name":    {selected(t, gpupool.SelectorModel{Hosts: []string{"a", "b"}}), true},
+		"its device":             {map[string]tftypes.Value{"devices": providertest.Raw(t, providertest.UUIDLists(map[string][]string{"c": {uuid("c", 0)}}))}, false},
 		"the devices of another": {named(t, map[string][]int{"a": {1}}), true},
 	} {
 		tf := newTerraform(t, gpuStub())
-		_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab"), "hosts": raw(t, value)}), nil)
+		_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "hosts": providertest.Raw(t, value)}), nil)
 		fatalOn(t, nil, diagnostics)
 		if planned := tf.planPool(tf.gpuPool("p", test.set), nil); planned["slots"].IsKnown() != test.known {
 			t.Errorf("%s: slots are planned as %s", name, planned["slots"])
@@ -183,13 +192,13 @@ func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 	for name, test := range map[string]struct{ set, change map[string]tftypes.Value }{
 		"named":  {named(t, map[string][]int{"a": {4, 5}}), named(t, map[string][]int{"a": {5, 6}})},
-		"chosen": {selected(t, selectorModel{Model: new("NVIDIA*")}), map[string]tftypes.Value{"strategy": text("pack")}},
+		"chosen": {selected(t, gpupool.SelectorModel{Model: new("NVIDIA*")}), map[string]tftypes.Value{"strategy": providertest.Text("pack")}},
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
 		config := tf.gpuPool("p", test.set)
 		state := tf.applyPool(config)
-		stub.calls = nil
+		stub.Calls = nil
 		state, diagnostics := tf.read(theGPUPool, state)
 		fatalOn(t, nil, diagnostics)
 		planned := tf.planPool(config, state)
@@ -198,12 +207,12 @@ func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 				t.Errorf("%s: %s differs: planned %s, is %s", name, attribute, planned[attribute], state[attribute])
 			}
 		}
-		if slices.Contains(stub.calls, "GPUs") {
-			t.Errorf("%s: the plan took the calls %v", name, stub.calls)
+		if slices.Contains(stub.Calls, "GPUs") {
+			t.Errorf("%s: the plan took the calls %v", name, stub.Calls)
 		}
 		maps.Copy(config, test.change)
-		if planned := tf.planPool(config, state); !planned["devices"].IsFullyKnown() || !slices.Contains(stub.calls, "GPUs") {
-			t.Errorf("%s: after a change the devices are planned as %s, with the calls %v", name, planned["devices"], stub.calls)
+		if planned := tf.planPool(config, state); !planned["devices"].IsFullyKnown() || !slices.Contains(stub.Calls, "GPUs") {
+			t.Errorf("%s: after a change the devices are planned as %s, with the calls %v", name, planned["devices"], stub.Calls)
 		}
 	}
 }
@@ -211,22 +220,22 @@ func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 // As long as a pool has devices in trouble each plan shows them, without a look at the hosts, which is the apply's.
 func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 	for name, set := range map[string]map[string]tftypes.Value{
-		"named": named(t, map[string][]int{"a": {4, 5}}), "chosen": selected(t, selectorModel{Model: new("Tesla*")}),
+		"named": named(t, map[string][]int{"a": {4, 5}}), "chosen": selected(t, gpupool.SelectorModel{Model: new("Tesla*")}),
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
 		config := tf.gpuPool("p", set)
 		state := tf.applyPool(config)
-		change(stub, "p", func(pool *domain.GPUPoolDocument) {
+		providertest.Change(stub, "p", func(pool *domain.GPUPoolDocument) {
 			pool.Trouble = map[string]string{uuid("a", 5): "fallen off the bus (XID 79)"}
 		})
-		stub.gpus["a"].GPUs[5].Trouble = "no longer found"
+		stub.HostGPUs["a"].GPUs[5].Trouble = "no longer found"
 		for _, why := range []string{"fallen off the bus (XID 79)", "no longer found"} {
-			stub.calls = nil
+			stub.Calls = nil
 			tf = newTerraform(t, stub) // another run
 			state, diagnostics := tf.read(theGPUPool, state)
 			fatalOn(t, nil, diagnostics)
-			if got := textsOf(t, state["unhealthy"]); !maps.Equal(got, map[string]string{uuid("a", 5): "host a: " + why}) {
+			if got := providertest.TextsOf(t, state["unhealthy"]); !maps.Equal(got, map[string]string{uuid("a", 5): "host a: " + why}) {
 				t.Errorf("%s: unhealthy is %v", name, got)
 			}
 			planned, diagnostics := tf.plan(theGPUPool, config, state)
@@ -238,17 +247,17 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 					t.Errorf("%s: planned %s as %s, is %s", name, attribute, planned[attribute], state[attribute])
 				}
 			}
-			if slices.Contains(stub.calls, "GPUs") || planned["unhealthy"].IsKnown() {
-				t.Errorf("%s: planned %s, with the calls %v", name, planned["unhealthy"], stub.calls)
+			if slices.Contains(stub.Calls, "GPUs") || planned["unhealthy"].IsKnown() {
+				t.Errorf("%s: planned %s, with the calls %v", name, planned["unhealthy"], stub.Calls)
 			}
 			state, diagnostics = tf.apply(theGPUPool, config, state, planned)
 			fatalOn(t, nil, diagnostics)
-			if got := textsOf(t, state["unhealthy"]); got[uuid("a", 5)] != "host a: no longer found" || !slices.Contains(stub.calls, "GPUs") {
-				t.Errorf("%s: after the apply unhealthy is %v, with the calls %v", name, got, stub.calls)
+			if got := providertest.TextsOf(t, state["unhealthy"]); got[uuid("a", 5)] != "host a: no longer found" || !slices.Contains(stub.Calls, "GPUs") {
+				t.Errorf("%s: after the apply unhealthy is %v, with the calls %v", name, got, stub.Calls)
 			}
 		}
 
-		change(stub, "p", func(pool *domain.GPUPoolDocument) { pool.Trouble = nil })
+		providertest.Change(stub, "p", func(pool *domain.GPUPoolDocument) { pool.Trouble = nil })
 		tf = newTerraform(t, stub)
 		state, diagnostics := tf.read(theGPUPool, state)
 		fatalOn(t, nil, diagnostics)
@@ -264,19 +273,19 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 func TestUpdateOfGPUPoolInNameOnly(t *testing.T) {
 	stub := gpuStub()
 	tf := newTerraform(t, stub)
-	config := tf.gpuPool("p", selected(t, selectorModel{}))
+	config := tf.gpuPool("p", selected(t, gpupool.SelectorModel{}))
 	state := tf.applyPool(config)
-	stub.gpus["b"] = domain.HostGPUs{}
+	stub.HostGPUs["b"] = domain.HostGPUs{}
 	config["cluster"] = labReference("ssh://elsewhere")
 	planned := tf.planPool(config, state)
 	if planned["cluster"].Equal(state["cluster"]) || !planned["devices"].Equal(state["devices"]) {
 		t.Errorf("planned %v", planned)
 	}
-	stub.calls = nil
+	stub.Calls = nil
 	changed, diagnostics := tf.apply(theGPUPool, config, state, planned)
 	fatalOn(t, nil, diagnostics)
-	if !changed["devices"].Equal(state["devices"]) || slices.Contains(stub.calls, "Put gpu-pool") {
-		t.Errorf("got %s, by %v", changed["devices"], stub.calls)
+	if !changed["devices"].Equal(state["devices"]) || slices.Contains(stub.Calls, "Put gpu-pool") {
+		t.Errorf("got %s, by %v", changed["devices"], stub.Calls)
 	}
 }
 
@@ -311,7 +320,7 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 	type config = map[string]tftypes.Value
 	workers := func(tf terraform, name string, n int64) config {
-		return tf.groupOf(name, roleModel{Replicas: &n, GPUs: &roleGPUsModel{Pool: "p"}, templateModel: templateModel{Command: []string{"/bin/true"}}})
+		return tf.groupOf(name, group.RoleModel{Replicas: &n, GPUs: &group.RoleGPUsModel{Pool: "p"}, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
 	}
 	for name, test := range map[string]struct {
 		becomes, next func(tf terraform) config
@@ -334,7 +343,7 @@ func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 			tf := newTerraform(t, stub)
 			tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
 			two := 2
-			set(stub, domain.GroupDocument{
+			providertest.Set(stub, domain.GroupDocument{
 				Header: domain.Header{Revision: 1}, MinRun: 1, Counts: map[string]int{"worker": two},
 				Spec: domain.Group{
 					Cluster: "lab", Name: "g", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
@@ -345,10 +354,10 @@ func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 				},
 			})
 			for _, n := range []int{4, 5} {
-				stub.gpus["a"].GPUs[n].MemoryUsedMiB = new(int64(20_000))
+				stub.HostGPUs["a"].GPUs[n].MemoryUsedMiB = new(int64(20_000))
 			}
 			prior := workers(tf, "g", 2)
-			prior["id"] = text("lab/g")
+			prior["id"] = providertest.Text("lab/g")
 			_, diagnostics := tf.plan("trainyard_group", test.becomes(tf), prior)
 			fatalOn(t, nil, diagnostics)
 			_, diagnostics = tf.plan("trainyard_group", test.next(tf), nil)

@@ -10,16 +10,18 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
 func TestReadOfGPUPool(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*stubEngine)
+		change func(*providertest.Stub)
 		gone   bool
 	}{
-		"gone":              {func(e *stubEngine) { drop[domain.GPUPoolDocument](e) }, true},
-		"gone with cluster": {func(e *stubEngine) { drop[domain.ClusterDocument](e) }, true},
-		"can't be read":     {func(e *stubEngine) { e.fails = failures{"List gpu-pool": errors.New("disk full")} }, false},
+		"gone":              {func(e *providertest.Stub) { providertest.Drop[domain.GPUPoolDocument](e) }, true},
+		"gone with cluster": {func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, true},
+		"can't be read":     {func(e *providertest.Stub) { e.Fails = providertest.Failures{"List gpu-pool": errors.New("disk full")} }, false},
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
@@ -36,9 +38,9 @@ func TestReadOfGPUPool(t *testing.T) {
 func TestCreateOfGPUPoolWithoutAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stub := gpuStub()
-		stub.gpus["b"] = domain.HostGPUs{Unknown: "no agent"}
+		stub.HostGPUs["b"] = domain.HostGPUs{Unknown: "no agent"}
 		tf := newTerraform(t, stub)
-		config := tf.gpuPool("p", selected(t, selectorModel{}))
+		config := tf.gpuPool("p", selected(t, gpupool.SelectorModel{}))
 		planned, _ := tf.plan(theGPUPool, config, nil)
 		state, diagnostics := tf.apply(theGPUPool, config, nil, planned)
 		if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, "host b: no agent") {
@@ -70,14 +72,14 @@ func TestDeleteOfGPUPoolInUse(t *testing.T) {
 	stub := gpuStub()
 	tf := newTerraform(t, stub)
 	state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
-	set(stub, domain.GroupDocument{Spec: domain.Group{Name: "job", Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}})
+	providertest.Set(stub, domain.GroupDocument{Spec: domain.Group{Name: "job", Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}})
 	left, diagnostics := tf.apply(theGPUPool, nil, state, nil)
 	if left == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "GPU pool in use" || !strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by`) {
 		t.Errorf("got %v (%v)", left, details(diagnostics))
 	}
-	drop[domain.GroupDocument](stub)
+	providertest.Drop[domain.GroupDocument](stub)
 	left, diagnostics = tf.apply(theGPUPool, nil, state, nil)
-	if stored := documents[domain.GPUPoolDocument](stub); left != nil || len(diagnostics) > 0 || len(stored) > 0 {
+	if stored := providertest.Documents[domain.GPUPoolDocument](stub); left != nil || len(diagnostics) > 0 || len(stored) > 0 {
 		t.Errorf("got %v (%v), with the pools %v", left, details(diagnostics), stored)
 	}
 }

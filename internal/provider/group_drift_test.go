@@ -11,12 +11,15 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	grouppkg "github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // What somebody else changed of a member shows where it is declared, and nowhere else.
 func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
-	type at struct{ group, role templateModel }
+	type at struct{ group, role grouppkg.TemplateModel }
 	declared := func() (group, role domain.Template) {
 		group = domain.Template{
 			Image: "trainer:1", Command: []string{"/bin/true"}, Env: map[string]string{"SHARED": "1", "BOTH": "1"},
@@ -29,7 +32,7 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 		show func(m at) any
 		want any
 	}{
-		"image of the group": {func(s *domain.MemberSpec) { s.Image = "other:2" }, func(m at) any { return value(m.group.Image) }, "other:2"},
+		"image of the group": {func(s *domain.MemberSpec) { s.Image = "other:2" }, func(m at) any { return resourcekit.Value(m.group.Image) }, "other:2"},
 		"variable of the group": {func(s *domain.MemberSpec) { s.Env["SHARED"] = "9" },
 			func(m at) any { return m.group.Env }, map[string]string{"SHARED": "9", "BOTH": "1"}},
 		"variable of the role": {func(s *domain.MemberSpec) { s.Env["OWN"] = "9" },
@@ -43,9 +46,9 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 			s.Container.Secrets = map[string]domain.SecretFile{"token": {Version: "2"}}
 		},
 			func(m at) any { return m.group.Container.Secrets["token"].Version }, "2"},
-		"shared memory": {func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 1 }, func(m at) any { return value(m.group.Container.ShmSizeMiB) }, int64(1)},
+		"shared memory": {func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 1 }, func(m at) any { return resourcekit.Value(m.group.Container.ShmSizeMiB) }, int64(1)},
 	} {
-		group := observedGroup(t, false)
+		group := providertest.ObservedGroup(t, false)
 		document := group.Document
 		role := document.Spec.Roles["worker"]
 		document.Spec.Template, role.Template = declared()
@@ -60,14 +63,14 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 		for i := range group.Observed {
 			group.Observed[i].Hash = group.Layout.Hash(i)
 		}
-		empty := groupModel{Triggers: types.MapNull(types.StringType)}
-		before := flattenGroup(group, empty)
+		empty := grouppkg.Model{Triggers: types.MapNull(types.StringType)}
+		before := grouppkg.FlattenGroup(group, empty)
 		group.Observed[1].Live = &live
-		after := flattenGroup(group, before)
-		if got := test.show(at{after.templateModel, after.Roles["worker"].templateModel}); !reflect.DeepEqual(got, test.want) {
+		after := grouppkg.FlattenGroup(group, before)
+		if got := test.show(at{after.TemplateModel, after.Roles["worker"].TemplateModel}); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
-		if changed := !reflect.DeepEqual(before.templateModel, after.templateModel) != !reflect.DeepEqual(before.Roles, after.Roles); !changed {
+		if changed := !reflect.DeepEqual(before.TemplateModel, after.TemplateModel) != !reflect.DeepEqual(before.Roles, after.Roles); !changed {
 			t.Errorf("%s: it has to show at the group or at the role", name)
 		}
 	}
@@ -75,7 +78,7 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 
 // Values of secrets are in no plan and no state, and a plan without change has none for them.
 func TestSecretValuesAreInNoPlan(t *testing.T) {
-	tf := newTerraform(t, set(&stubEngine{}, labOf("local")))
+	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.group("g", role{replicas: 1, port: 10000})
 	container := func(v any) tftypes.Value {
 		typ, ok := config["container"].Type().(tftypes.Object)
@@ -91,7 +94,7 @@ func TestSecretValuesAreInNoPlan(t *testing.T) {
 			t.Fatal("the secrets are no map")
 		}
 		secret := tftypes.NewValue(secrets.ElementType, map[string]tftypes.Value{
-			"value": tftypes.NewValue(tftypes.String, v), "version": text("1"), "target": tftypes.NewValue(tftypes.String, nil), "mode": text("0440"),
+			"value": tftypes.NewValue(tftypes.String, v), "version": providertest.Text("1"), "target": tftypes.NewValue(tftypes.String, nil), "mode": providertest.Text("0440"),
 		})
 		attributes["secrets"] = tftypes.NewValue(secrets, map[string]tftypes.Value{"token": secret})
 		return tftypes.NewValue(typ, attributes)

@@ -10,20 +10,22 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
 // gpuGroup returns the configuration of a group of so many workers, each with a GPU of the pool p.
 func (tf terraform) gpuGroup(name string, workers int64) map[string]tftypes.Value {
 	tf.t.Helper()
-	return tf.groupOf(name, roleModel{
-		Replicas: &workers, Port: new(int64(9000)), templateModel: templateModel{Command: []string{"/bin/true"}}, GPUs: &roleGPUsModel{Pool: "p"},
+	return tf.groupOf(name, group.RoleModel{
+		Replicas: &workers, Port: new(int64(9000)), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}, GPUs: &group.RoleGPUsModel{Pool: "p"},
 	})
 }
 
 // A plan shows the GPUs of members where there is nothing left to choose.
 func TestPlanOfGroupWithGPUs(t *testing.T) {
 	place := func(host string, n int) string { return host + " " + uuid(host, n) }
-	slots := map[string]tftypes.Value{"sharing": text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199)}
+	slots := map[string]tftypes.Value{"sharing": providertest.Text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199)}
 	with := func(devices, more map[string]tftypes.Value) map[string]tftypes.Value {
 		all := maps.Clone(devices)
 		maps.Copy(all, more)
@@ -64,7 +66,7 @@ func TestPlanOfGroupWithGPUs(t *testing.T) {
 			for i, place := range test.want {
 				want[domain.MemberName("job", "worker", i)] = types.StringValue(place)
 			}
-			if want := raw(t, types.MapValueMust(types.StringType, want)); !planned["placements"].Equal(want) {
+			if want := providertest.Raw(t, types.MapValueMust(types.StringType, want)); !planned["placements"].Equal(want) {
 				t.Errorf("got %s, want %s", planned["placements"], want)
 			}
 		})
@@ -96,11 +98,11 @@ func TestPlannedDevices(t *testing.T) {
 	placements := types.MapValueMust(types.StringType, map[string]attr.Value{
 		"job-ps-0": types.StringValue("a"), "job-worker-0": types.StringValue("a GPU-1,GPU-2"), "job-worker-1": types.StringUnknown(),
 	})
-	got := plannedDevices(placements)
+	got := group.PlannedDevices(placements)
 	if want := map[string]domain.Assignment{"job-worker-0": {Host: "a", GPUs: "GPU-1,GPU-2"}}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := plannedDevices(types.MapUnknown(types.StringType)); len(got) > 0 {
+	if got := group.PlannedDevices(types.MapUnknown(types.StringType)); len(got) > 0 {
 		t.Errorf("got %v of what is not known", got)
 	}
 }

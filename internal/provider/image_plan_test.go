@@ -19,11 +19,14 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 // imageEngine is an engine whose hosts keep images.
 type imageEngine struct {
-	*stubEngine
+	*providertest.Stub
 	// found is what the hosts have under the name, and findErr why that can't be told.
 	found   map[string]engine.Image
 	findErr error
@@ -38,9 +41,9 @@ func known(content string) engine.Image { return engine.Image{ID: content, Conte
 
 // imageEngineOf is the engine of a cluster of these hosts.
 func imageEngineOf(hosts ...string) *imageEngine {
-	lab := labOf(hosts...)
+	lab := providertest.LabOf(hosts...)
 	lab.Spec.Engine = "swarm"
-	return &imageEngine{stubEngine: set(&stubEngine{}, lab)}
+	return &imageEngine{Stub: providertest.Set(&providertest.Stub{}, lab)}
 }
 
 func (e *imageEngine) Snapshot() engine.Engine { return e }
@@ -55,7 +58,7 @@ func (e *imageEngine) ProvideImage(_ context.Context, spec engine.ImageSpec) (ma
 		return nil, e.provide(spec)
 	}
 	e.found = map[string]engine.Image{}
-	for host := range e.hosts() {
+	for host := range e.Hosts() {
 		e.found[host] = known(builtID)
 		if spec.ID != "" {
 			e.found[host] = known(spec.ID)
@@ -80,7 +83,7 @@ type imageLab struct {
 func newImageLab(t *testing.T, hosts ...string) imageLab {
 	t.Helper()
 	e := imageEngineOf(hosts...)
-	return imageLab{terraformOn(t, engine.Registry{"swarm": driver(e)}), e}
+	return imageLab{terraformOn(t, engine.Registry{"swarm": providertest.Driver(e)}), e}
 }
 
 const theImage = "trainyard_image"
@@ -88,9 +91,9 @@ const theImage = "trainyard_image"
 // image returns the configuration of the image.
 func (l imageLab) image(set map[string]tftypes.Value) map[string]tftypes.Value {
 	l.t.Helper()
-	reference := map[string]tftypes.Value{"name": text("lab"), "engine": text("swarm"), "endpoint": tftypes.NewValue(tftypes.String, nil)}
+	reference := map[string]tftypes.Value{"name": providertest.Text("lab"), "engine": providertest.Text("swarm"), "endpoint": tftypes.NewValue(tftypes.String, nil)}
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
-	config := l.config(theImage, map[string]tftypes.Value{"name": text("trainer:1"), "cluster": tftypes.NewValue(typ, reference)})
+	config := l.config(theImage, map[string]tftypes.Value{"name": providertest.Text("trainer:1"), "cluster": tftypes.NewValue(typ, reference)})
 	maps.Copy(config, set)
 	return config
 }
@@ -98,18 +101,18 @@ func (l imageLab) image(set map[string]tftypes.Value) map[string]tftypes.Value {
 // archive is an image that is loaded from an archive.
 func (l imageLab) archive(file string) map[string]tftypes.Value {
 	l.t.Helper()
-	return l.image(map[string]tftypes.Value{"archive": text(file)})
+	return l.image(map[string]tftypes.Value{"archive": providertest.Text(file)})
 }
 
 // build is an image that is built from a folder.
 func (l imageLab) build(folder string) map[string]tftypes.Value {
 	l.t.Helper()
-	return l.image(map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder})})
+	return l.image(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder})})
 }
 
-func (l imageLab) buildValue(m buildModel) tftypes.Value {
+func (l imageLab) buildValue(m image.BuildModel) tftypes.Value {
 	l.t.Helper()
-	typ, ok := imageSchema(l.t.Context(), nil).Attributes["build"].GetType().(types.ObjectType)
+	typ, ok := image.Schema(l.t.Context(), nil).Attributes["build"].GetType().(types.ObjectType)
 	if !ok {
 		l.t.Fatal("build is no object")
 	}
@@ -117,13 +120,13 @@ func (l imageLab) buildValue(m buildModel) tftypes.Value {
 	if diags.HasError() {
 		l.t.Fatal(diags)
 	}
-	return raw(l.t, v)
+	return providertest.Raw(l.t, v)
 }
 
 // model returns an image as its resource sees it.
-func (l imageLab) model(attributes map[string]tftypes.Value) (m imageModel) {
+func (l imageLab) model(attributes map[string]tftypes.Value) (m image.Model) {
 	l.t.Helper()
-	s := imageSchema(l.t.Context(), []string{"swarm"})
+	s := image.Schema(l.t.Context(), []string{"swarm"})
 	state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(l.t.Context()), attributes)}
 	if diags := state.Get(l.t.Context(), &m); diags.HasError() {
 		l.t.Fatal(diags)
@@ -189,7 +192,9 @@ func writeFile(t *testing.T, file, content string) {
 }
 
 // onBoth is what two hosts have.
-func onBoth(id string) types.Map { return stringMap(map[string]string{"gpu1": id, "gpu2": id}) }
+func onBoth(id string) types.Map {
+	return resourcekit.StringMap(map[string]string{"gpu1": id, "gpu2": id})
+}
 
 var unknownHosts = types.MapUnknown(types.StringType)
 
@@ -215,8 +220,8 @@ func TestPlanOfNewImage(t *testing.T) {
 			t.Errorf("%s: the hash of its source is planned as %s", kind, got.SourceHash)
 		}
 	}
-	if len(l.engine.calls) > 0 {
-		t.Errorf("the plan of a new image calls %q", l.engine.calls)
+	if len(l.engine.Calls) > 0 {
+		t.Errorf("the plan of a new image calls %q", l.engine.Calls)
 	}
 	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
 	planned, diagnostics := l.plan(theImage, l.image(map[string]tftypes.Value{"archive": unknown}), nil)
@@ -246,11 +251,11 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 	}{
 		"no archive":               {text("archive", "/nowhere/trainer.tar"), "no such file"},
 		"no docker-archive":        {text("archive", filepath.Join(folder, "Dockerfile")), "is no docker-archive"},
-		"no folder":                {map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: "/nowhere"})}, "no such file"},
-		"no Dockerfile":            {map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder, Dockerfile: new("other")})}, "no such file"},
-		"an archive and a build":   {map[string]tftypes.Value{"archive": text("a", file)["a"], "build": l.buildValue(buildModel{Context: folder})}, "cannot be specified when"},
+		"no folder":                {map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: "/nowhere"})}, "no such file"},
+		"no Dockerfile":            {map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder, Dockerfile: new("other")})}, "no such file"},
+		"an archive and a build":   {map[string]tftypes.Value{"archive": text("a", file)["a"], "build": l.buildValue(image.BuildModel{Context: folder})}, "cannot be specified when"},
 		"an archive with a digest": {with(text("archive", file), digest), "leave archive out to have it pulled"},
-		"a build with a digest":    {with(map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder})}, digest), "leave build out to have it pulled"},
+		"a build with a digest":    {with(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder})}, digest), "leave build out to have it pulled"},
 		"a name that is none":      {with(text("archive", file), "Trainer:1"), `"Trainer:1" is no name of an image`},
 		"an ID":                    {with(map[string]tftypes.Value{}, "sha256:"+strings.Repeat("a", 64)), "no name"},
 		"no name":                  {with(map[string]tftypes.Value{}, ""), "is no name of an image"},
@@ -272,7 +277,7 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, l.image(text("name", digest)))})
 	fatalOn(t, err, resp.Diagnostics)
 
-	tf := newTerraform(t, set(&stubEngine{}, labOf("gpu1")))
+	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("gpu1")))
 	_, diagnostics := tf.plan(theImage, l.archive(file), nil)
 	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `the engine "process" runs no images`) || diagnostics[0].Attribute == nil {
 		t.Errorf("an engine without images: %v", details(diagnostics))
@@ -305,7 +310,7 @@ func TestPlanOfImage(t *testing.T) {
 		"a build, without change":     {config: l.build(folder), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(builtID), hosts: onBoth(builtID)},
 		"a build that a host lost":    {config: l.build(folder), found: map[string]string{"gpu1": builtID}, id: types.StringValue(builtID), hosts: unknownHosts},
 		"a build that no host has":    {config: l.build(folder), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(), hosts: unknownHosts},
-		"a build with an argument":    {config: l.build(folder), changed: l.image(map[string]tftypes.Value{"build": l.buildValue(buildModel{Context: folder, Args: map[string]string{"A": "1"}})}), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringUnknown(), hosts: unknownHosts},
+		"a build with an argument":    {config: l.build(folder), changed: l.image(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder, Args: map[string]string{"A": "1"}})}), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringUnknown(), hosts: unknownHosts},
 		"a pull, without change":      {config: l.image(nil), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(builtID), hosts: onBoth(builtID)},
 		"a pull that no host has":     {config: l.image(nil), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(), hosts: unknownHosts},
 		"an archive from now on":      {config: l.image(nil), changed: l.archive(file), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(id), hosts: unknownHosts},
@@ -317,7 +322,7 @@ func TestPlanOfImage(t *testing.T) {
 			l.engine.found[host] = known(found)
 		}
 		state = l.refreshed(state)
-		if got := l.model(state).Hosts; !got.Equal(stringMap(test.found)) {
+		if got := l.model(state).Hosts; !got.Equal(resourcekit.StringMap(test.found)) {
 			t.Errorf("%s: the hosts are read as %s", what, got)
 		}
 		if test.changed == nil {

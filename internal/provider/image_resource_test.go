@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 func TestReadOfImage(t *testing.T) {
@@ -86,7 +87,7 @@ func TestImageThatFails(t *testing.T) {
 		if len(diagnostics) != 1 || (state == nil) != (test.want == nil) {
 			t.Errorf("%s: got %v (%v)", what, state, details(diagnostics))
 		}
-		if state != nil && !l.model(state).Hosts.Equal(stringMap(test.want)) {
+		if state != nil && !l.model(state).Hosts.Equal(resourcekit.StringMap(test.want)) {
 			t.Errorf("%s: the state has %s", what, l.model(state).Hosts)
 		}
 	}
@@ -100,7 +101,7 @@ func TestImageThatFails(t *testing.T) {
 	planned, diagnostics := l.plan(theImage, l.archive(other), state)
 	fatalOn(t, nil, diagnostics)
 	state, diagnostics = l.apply(theImage, l.archive(other), state, planned)
-	if got := l.model(state); len(diagnostics) != 1 || got.ImageID.ValueString() != id || !got.Hosts.Equal(stringMap(map[string]string{"gpu1": otherID, "gpu2": id})) {
+	if got := l.model(state); len(diagnostics) != 1 || got.ImageID.ValueString() != id || !got.Hosts.Equal(resourcekit.StringMap(map[string]string{"gpu1": otherID, "gpu2": id})) {
 		t.Errorf("half an update: %s on %s (%v)", got.ImageID, got.Hosts, details(diagnostics))
 	}
 	l.engine.provide = nil

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"context"
-	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -16,28 +14,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
-
-// terraformPrecision is the number of bits with which Terraform computes; a float64 has 53.
-const terraformPrecision = 512
-
-// third is 1 / 3 as Terraform computes it.
-func third() *big.Float {
-	precise := func(n int64) *big.Float { return new(big.Float).SetPrec(terraformPrecision).SetInt64(n) }
-	return new(big.Float).Quo(precise(1), precise(3))
-}
-
-// inexact returns a number as an expression may give it: no float64 holds it, and rounded to one it is v.
-func inexact(v float64) types.Float64 {
-	precise := new(big.Float).SetPrec(terraformPrecision).SetFloat64(v)
-	precise.Add(precise, new(big.Float).SetMantExp(precise, -200))
-	built, err := types.Float64Type.ValueFromTerraform(context.Background(), tftypes.NewValue(tftypes.Number, precise))
-	number, ok := built.(types.Float64)
-	if err != nil || !ok {
-		panic(fmt.Sprintf("%T is not a number: %v", built, err))
-	}
-	return number
-}
 
 // filled returns a value of a type in which nothing is null, and numbers that need not be whole are 1 / 3.
 func filled(t *testing.T, of attr.Type) tftypes.Value {
@@ -60,7 +40,7 @@ func filled(t *testing.T, of attr.Type) tftypes.Value {
 	case of.Equal(types.Int64Type):
 		return tftypes.NewValue(as, 3)
 	case as.Is(tftypes.Number):
-		return tftypes.NewValue(as, third())
+		return tftypes.NewValue(as, providertest.Third())
 	case as.Is(tftypes.Bool):
 		return tftypes.NewValue(as, true)
 	case as.Is(tftypes.String):
@@ -105,8 +85,8 @@ func filledValue(t *testing.T, of attr.Type) *tfprotov6.DynamicValue {
 
 // All that has numbers is read as create, update, delete and refresh read it: by the model that is behind its schema.
 func TestNumbersOfExpressionsAreRead(t *testing.T) {
-	p := New("test", (&stubEngine{}).registry())()
-	tf := newTerraform(t, &stubEngine{})
+	p := New("test", (&providertest.Stub{}).Registry())()
+	tf := newTerraform(t, &providertest.Stub{})
 	check := func(name string, diagnostics []*tfprotov6.Diagnostic, err error) {
 		t.Helper()
 		if err != nil {
@@ -120,7 +100,7 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 	}
 	var settings provider.SchemaResponse
 	p.Schema(t.Context(), provider.SchemaRequest{}, &settings)
-	configured, err := NewServer("test", (&stubEngine{}).registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
+	configured, err := NewServer("test", (&providertest.Stub{}).Registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
 	check("provider", configured.Diagnostics, err)
 
 	resources, dataSources := schemasOf(t, p)
@@ -171,16 +151,16 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 
 // A host's CPUs are an expression's result in the plan and the state, and another plan finds nothing to change.
 func TestNumbersOfExpressionsAreKept(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{})
-	of, ok := clusterSchema(t.Context(), nil).Attributes["hosts"].GetType().(attr.TypeWithElementType)
+	tf := newTerraform(t, &providertest.Stub{})
+	of, ok := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType().(attr.TypeWithElementType)
 	if !ok {
 		t.Fatal("hosts are no map")
 	}
-	hosts, diags := types.MapValueFrom(t.Context(), of.ElementType(), map[string]hostModel{"a": {Capacity: &capacityModel{CPUs: inexact(0.3)}}})
+	hosts, diags := types.MapValueFrom(t.Context(), of.ElementType(), map[string]cluster.HostModel{"a": {Capacity: &cluster.CapacityModel{CPUs: providertest.Inexact(0.3)}}})
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
-	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab"), "hosts": raw(t, hosts)})
+	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "hosts": providertest.Raw(t, hosts)})
 	cpusOf := func(cluster map[string]tftypes.Value) *big.Float {
 		t.Helper()
 		at := tftypes.NewAttributePath().WithElementKeyString("a").WithAttributeName("capacity").WithAttributeName("cpus")
@@ -210,11 +190,11 @@ func TestNumbersOfExpressionsAreKept(t *testing.T) {
 
 // A fraction where a whole number is needed is the user's error, and is said to be one.
 func TestFractionsOfWholeNumbers(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{})
+	tf := newTerraform(t, &providertest.Stub{})
 	config := tf.group("g", role{replicas: 7777})
 	roles, err := tftypes.Transform(config["roles"], func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.Equal(tftypes.NewValue(tftypes.Number, 7777)) {
-			return tftypes.NewValue(tftypes.Number, third()), nil
+			return tftypes.NewValue(tftypes.Number, providertest.Third()), nil
 		}
 		return v, nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -28,34 +29,40 @@ func TestDiagnosticsArePrintable(t *testing.T) {
 	}
 	planGroup := planGroupOf(role{replicas: 1, port: 9000})
 	applyCluster := func(tf terraform) []*tfprotov6.Diagnostic {
-		config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": text("lab")})
+		config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")})
 		planned, diagnostics := tf.plan("trainyard_cluster", config, nil)
 		fatalOn(t, nil, diagnostics)
 		_, diagnostics = tf.applyCluster(config, nil, planned)
 		return diagnostics
 	}
 	ways := map[string]struct {
-		stub func(text string) *stubEngine
+		stub func(text string) *providertest.Stub
 		call func(tf terraform) []*tfprotov6.Diagnostic
 	}{
-		"an engine's error": {func(s string) *stubEngine { return &stubEngine{fails: failures{"Get cluster": errors.New(s)}} }, planGroup},
-		"a failed member's log": {func(s string) *stubEngine {
-			return &stubEngine{fails: failures{"Get cluster": &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s}}}}
+		"an engine's error": {func(s string) *providertest.Stub {
+			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": errors.New(s)}}
 		}, planGroup},
-		"who holds a lock": {func(s string) *stubEngine {
-			return &stubEngine{fails: failures{"Get cluster": &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}}}}
+		"a failed member's log": {func(s string) *providertest.Stub {
+			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s}}}}
 		}, planGroup},
-		"a problem of a host": {func(s string) *stubEngine {
-			return set(&stubEngine{problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}}}, labOf("local"))
+		"who holds a lock": {func(s string) *providertest.Stub {
+			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}}}}
 		}, planGroup},
-		"a warning": {func(s string) *stubEngine {
-			return set(&stubEngine{problems: domain.Problems{{Summary: s, Detail: s, Warning: true}}}, labOf("local"))
+		"a problem of a host": {func(s string) *providertest.Stub {
+			return providertest.Set(&providertest.Stub{Problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}}}, providertest.LabOf("local"))
 		}, planGroup},
-		"a host's name": {func(s string) *stubEngine { return set(&stubEngine{}, labOf(s)) }, planGroupOf(role{replicas: 1, port: 9000, cpus: 64})},
-		"why an agent fails": {func(s string) *stubEngine {
-			return set(&stubEngine{residents: domain.Residents{Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s}}}, labOf("local"))
+		"a warning": {func(s string) *providertest.Stub {
+			return providertest.Set(&providertest.Stub{Problems: domain.Problems{{Summary: s, Detail: s, Warning: true}}}, providertest.LabOf("local"))
 		}, planGroup},
-		"an error of an apply": {func(s string) *stubEngine { return &stubEngine{fails: failures{"Put cluster": errors.New(s)}} }, applyCluster},
+		"a host's name": {func(s string) *providertest.Stub {
+			return providertest.Set(&providertest.Stub{}, providertest.LabOf(s))
+		}, planGroupOf(role{replicas: 1, port: 9000, cpus: 64})},
+		"why an agent fails": {func(s string) *providertest.Stub {
+			return providertest.Set(&providertest.Stub{Running: domain.Residents{Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s}}}, providertest.LabOf("local"))
+		}, planGroup},
+		"an error of an apply": {func(s string) *providertest.Stub {
+			return &providertest.Stub{Fails: providertest.Failures{"Put cluster": errors.New(s)}}
+		}, applyCluster},
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		way := ways[rapid.SampledFrom(slices.Sorted(maps.Keys(ways))).Draw(r, "way")]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 type prometheusLoginModel struct {
@@ -19,8 +20,8 @@ type prometheusLoginModel struct {
 
 func (m prometheusLoginModel) expand() prometheus.Credentials {
 	return prometheus.Credentials{
-		Username: value(m.Username), Password: engine.Secret(value(m.Password)), BearerToken: engine.Secret(value(m.BearerToken)),
-		Insecure: value(m.Insecure),
+		Username: resourcekit.Value(m.Username), Password: engine.Secret(resourcekit.Value(m.Password)), BearerToken: engine.Secret(resourcekit.Value(m.BearerToken)),
+		Insecure: resourcekit.Value(m.Insecure),
 	}
 }
 
@@ -35,13 +36,13 @@ func prometheusAttribute() schema.Attribute {
 			"username": schema.StringAttribute{
 				MarkdownDescription: "Name of the user; it takes a `password`.",
 				Optional:            true,
-				Validators:          []validator.String{stringvalidator.AlsoRequires(beside("password"))},
+				Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("password"))},
 			},
 			"password": schema.StringAttribute{
 				MarkdownDescription: "Password; it takes a `username`.",
 				Optional:            true,
 				Sensitive:           true,
-				Validators:          []validator.String{stringvalidator.AlsoRequires(beside("username")), stringvalidator.ExactlyOneOf(beside("bearer_token"))},
+				Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("username")), stringvalidator.ExactlyOneOf(resourcekit.Beside("bearer_token"))},
 			},
 			"bearer_token": schema.StringAttribute{
 				MarkdownDescription: "Bearer token, in the place of user and password.",

@@ -13,9 +13,21 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/backtest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/functions"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpus"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/history"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/jointoken"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/logs"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/utilisation"
 )
 
 // stateDirVariable is the environment variable by which the engine finds its clusters where state_dir is left out.
@@ -77,7 +89,7 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 		"docker":     unknownCredentials,
 		"prometheus": "Who may ask a Prometheus has to be known before it is asked: write it down, take it from a variable, or from an ephemeral resource.",
 	} {
-		if !knownAttribute(req.Config.Raw, attribute) {
+		if !resourcekit.KnownAttribute(req.Config.Raw, attribute) {
 			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Unknown provider configuration", unknown)
 		}
 	}
@@ -88,8 +100,8 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	s := newSession(p.engines, engine.Settings{StateDir: value(config.StateDir), SSH: config.SSH.expand(), Docker: config.Docker.expand()})
-	s.logins = convertMap(config.Prometheus, prometheusLoginModel.expand)
+	s := resourcekit.NewSession(p.engines, engine.Settings{StateDir: resourcekit.Value(config.StateDir), SSH: config.SSH.expand(), Docker: config.Docker.expand()})
+	s.Logins = resourcekit.ConvertMap(config.Prometheus, prometheusLoginModel.expand)
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
 }
 
@@ -97,44 +109,37 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 const unknownCredentials = "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
 	"Where it comes from another resource, apply that one first (-target)."
 
-// knownAttribute tells whether an attribute of an object is known in all its parts.
-func knownAttribute(object tftypes.Value, name string) bool {
-	var attributes map[string]tftypes.Value
-	err := object.As(&attributes)
-	return err == nil && attributes[name].IsFullyKnown()
-}
-
 func (p *trainyardProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
-		func() resource.Resource { return &autoscalingPolicyResource{engines: p.engines.Names()} },
-		func() resource.Resource { return &clusterResource{engines: p.engines.Names()} },
-		func() resource.Resource { return &groupResource{engines: p.engines.Names()} },
-		func() resource.Resource { return &gpuPoolResource{engines: p.engines.Names()} },
-		func() resource.Resource { return &imageResource{engines: p.engines.Names()} },
+		func() resource.Resource { return policy.NewResource(p.engines.Names()) },
+		func() resource.Resource { return cluster.NewResource(p.engines.Names()) },
+		func() resource.Resource { return group.NewResource(p.engines.Names()) },
+		func() resource.Resource { return gpupool.NewResource(p.engines.Names()) },
+		func() resource.Resource { return image.NewResource(p.engines.Names()) },
 	}
 }
 
 func (p *trainyardProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
-		func() datasource.DataSource { return &clusterDataSource{engines: p.engines.Names()} },
-		func() datasource.DataSource { return &groupDataSource{engines: p.engines.Names()} },
-		func() datasource.DataSource { return &gpusDataSource{engines: p.engines.Names()} },
-		func() datasource.DataSource { return &logsDataSource{engines: p.engines.Names()} },
-		func() datasource.DataSource { return &policyBacktestDataSource{} },
-		func() datasource.DataSource { return &scalingHistoryDataSource{engines: p.engines.Names()} },
-		func() datasource.DataSource { return &utilisationDataSource{engines: p.engines.Names()} },
+		func() datasource.DataSource { return cluster.NewDataSource(p.engines.Names()) },
+		func() datasource.DataSource { return group.NewDataSource(p.engines.Names()) },
+		func() datasource.DataSource { return gpus.NewDataSource(p.engines.Names()) },
+		func() datasource.DataSource { return logs.NewDataSource(p.engines.Names()) },
+		func() datasource.DataSource { return backtest.NewDataSource() },
+		func() datasource.DataSource { return history.NewDataSource(p.engines.Names()) },
+		func() datasource.DataSource { return utilisation.NewDataSource(p.engines.Names()) },
 	}
 }
 
 func (p *trainyardProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{
-		func() ephemeral.EphemeralResource { return &joinTokenEphemeral{engines: p.engines.Names()} },
+		func() ephemeral.EphemeralResource { return jointoken.NewEphemeral(p.engines.Names()) },
 	}
 }
 
 func (p *trainyardProvider) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
-		func() function.Function { return tfConfigFunction{} },
-		func() function.Function { return psBandwidthFunction{} },
+		func() function.Function { return functions.NewTFConfig() },
+		func() function.Function { return functions.NewPSBandwidth() },
 	}
 }

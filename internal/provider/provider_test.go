@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 // configured returns the response of a provider to a configuration.
@@ -49,7 +51,7 @@ func blockValue(t *testing.T, block schema.Attribute, model any) tftypes.Value {
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
-	return raw(t, v)
+	return providertest.Raw(t, v)
 }
 
 func TestStateDir(t *testing.T) {
@@ -70,7 +72,7 @@ func TestStateDir(t *testing.T) {
 		if test.refused {
 			continue
 		}
-		if s := sessionOf(resp.ResourceData, &resp.Diagnostics); s == nil || s.settings.StateDir != test.want {
+		if s := resourcekit.SessionOf(resp.ResourceData, &resp.Diagnostics); s == nil || s.Settings.StateDir != test.want {
 			t.Errorf("%s: got %+v, want %q", name, s, test.want)
 		}
 	}
@@ -99,7 +101,7 @@ func TestDockerSettings(t *testing.T) {
 			t.Fatal(resp.Diagnostics)
 		}
 		for _, data := range []any{resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData} {
-			if got := sessionOf(data, &resp.Diagnostics).settings.Docker; !reflect.DeepEqual(got, test.want) {
+			if got := resourcekit.SessionOf(data, &resp.Diagnostics).Settings.Docker; !reflect.DeepEqual(got, test.want) {
 				t.Errorf("%s: the settings are other than they were configured", name)
 			}
 		}
@@ -129,7 +131,7 @@ func TestSSHSettings(t *testing.T) {
 		if resp.Diagnostics.HasError() {
 			t.Fatal(resp.Diagnostics)
 		}
-		if got := sessionOf(resp.ResourceData, &resp.Diagnostics).settings.SSH; !reflect.DeepEqual(got, test.want) {
+		if got := resourcekit.SessionOf(resp.ResourceData, &resp.Diagnostics).Settings.SSH; !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: the settings are other than they were configured", name)
 		}
 	}

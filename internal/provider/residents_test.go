@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
 // TestPlanWithoutResidents: a plan warns if a resident that it needs doesn't run: why, what to do, and what doesn't
@@ -17,40 +19,40 @@ func TestPlanWithoutResidents(t *testing.T) {
 	running := domain.Resident{State: domain.ResidentRunning}
 	down := domain.Residents{Controller: failing, Agents: map[string]domain.Resident{"a": failing, "b": running}}
 	const controller, agent = "The controller isn't running on host a: no socket. Set socket.", "The agent isn't running on host a: no socket. Set socket."
-	plain := func(tf terraform, stub *stubEngine) []*tfprotov6.Diagnostic {
-		found := stub.residents
-		stub.residents = domain.Residents{} // while it is created
+	plain := func(tf terraform, stub *providertest.Stub) []*tfprotov6.Diagnostic {
+		found := stub.Running
+		stub.Running = domain.Residents{} // while it is created
 		const name = "trainyard_cluster"
-		config := tf.config(name, map[string]tftypes.Value{"name": text("lab")})
+		config := tf.config(name, map[string]tftypes.Value{"name": providertest.Text("lab")})
 		planned, diagnostics := tf.plan(name, config, nil)
 		fatalOn(t, nil, diagnostics)
 		state, diagnostics := tf.applyCluster(config, nil, planned)
 		fatalOn(t, nil, diagnostics)
-		stub.residents = found
+		stub.Running = found
 		_, diagnostics = tf.plan(name, config, state)
 		return diagnostics
 	}
 	for name, test := range map[string]struct {
-		stub  func() *stubEngine
+		stub  func() *providertest.Stub
 		found domain.Residents
-		plan  func(tf terraform, stub *stubEngine) []*tfprotov6.Diagnostic
+		plan  func(tf terraform, stub *providertest.Stub) []*tfprotov6.Diagnostic
 		at    string
 		says  []string // nothing if there is no warning
 	}{
-		"a cluster":                      {stub: func() *stubEngine { return &stubEngine{} }, found: down, plan: plain, says: []string{`Controller or agents of cluster "lab" not running`, controller, agent}},
-		"a cluster with all":             {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: running}, plan: plain},
-		"a cluster where it is about to": {stub: func() *stubEngine { return &stubEngine{} }, found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain},
+		"a cluster":                      {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: down, plan: plain, says: []string{`Controller or agents of cluster "lab" not running`, controller, agent}},
+		"a cluster with all":             {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: domain.Residents{Controller: running}, plan: plain},
+		"a cluster where it is about to": {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain},
 		"a group": {
-			stub: func() *stubEngine { return set(&stubEngine{}, labOf("a", "b")) }, found: down,
-			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+			stub: func() *providertest.Stub { return providertest.Set(&providertest.Stub{}, providertest.LabOf("a", "b")) }, found: down,
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 2}), nil)
 				return diagnostics
 			},
 			at: "completion", says: []string{`No controller for group "g"`, controller, "failed members are not restarted, and completion goes undetected."},
 		},
 		"a policy": {
-			stub: func() *stubEngine { return scaledStub(t, 2) }, found: down,
-			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+			stub: func() *providertest.Stub { return scaledStub(t, 2) }, found: down,
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan(thePolicy, tf.policy(), nil)
 				return diagnostics
 			},
@@ -58,7 +60,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 		},
 		"a pool of the host": {
 			stub: gpuStub, found: down,
-			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", named(t, map[string][]int{"a": {1}})), nil)
 				return diagnostics
 			},
@@ -66,15 +68,15 @@ func TestPlanWithoutResidents(t *testing.T) {
 		},
 		"a pool that takes any host": {
 			stub: gpuStub, found: down,
-			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
-				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", selected(t, selectorModel{})), nil)
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", selected(t, gpupool.SelectorModel{})), nil)
 				return diagnostics
 			},
 			at: "slots", says: []string{agent},
 		},
 		"a pool of another host": {
 			stub: gpuStub, found: down,
-			plan: func(tf terraform, _ *stubEngine) []*tfprotov6.Diagnostic {
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", named(t, map[string][]int{"b": {0}})), nil)
 				return diagnostics
 			},
@@ -83,7 +85,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stub := test.stub()
 			tf := newTerraform(t, stub)
-			stub.residents = test.found
+			stub.Running = test.found
 			var warned []string
 			for _, d := range test.plan(tf, stub) {
 				if d.Severity != tfprotov6.DiagnosticSeverityWarning {

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
@@ -109,9 +110,9 @@ func checkDescribed(t *testing.T, at, description string, attributes []*tfprotov
 }
 
 func TestDescriptionsNameAllFrameworks(t *testing.T) {
-	attribute := groupSchema(t.Context(), nil).Attributes["framework"].GetMarkdownDescription()
+	attribute := group.Schema(t.Context(), nil).Attributes["framework"].GetMarkdownDescription()
 	for _, name := range topology.Names() {
-		if !strings.Contains(groupDescription, "| `"+name+"` |") {
+		if !strings.Contains(group.Description, "| `"+name+"` |") {
 			t.Errorf("the resource's description has no row for the framework %q", name)
 		}
 		if !strings.Contains(attribute, "`"+name+"`") {

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 type sshModel struct {
@@ -27,14 +28,14 @@ func (m *sshModel) expand() engine.SSHCredentials {
 		return engine.SSHCredentials{}
 	}
 	return engine.SSHCredentials{
-		User:           value(m.User),
-		PrivateKey:     engine.Secret(value(m.PrivateKey)),
+		User:           resourcekit.Value(m.User),
+		PrivateKey:     engine.Secret(resourcekit.Value(m.PrivateKey)),
 		IdentityFiles:  m.IdentityFiles,
-		Passphrase:     engine.Secret(value(m.Passphrase)),
-		Agent:          value(m.UseAgent),
+		Passphrase:     engine.Secret(resourcekit.Value(m.Passphrase)),
+		Agent:          resourcekit.Value(m.UseAgent),
 		KnownHosts:     m.KnownHostsFiles,
-		KnownHostsText: value(m.KnownHosts),
-		JumpHost:       value(m.JumpHost),
+		KnownHostsText: resourcekit.Value(m.KnownHosts),
+		JumpHost:       resourcekit.Value(m.JumpHost),
 	}
 }
 

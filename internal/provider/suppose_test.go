@@ -12,6 +12,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"pgregory.net/rapid"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
+	grouppkg "github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	policypkg "github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy/policytest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
 // validate returns what is said of a configuration, one line each.
@@ -55,103 +63,103 @@ func configurationOf(t *testing.T, s schema.Schema, model any) tftypes.Value {
 }
 
 // validGroups are groups without a fault, in which the rules about several attributes find as much as they can.
-func validGroups(t *testing.T) map[string]groupModel {
+func validGroups(t *testing.T) map[string]grouppkg.Model {
 	text := types.StringValue
-	group := func(framework string, roles map[string]roleModel) groupModel {
-		return groupModel{
-			Cluster: clusterReference{text("lab"), text("process"), types.StringNull()}, Name: text("job"), Framework: text(framework), Roles: roles,
+	group := func(framework string, roles map[string]grouppkg.RoleModel) grouppkg.Model {
+		return grouppkg.Model{
+			Cluster: resourcekit.ClusterReference{Name: text("lab"), Engine: text("process"), Endpoint: types.StringNull()}, Name: text("job"), Framework: text(framework), Roles: roles,
 			Triggers: types.MapNull(types.StringType), Members: types.MapNull(types.StringType), Placements: types.MapNull(types.StringType),
-			ClusterSpec: types.MapNull(types.StringType), Timeouts: noTimeouts(groupSchema(t.Context(), nil)),
+			ClusterSpec: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(grouppkg.Schema(t.Context(), nil)),
 		}
 	}
-	full := group("none", map[string]roleModel{
+	full := group("none", map[string]grouppkg.RoleModel{
 		"a": {
 			Replicas: new(int64(3)), Port: new(int64(9000)), GracePeriod: text("30s"),
-			templateModel: templateModel{
+			TemplateModel: grouppkg.TemplateModel{
 				Command: []string{"/bin/a", `{{ address "b" 1 }}`}, Env: map[string]string{"GROUP": `{{ slice .Group 0 2 }}{{ slice .Cluster 0 2 }}`, "OWN": "x"},
-				Container: &containerModel{Configs: map[string]configFileModel{"c": {Content: "x", Target: "/data"}}},
-				Mounts:    []mountModel{{Type: new("volume"), Source: new("scratch"), Target: "/scratch"}},
+				Container: &grouppkg.ContainerModel{Configs: map[string]grouppkg.ConfigFileModel{"c": {Content: "x", Target: "/data"}}},
+				Mounts:    []grouppkg.MountModel{{Type: new("volume"), Source: new("scratch"), Target: "/scratch"}},
 			},
-			Resources: &resourcesModel{CPUs: inexact(1), MemoryMiB: new(int64(64)), Limits: &limitsModel{CPUs: inexact(2), MemoryMiB: new(int64(128))}},
-			Restart:   &restartModel{Condition: new("on_failure"), MaxAttempts: new(int64(2)), Delay: text("1s")},
-			Update:    &updateModel{Parallelism: new(int64(1)), Delay: text("1s"), OnFailure: new("rollback")},
-			ExitCodes: &exitCodesModel{Final: []string{"3", "1-2"}},
+			Resources: &grouppkg.ResourcesModel{CPUs: providertest.Inexact(1), MemoryMiB: new(int64(64)), Limits: &grouppkg.LimitsModel{CPUs: providertest.Inexact(2), MemoryMiB: new(int64(128))}},
+			Restart:   &grouppkg.RestartModel{Condition: new("on_failure"), MaxAttempts: new(int64(2)), Delay: text("1s")},
+			Update:    &grouppkg.UpdateModel{Parallelism: new(int64(1)), Delay: text("1s"), OnFailure: new("rollback")},
+			ExitCodes: &grouppkg.ExitCodesModel{Final: []string{"3", "1-2"}},
 		},
 		"b": {
-			Replicas: new(int64(2)), GPUs: &roleGPUsModel{Pool: "p", Count: new(int64(1))}, templateModel: templateModel{Image: new("trainer:1"), Args: []string{"run"}},
-			Placement: &placementModel{Strategy: new("spread"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
+			Replicas: new(int64(2)), GPUs: &grouppkg.RoleGPUsModel{Pool: "p", Count: new(int64(1))}, TemplateModel: grouppkg.TemplateModel{Image: new("trainer:1"), Args: []string{"run"}},
+			Placement: &grouppkg.PlacementModel{Strategy: new("spread"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
 		},
 	})
-	full.Mounts = []mountModel{{Type: new("bind"), Source: new("/data"), Target: "/data"}, {Type: new("tmpfs"), Target: "/tmp", SizeMiB: new(int64(9))}}
+	full.Mounts = []grouppkg.MountModel{{Type: new("bind"), Source: new("/data"), Target: "/data"}, {Type: new("tmpfs"), Target: "/tmp", SizeMiB: new(int64(9))}}
 	full.Args = []string{`{{ address "a" 2 }}`}
 	full.WorkingDir = new("/work")
-	full.Container = &containerModel{
-		PullPolicy: new("always"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]ulimitModel{"nofile": {Soft: 10, Hard: 20}},
-		HealthCheck: &healthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &loggingModel{Driver: "local"},
-		Ports:   map[string]portModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
-		Configs: map[string]configFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},
-		Secrets: map[string]secretFileModel{"s": {Value: text("x"), Version: "1", Target: new("/etc/s")}, "r": {Value: text("x"), Version: "1", Target: new("/run/secrets/s")}},
+	full.Container = &grouppkg.ContainerModel{
+		PullPolicy: new("always"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]grouppkg.UlimitModel{"nofile": {Soft: 10, Hard: 20}},
+		HealthCheck: &grouppkg.HealthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &grouppkg.LoggingModel{Driver: "local"},
+		Ports:   map[string]grouppkg.PortModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
+		Configs: map[string]grouppkg.ConfigFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},
+		Secrets: map[string]grouppkg.SecretFileModel{"s": {Value: text("x"), Version: "1", Target: new("/etc/s")}, "r": {Value: text("x"), Version: "1", Target: new("/run/secrets/s")}},
 	}
-	full.Completion, full.WaitFor = &completionModel{When: new("all"), Roles: []string{"b"}, Deadline: text("1h")}, text("completed")
+	full.Completion, full.WaitFor = &grouppkg.CompletionModel{When: new("all"), Roles: []string{"b"}, Deadline: text("1h")}, text("completed")
 
-	served := group("tensorflow_v1", map[string]roleModel{
-		"ps":     {Replicas: new(int64(1)), templateModel: templateModel{Command: []string{"x"}}},
-		"worker": {Replicas: new(int64(2)), templateModel: templateModel{Image: new("trainer:1")}},
+	served := group("tensorflow_v1", map[string]grouppkg.RoleModel{
+		"ps":     {Replicas: new(int64(1)), TemplateModel: grouppkg.TemplateModel{Command: []string{"x"}}},
+		"worker": {Replicas: new(int64(2)), TemplateModel: grouppkg.TemplateModel{Image: new("trainer:1")}},
 	})
 	served.WaitFor = text("completed")
-	launched := group("mpi", map[string]roleModel{"launcher": {Replicas: new(int64(1))}, "worker": {Replicas: new(int64(4))}})
-	launched.Command, launched.Completion = []string{"train"}, &completionModel{When: new("chief"), Roles: []string{"launcher"}}
-	farm := group("spark", map[string]roleModel{"master": {}, "worker": {Replicas: new(int64(2)), templateModel: templateModel{Args: []string{`{{ address "master" 0 }}`}}}})
+	launched := group("mpi", map[string]grouppkg.RoleModel{"launcher": {Replicas: new(int64(1))}, "worker": {Replicas: new(int64(4))}})
+	launched.Command, launched.Completion = []string{"train"}, &grouppkg.CompletionModel{When: new("chief"), Roles: []string{"launcher"}}
+	farm := group("spark", map[string]grouppkg.RoleModel{"master": {}, "worker": {Replicas: new(int64(2)), TemplateModel: grouppkg.TemplateModel{Args: []string{`{{ address "master" 0 }}`}}}})
 	farm.Image, farm.WaitFor = new("spark:4"), text("completed")
-	farm.Completion = &completionModel{When: new("all"), Roles: []string{"worker"}}
-	overridden := group("none", map[string]roleModel{"a": {Replicas: new(int64(1)), templateModel: templateModel{
+	farm.Completion = &grouppkg.CompletionModel{When: new("all"), Roles: []string{"worker"}}
+	overridden := group("none", map[string]grouppkg.RoleModel{"a": {Replicas: new(int64(1)), TemplateModel: grouppkg.TemplateModel{
 		Command: []string{"/bin/a"}, Env: map[string]string{"X": "own"}, Args: []string{"own"},
 	}}})
 	overridden.Command, overridden.Args, overridden.Env = []string{""}, []string{`{{ address "z" 0 }}`}, map[string]string{"X": `{{ address "z" 0 }}`}
-	chief := group("none", map[string]roleModel{"a": {Replicas: new(int64(1))}, "chief": {Replicas: new(int64(1))}})
-	chief.Command, chief.Completion, chief.WaitFor = []string{"x"}, &completionModel{When: new("chief")}, text("completed")
-	return map[string]groupModel{"full": full, "served": served, "launched": launched, "farm": farm, "overridden": overridden, "chief": chief}
+	chief := group("none", map[string]grouppkg.RoleModel{"a": {Replicas: new(int64(1))}, "chief": {Replicas: new(int64(1))}})
+	chief.Command, chief.Completion, chief.WaitFor = []string{"x"}, &grouppkg.CompletionModel{When: new("chief")}, text("completed")
+	return map[string]grouppkg.Model{"full": full, "served": served, "launched": launched, "farm": farm, "overridden": overridden, "chief": chief}
 }
 
 // validPolicies are policies without a fault, in which the rules about several attributes find as much as they can.
-func validPolicies() map[string]autoscalingPolicyModel {
+func validPolicies() map[string]policypkg.Model {
 	text := types.StringValue
-	whole := smallPolicy()
-	whole.Metrics["total"] = measuredMetricModel{
-		scalingMetricModel: scalingMetricModel{Algorithm: scalingAlgorithmModel{Target: &targetModel{inexact(60), new("total")}}},
-		Source:             &scalingSourceModel{Agent: &agentSourceModel{"cpus", new("total")}},
+	whole := policytest.Small()
+	whole.Metrics["total"] = policypkg.MeasuredMetricModel{
+		ScalingMetricModel: policypkg.ScalingMetricModel{Algorithm: policypkg.ScalingAlgorithmModel{Target: &policypkg.TargetModel{Value: providertest.Inexact(60), Per: new("total")}}},
+		Source:             &policypkg.ScalingSourceModel{Agent: &policypkg.AgentSourceModel{Measure: "cpus", Of: new("total")}},
 	}
-	asleep := smallPolicy()
+	asleep := policytest.Small()
 	asleep.Min, asleep.Initial = new(int64(0)), new(int64(2))
-	asleep.Metrics = map[string]measuredMetricModel{
+	asleep.Metrics = map[string]policypkg.MeasuredMetricModel{
 		"edge": {
-			scalingMetricModel: scalingMetricModel{
-				Algorithm: scalingAlgorithmModel{Threshold: &thresholdModel{Lower: inexact(1), Upper: inexact(2), StepOut: new(int64(2)), StepInPercent: inexact(10)}},
-				OnMissing: new("value"), MissingValue: inexact(1), Forecast: &forecastModel{text("1m"), text("24h")},
+			ScalingMetricModel: policypkg.ScalingMetricModel{
+				Algorithm: policypkg.ScalingAlgorithmModel{Threshold: &policypkg.ThresholdModel{Lower: providertest.Inexact(1), Upper: providertest.Inexact(2), StepOut: new(int64(2)), StepInPercent: providertest.Inexact(10)}},
+				OnMissing: new("value"), MissingValue: providertest.Inexact(1), Forecast: &policypkg.ForecastModel{Lead: text("1m"), Season: text("24h")},
 			},
-			Source: &scalingSourceModel{Prometheus: &prometheusSourceModel{"http://prometheus:9090", "up"}}, Window: text("1m"), Aggregation: new("p95"),
+			Source: &policypkg.ScalingSourceModel{Prometheus: &policypkg.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}, Window: text("1m"), Aggregation: new("p95"),
 		},
 	}
-	asleep.Guards = &scalingGuardsModel{Busy: &busyGuardModel{CPUPercent: inexact(1)}, Drain: &hookModel{URL: new("http://drain"), Timeout: text("2s")}}
-	daily := smallPolicy()
+	asleep.Guards = &policypkg.ScalingGuardsModel{Busy: &policypkg.BusyGuardModel{CPUPercent: providertest.Inexact(1)}, Drain: &policypkg.HookModel{URL: new("http://drain"), Timeout: text("2s")}}
+	daily := policytest.Small()
 	daily.Metrics, daily.Min = nil, new(int64(2))
-	daily.Schedules = map[string]scalingScheduleModel{"day": {"0 8 * * *", "0 18 * * *", new("Europe/Warsaw"), 4}}
-	return map[string]autoscalingPolicyModel{"full": fullPolicy(), "small": smallPolicy(), "whole": whole, "asleep": asleep, "daily": daily}
+	daily.Schedules = map[string]policypkg.ScalingScheduleModel{"day": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: new("Europe/Warsaw"), Count: 4}}
+	return map[string]policypkg.Model{"full": policytest.Full(), "small": policytest.Small(), "whole": whole, "asleep": asleep, "daily": daily}
 }
 
 // validPools are GPU pools without a fault.
-func validPools(t *testing.T) map[string]gpuPoolModel {
-	pool := func(byHost map[string][]string) gpuPoolModel {
-		return gpuPoolModel{
-			Cluster: clusterReference{types.StringValue("lab"), types.StringValue("swarm"), types.StringNull()}, Name: types.StringValue("p"), Devices: uuidLists(byHost),
-			DeviceSlots: types.MapNull(types.Int64Type), Unhealthy: types.MapNull(types.StringType), Timeouts: noTimeouts(gpuPoolSchema(t.Context(), nil)),
+func validPools(t *testing.T) map[string]gpupool.Model {
+	pool := func(byHost map[string][]string) gpupool.Model {
+		return gpupool.Model{
+			Cluster: resourcekit.ClusterReference{Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Endpoint: types.StringNull()}, Name: types.StringValue("p"), Devices: providertest.UUIDLists(byHost),
+			DeviceSlots: types.MapNull(types.Int64Type), Unhealthy: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(gpupool.Schema(t.Context(), nil)),
 		}
 	}
 	named := pool(map[string][]string{"gpu1": {"GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91", "GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a92"}})
 	selected := pool(nil)
-	selected.Select = &selectorModel{Model: new("Tesla*"), MaxPerHost: new(int64(2))}
-	selected.Sharing, selected.MemoryMiBPerSlot, selected.ReservePercent = types.StringValue("slots"), new(int64(1199)), inexact(3)
-	return map[string]gpuPoolModel{"named": named, "selected": selected}
+	selected.Select = &gpupool.SelectorModel{Model: new("Tesla*"), MaxPerHost: new(int64(2))}
+	selected.Sharing, selected.MemoryMiBPerSlot, selected.ReservePercent = types.StringValue("slots"), new(int64(1199)), providertest.Inexact(3)
+	return map[string]gpupool.Model{"named": named, "selected": selected}
 }
 
 // validConfigurations are those of all resources that have rules about several attributes.
@@ -160,21 +168,21 @@ func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
 	engines := []string{"process", "swarm"}
 	all := map[string]map[string]tftypes.Value{"trainyard_group": {}, "trainyard_autoscaling_policy": {}, "trainyard_gpu_pool": {}, "trainyard_cluster": {}}
 	for name, group := range validGroups(t) {
-		all["trainyard_group"][name] = configurationOf(t, groupSchema(t.Context(), engines), group)
+		all["trainyard_group"][name] = configurationOf(t, grouppkg.Schema(t.Context(), engines), group)
 	}
 	for name, policy := range validPolicies() {
-		all["trainyard_autoscaling_policy"][name] = configurationOf(t, autoscalingPolicySchema(t.Context(), engines), policy)
+		all["trainyard_autoscaling_policy"][name] = configurationOf(t, policypkg.Schema(t.Context(), engines), policy)
 	}
 	for name, pool := range validPools(t) {
-		all["trainyard_gpu_pool"][name] = configurationOf(t, gpuPoolSchema(t.Context(), engines), pool)
+		all["trainyard_gpu_pool"][name] = configurationOf(t, gpupool.Schema(t.Context(), engines), pool)
 	}
-	all["trainyard_cluster"]["full"] = configurationOf(t, clusterSchema(t.Context(), engines), clusterModel{
-		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: noTimeouts(clusterSchema(t.Context(), nil)),
-		Hosts: map[string]hostModel{
-			"gpu1": {Address: new("ssh://gpu1"), Role: new("manager"), Availability: new("active"), Socket: new("/run/docker.sock"), Capacity: &capacityModel{CPUs: inexact(2), MemoryMiB: new(int64(64))}},
+	all["trainyard_cluster"]["full"] = configurationOf(t, cluster.Schema(t.Context(), engines), cluster.Model{
+		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: providertest.NoTimeouts(cluster.Schema(t.Context(), nil)),
+		Hosts: map[string]cluster.HostModel{
+			"gpu1": {Address: new("ssh://gpu1"), Role: new("manager"), Availability: new("active"), Socket: new("/run/docker.sock"), Capacity: &cluster.CapacityModel{CPUs: providertest.Inexact(2), MemoryMiB: new(int64(64))}},
 			"gpu2": {},
 		},
-		Network: &networkModel{Subnet: types.StringValue("10.0.0.0/20")},
+		Network: &cluster.NetworkModel{Subnet: types.StringValue("10.0.0.0/20")},
 	})
 	return all
 }
@@ -197,7 +205,7 @@ func places(t *testing.T, config tftypes.Value) []string {
 }
 
 // without returns a configuration of which some is not known.
-func without(t require, config tftypes.Value, unknown ...string) tftypes.Value {
+func without(t providertest.Require, config tftypes.Value, unknown ...string) tftypes.Value {
 	open, err := tftypes.Transform(config, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if slices.Contains(unknown, at.String()) {
 			return tftypes.NewValue(v.Type(), tftypes.UnknownValue), nil
@@ -213,7 +221,7 @@ func without(t require, config tftypes.Value, unknown ...string) tftypes.Value {
 // What is not known is no fault: nothing is found in a valid configuration, whatever of it is open, one by one and
 // several at once.
 func TestUnknownValuesAreNoProblem(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{})
+	tf := newTerraform(t, &providertest.Stub{})
 	for resource, configurations := range validConfigurations(t) {
 		for name, config := range configurations {
 			t.Run(resource+"/"+name, func(t *testing.T) {
@@ -242,18 +250,18 @@ func TestUnknownValuesAreNoProblem(t *testing.T) {
 
 // What is known is checked, whatever else is not.
 func TestKnownValuesAreChecked(t *testing.T) {
-	tf := newTerraform(t, &stubEngine{})
+	tf := newTerraform(t, &providertest.Stub{})
 	groups, policies, pools := validGroups(t), validPolicies(), validPools(t)
 	engines := []string{"process", "swarm"}
-	group := func(change func(*groupModel)) tftypes.Value {
+	group := func(change func(*grouppkg.Model)) tftypes.Value {
 		m := groups["launched"]
 		m.Image = new("trainer:1")
 		change(&m)
-		return configurationOf(t, groupSchema(t.Context(), engines), m)
+		return configurationOf(t, grouppkg.Schema(t.Context(), engines), m)
 	}
-	role := func(r roleModel) tftypes.Value {
-		return group(func(m *groupModel) {
-			m.Roles = map[string]roleModel{"launcher": {Replicas: new(int64(1))}, "worker": r}
+	role := func(r grouppkg.RoleModel) tftypes.Value {
+		return group(func(m *grouppkg.Model) {
+			m.Roles = map[string]grouppkg.RoleModel{"launcher": {Replicas: new(int64(1))}, "worker": r}
 		})
 	}
 	image := `AttributeName("image")`
@@ -263,42 +271,42 @@ func TestKnownValuesAreChecked(t *testing.T) {
 		unknown  []string
 		says     string
 	}{
-		"wait_for": {"trainyard_group", group(func(m *groupModel) { m.WaitFor = types.StringValue("ready") }), []string{image}, `"ready" is no phase`},
-		"name":     {"trainyard_group", group(func(m *groupModel) { m.Name = types.StringValue("A_b") }), []string{image}, `"A_b" is not a DNS label`},
+		"wait_for": {"trainyard_group", group(func(m *grouppkg.Model) { m.WaitFor = types.StringValue("ready") }), []string{image}, `"ready" is no phase`},
+		"name":     {"trainyard_group", group(func(m *grouppkg.Model) { m.Name = types.StringValue("A_b") }), []string{image}, `"A_b" is not a DNS label`},
 		"roles": {
-			"trainyard_group", group(func(m *groupModel) {
-				m.Roles = map[string]roleModel{"launcher": {templateModel: templateModel{Image: new("x")}}, "other": {}}
+			"trainyard_group", group(func(m *grouppkg.Model) {
+				m.Roles = map[string]grouppkg.RoleModel{"launcher": {TemplateModel: grouppkg.TemplateModel{Image: new("x")}}, "other": {}}
 			}),
 			[]string{`AttributeName("roles").ElementKeyString("launcher").AttributeName("image")`}, `has no role "other"`,
 		},
 		"a role that is missing": {
-			"trainyard_group", group(func(m *groupModel) {
-				m.Roles = map[string]roleModel{"launcher": {Replicas: new(int64(0)), templateModel: templateModel{Image: new("x")}}}
+			"trainyard_group", group(func(m *grouppkg.Model) {
+				m.Roles = map[string]grouppkg.RoleModel{"launcher": {Replicas: new(int64(0)), TemplateModel: grouppkg.TemplateModel{Image: new("x")}}}
 			}),
 			[]string{`AttributeName("roles").ElementKeyString("launcher").AttributeName("image")`}, "a group needs at least one role",
 		},
-		"a template": {"trainyard_group", role(roleModel{templateModel: templateModel{Args: []string{`{{ address "z" 0 }}`}}}), []string{image}, `there is no role "z"`},
-		"a limit":    {"trainyard_group", role(roleModel{Resources: &resourcesModel{CPUs: inexact(2), Limits: &limitsModel{CPUs: inexact(1)}}}), []string{image, `AttributeName("cluster")`}, "is limited to"},
+		"a template": {"trainyard_group", role(grouppkg.RoleModel{TemplateModel: grouppkg.TemplateModel{Args: []string{`{{ address "z" 0 }}`}}}), []string{image}, `there is no role "z"`},
+		"a limit":    {"trainyard_group", role(grouppkg.RoleModel{Resources: &grouppkg.ResourcesModel{CPUs: providertest.Inexact(2), Limits: &grouppkg.LimitsModel{CPUs: providertest.Inexact(1)}}}), []string{image, `AttributeName("cluster")`}, "is limited to"},
 		"a duration beside one that is malformed": {
-			"trainyard_group", role(roleModel{GracePeriod: types.StringValue("soon"), Restart: &restartModel{Delay: types.StringValue("-1s")}}), nil, "-1s is negative",
+			"trainyard_group", role(grouppkg.RoleModel{GracePeriod: types.StringValue("soon"), Restart: &grouppkg.RestartModel{Delay: types.StringValue("-1s")}}), nil, "-1s is negative",
 		},
 		"a policy": {
-			"trainyard_autoscaling_policy", configurationOf(t, autoscalingPolicySchema(t.Context(), engines), func() autoscalingPolicyModel {
+			"trainyard_autoscaling_policy", configurationOf(t, policypkg.Schema(t.Context(), engines), func() policypkg.Model {
 				m := policies["asleep"]
 				m.Initial = new(int64(20))
 				return m
 			}()), []string{`AttributeName("metrics")`, `AttributeName("group")`, `AttributeName("cluster")`}, "initial is 20",
 		},
 		"a pool": {
-			"trainyard_gpu_pool", configurationOf(t, gpuPoolSchema(t.Context(), engines), func() gpuPoolModel {
+			"trainyard_gpu_pool", configurationOf(t, gpupool.Schema(t.Context(), engines), func() gpupool.Model {
 				m := pools["selected"]
 				m.Strategy = types.StringValue("random")
 				return m
 			}()), []string{`AttributeName("select")`, `AttributeName("cluster")`}, `"random" is not a way`,
 		},
 		"a cluster": {
-			"trainyard_cluster", configurationOf(t, clusterSchema(t.Context(), engines), clusterModel{
-				Name: types.StringValue("lab"), Timeouts: noTimeouts(clusterSchema(t.Context(), nil)), Hosts: map[string]hostModel{"A_b": {Address: new("x")}},
+			"trainyard_cluster", configurationOf(t, cluster.Schema(t.Context(), engines), cluster.Model{
+				Name: types.StringValue("lab"), Timeouts: providertest.NoTimeouts(cluster.Schema(t.Context(), nil)), Hosts: map[string]cluster.HostModel{"A_b": {Address: new("x")}},
 			}), []string{`AttributeName("hosts").ElementKeyString("A_b").AttributeName("address")`}, `"A_b" is not a host name`,
 		},
 	} {

@@ -1,17 +1,16 @@
 package provider
 
 import (
-	"context"
 	"maps"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
 // terraform plans resources as Terraform does, one after the other in one run.
@@ -21,9 +20,9 @@ type terraform struct {
 	schemas map[string]*tfprotov6.Schema
 }
 
-func newTerraform(t *testing.T, stub *stubEngine) terraform {
+func newTerraform(t *testing.T, stub *providertest.Stub) terraform {
 	t.Helper()
-	return terraformOn(t, stub.registry())
+	return terraformOn(t, stub.Registry())
 }
 
 func terraformOn(t *testing.T, engines engine.Registry) terraform {
@@ -123,16 +122,6 @@ func (tf terraform) attributes(name string, encoded *tfprotov6.DynamicValue) (at
 	return attributes
 }
 
-// raw returns a value of the framework as Terraform's.
-func raw(t *testing.T, v attr.Value) tftypes.Value {
-	t.Helper()
-	converted, err := v.ToTerraformValue(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return converted
-}
-
 // config returns a configuration in which all but these attributes are null.
 func (tf terraform) config(name string, set map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
@@ -150,8 +139,6 @@ func nullsOf(s *tfprotov6.Schema) map[string]tftypes.Value {
 	return all
 }
 
-func text(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
-
 // role is what the tests say about the role "worker" of a group.
 type role struct {
 	replicas, port int64 // a port of 0 is left out
@@ -161,31 +148,31 @@ type role struct {
 // group returns the configuration of a group with one role.
 func (tf terraform) group(name string, r role) map[string]tftypes.Value {
 	tf.t.Helper()
-	m := roleModel{Replicas: &r.replicas, templateModel: templateModel{Command: []string{"/bin/true"}}}
+	m := group.RoleModel{Replicas: &r.replicas, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}}
 	if r.port != 0 {
 		m.Port = &r.port
 	}
 	if r.cpus != 0 {
-		m.Resources = &resourcesModel{CPUs: types.Float64Value(r.cpus)}
+		m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(r.cpus)}
 	}
 	return tf.groupOf(name, m)
 }
 
 // groupOf returns the configuration of a group with the role "worker".
-func (tf terraform) groupOf(name string, m roleModel) map[string]tftypes.Value {
+func (tf terraform) groupOf(name string, m group.RoleModel) map[string]tftypes.Value {
 	tf.t.Helper()
-	roles, ok := groupSchema(tf.t.Context(), nil).Attributes["roles"].GetType().(types.MapType)
+	roles, ok := group.Schema(tf.t.Context(), nil).Attributes["roles"].GetType().(types.MapType)
 	if !ok {
 		tf.t.Fatal("roles are no map")
 	}
-	value, diags := types.MapValueFrom(tf.t.Context(), roles.ElemType, map[string]roleModel{"worker": m})
+	value, diags := types.MapValueFrom(tf.t.Context(), roles.ElemType, map[string]group.RoleModel{"worker": m})
 	if diags.HasError() {
 		tf.t.Fatal(diags)
 	}
 	return tf.config("trainyard_group", map[string]tftypes.Value{
-		"name":    text(name),
+		"name":    providertest.Text(name),
 		"cluster": labReference(nil),
-		"roles":   raw(tf.t, value),
+		"roles":   providertest.Raw(tf.t, value),
 	})
 }
 
@@ -193,32 +180,6 @@ func (tf terraform) groupOf(name string, m roleModel) map[string]tftypes.Value {
 func labReference(endpoint any) tftypes.Value {
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
 	return tftypes.NewValue(typ, map[string]tftypes.Value{
-		"name": text("lab"), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, endpoint),
+		"name": providertest.Text("lab"), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, endpoint),
 	})
-}
-
-// labOf is the cluster "lab" of these hosts, as first stored.
-func labOf(hosts ...string) domain.ClusterDocument {
-	lab := domain.ClusterDocument{Header: domain.Header{Revision: 1}, Spec: domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}}}
-	for _, name := range hosts {
-		lab.Spec.Hosts[name] = host("127.0.0.1", 4, 8000, nil)
-	}
-	return lab
-}
-
-func textsOf(t *testing.T, v tftypes.Value) map[string]string {
-	t.Helper()
-	var elements map[string]tftypes.Value
-	if err := v.As(&elements); err != nil {
-		t.Fatal(err)
-	}
-	texts := map[string]string{}
-	for key, element := range elements {
-		var s string
-		if err := element.As(&s); err != nil {
-			t.Fatal(err)
-		}
-		texts[key] = s
-	}
-	return texts
 }

@@ -1,0 +1,85 @@
+package backtest
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// policyBacktestDataSource is trainyard_policy_backtest.
+type policyBacktestDataSource struct {
+	session *resourcekit.Session
+}
+
+var (
+	_ datasource.DataSourceWithConfigure      = &policyBacktestDataSource{}
+	_ datasource.DataSourceWithValidateConfig = &policyBacktestDataSource{}
+)
+
+func (d *policyBacktestDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_policy_backtest"
+}
+
+func (d *policyBacktestDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = Schema()
+}
+
+func (d *policyBacktestDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// ValidateConfig checks each of policy, trace and model that is known.
+func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	// known reads an attribute that is known in all its parts. What does not fit into a model is told by the attribute's own validators.
+	known := func(attribute string, target any, others ...string) bool {
+		return resourcekit.SettledAttributes(req.Config.Raw, others...) && !req.Config.GetAttribute(ctx, path.Root(attribute), target).HasError()
+	}
+	var config Model
+	if known("policy", &config.Policy, "trace", "model") {
+		var diags diag.Diagnostics // as above
+		if policy := config.Policy.expand(&diags); !diags.HasError() {
+			resourcekit.AddProblems(&resp.Diagnostics, config.Policy.problems(policy))
+		}
+	}
+	if known("trace", &config.Trace, "policy", "model") {
+		_, problems := config.Trace.expand()
+		resourcekit.AddProblems(&resp.Diagnostics, problems)
+	}
+	if known("model", &config.Model, "policy", "trace") {
+		_, problems := config.Model.expand(nil)
+		resourcekit.AddProblems(&resp.Diagnostics, problems)
+	}
+}
+
+// Read checks all of it once more, for what is wrong with policy and trace together. Warnings were given before.
+func (d *policyBacktestDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	var config Model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+	policy, trace, model, problems := config.expand(ctx, d.session.Logins, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	const summary = "Unable to test the policy"
+	if err := problems.Err(); err != nil {
+		resourcekit.AddError(&resp.Diagnostics, summary, err)
+		return
+	}
+	course, err := autoscale.Backtest(policy, trace, model)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, summary, err)
+		return
+	}
+	config.flatten(course, trace, model)
+	resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
+}
+
+// NewDataSource returns trainyard_policy_backtest.
+func NewDataSource() datasource.DataSource { return &policyBacktestDataSource{} }

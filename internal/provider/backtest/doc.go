@@ -1,0 +1,2 @@
+// Package backtest is the data source trainyard_policy_backtest.
+package backtest

@@ -1,0 +1,251 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// clusterDataSource is trainyard_cluster.
+type clusterDataSource struct {
+	engines []string
+	session *resourcekit.Session
+}
+
+var _ datasource.DataSourceWithConfigure = &clusterDataSource{}
+
+type dataModel struct {
+	ID       types.String         `tfsdk:"id"`
+	Name     types.String         `tfsdk:"name"`
+	Engine   types.String         `tfsdk:"engine"`
+	Endpoint types.String         `tfsdk:"endpoint"`
+	Hosts    map[string]HostModel `tfsdk:"hosts"`
+	Network  *NetworkModel        `tfsdk:"network"`
+	Groups   []string             `tfsdk:"groups"`
+
+	Controller *controllerModel              `tfsdk:"controller"`
+	Agents     map[string]agentResidentModel `tfsdk:"agents"`
+}
+
+// controllerModel is the state of a cluster's controller, agentResidentModel that of a host's agent.
+type controllerModel struct {
+	State string  `tfsdk:"state"`
+	Host  *string `tfsdk:"host"`
+	Error *string `tfsdk:"error"`
+}
+
+type agentResidentModel struct {
+	State string  `tfsdk:"state"`
+	Error *string `tfsdk:"error"`
+}
+
+func (d *clusterDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_cluster"
+}
+
+func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A cluster, with its hosts and the names of its groups. It can be passed on as a resource is: `cluster = data.trainyard_cluster.lab`.",
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				MarkdownDescription: "The cluster's name.",
+				Computed:            true,
+			},
+			"name": schema.StringAttribute{
+				MarkdownDescription: resourcekit.ClusterNameDescription,
+				Required:            true,
+			},
+			"engine": schema.StringAttribute{
+				MarkdownDescription: resourcekit.ClusterEngineDescription,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{stringvalidator.OneOf(d.engines...)},
+			},
+			"endpoint": schema.StringAttribute{
+				MarkdownDescription: resourcekit.ClusterEndpointDescription,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"hosts": schema.MapNestedAttribute{
+				MarkdownDescription: "The hosts by name, as they are found.",
+				Computed:            true,
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"address": schema.StringAttribute{
+						MarkdownDescription: "For `process`, where members on this host are reached by others, without a port; for `swarm`, where its Docker Engine is reached, null where that is not declared.",
+						Computed:            true,
+					},
+					"role": schema.StringAttribute{
+						MarkdownDescription: "`manager` or `worker`; null where it is not managed.",
+						Computed:            true,
+					},
+					"availability": schema.StringAttribute{
+						MarkdownDescription: "`active`, `pause` or `drain`; null where it is not managed.",
+						Computed:            true,
+					},
+					"advertise_address": schema.StringAttribute{
+						MarkdownDescription: "Where the other hosts of the Swarm reach this one; null where it is not declared.",
+						Computed:            true,
+					},
+					"socket": schema.StringAttribute{
+						MarkdownDescription: "Path of its Docker Engine's socket; null if not declared.",
+						Computed:            true,
+					},
+					"labels": schema.MapAttribute{
+						MarkdownDescription: "Labels of the host, by name.",
+						ElementType:         types.StringType,
+						Computed:            true,
+					},
+					"capacity": schema.SingleNestedAttribute{
+						MarkdownDescription: "What the members on this host may request in all.",
+						Computed:            true,
+						Attributes: map[string]schema.Attribute{
+							"cpus": schema.Float64Attribute{
+								MarkdownDescription: "Number of processors.",
+								Computed:            true,
+							},
+							"memory_mib": schema.Int64Attribute{
+								MarkdownDescription: "Memory in MiB.",
+								Computed:            true,
+							},
+						},
+					},
+				}},
+			},
+			"network": schema.SingleNestedAttribute{
+				MarkdownDescription: "The network that the members share; null where the engine makes none.",
+				Computed:            true,
+				Attributes: map[string]schema.Attribute{
+					"subnet": schema.StringAttribute{
+						MarkdownDescription: "Range of its addresses in CIDR notation.",
+						Computed:            true,
+					},
+					"encrypted": schema.BoolAttribute{
+						MarkdownDescription: "Whether what members send from host to host is encrypted.",
+						Computed:            true,
+					},
+					"attachable": schema.BoolAttribute{
+						MarkdownDescription: "Whether plain containers may join the network.",
+						Computed:            true,
+					},
+				},
+			},
+			"controller": schema.SingleNestedAttribute{
+				MarkdownDescription: "The cluster's controller, which restarts members, detects completion and applies autoscaling policies.",
+				Computed:            true,
+				Attributes: map[string]schema.Attribute{
+					"state": schema.StringAttribute{
+						MarkdownDescription: residentStateDescription,
+						Computed:            true,
+					},
+					"host": schema.StringAttribute{
+						MarkdownDescription: "Host it runs on, or last failed on; null if unknown, and with `process`.",
+						Computed:            true,
+					},
+					"error": schema.StringAttribute{
+						MarkdownDescription: residentErrorDescription,
+						Computed:            true,
+					},
+				},
+			},
+			"agents": schema.MapNestedAttribute{
+				MarkdownDescription: "Agents by host, which measure utilisation and GPUs; null if `agent.enabled` is false.",
+				Computed:            true,
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"state": schema.StringAttribute{
+						MarkdownDescription: residentStateDescription,
+						Computed:            true,
+					},
+					"error": schema.StringAttribute{
+						MarkdownDescription: residentErrorDescription,
+						Computed:            true,
+					},
+				}},
+			},
+			"groups": schema.ListAttribute{
+				MarkdownDescription: "Names of the groups in the cluster, sorted.",
+				ElementType:         types.StringType,
+				Computed:            true,
+			},
+		},
+	}
+}
+
+const (
+	residentStateDescription = "`running`, `starting`, `failing` (being retried, or no host can run it) or `absent` (not scheduled)."
+	residentErrorDescription = "Why it isn't running, and what to do; null if it is, or is starting."
+)
+
+func (d *clusterDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	var model dataModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	key := resourcekit.KeyOf(model.Name, model.Engine, model.Endpoint)
+	reconciler, err := d.session.Open(key)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, "Unable to read the cluster", err)
+		return
+	}
+	cluster, err := survey(ctx, reconciler.Engine)
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("cluster %q", key.Name), err)
+		return
+	}
+	d.session.Know(cluster)
+	groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
+		return
+	}
+	residents, err := reconciler.Engine.Residents(ctx)
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
+		return
+	}
+	model.Controller = &controllerModel{string(residents.Controller.State), resourcekit.OrNull(residents.Controller.Host), residentError(residents.Controller)}
+	if residents.Agents != nil {
+		model.Agents = map[string]agentResidentModel{}
+	}
+	for name, agent := range residents.Agents {
+		model.Agents[name] = agentResidentModel{string(agent.State), residentError(agent)}
+	}
+	model.ID, model.Engine = types.StringValue(key.Name), types.StringValue(key.Engine)
+	if model.Endpoint.IsNull() {
+		model.Endpoint = resourcekit.TextOrNull(cluster.Endpoint)
+	}
+	model.Hosts = resourcekit.Flatten(cluster, Model{}).Hosts
+	model.Network = flattenNetwork(cluster.Network, types.StringNull())
+	model.Groups = append([]string{}, slices.Sorted(maps.Keys(groups))...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// residentError returns why a resident isn't running; nil if it runs or is starting.
+func residentError(r domain.Resident) *string {
+	if r.Error == "" {
+		return nil
+	}
+	return new(r.Why())
+}
+
+// NewDataSource returns trainyard_cluster for clusters of these engines.
+func NewDataSource(engines []string) datasource.DataSource {
+	return &clusterDataSource{engines: engines}
+}

@@ -1,0 +1,2 @@
+// Package cluster is the resource and the data source trainyard_cluster.
+package cluster

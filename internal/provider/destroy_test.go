@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// Whatever keeps a plan from being made says how to destroy what there is: of all resources and data sources, and once
+// of each.
+func TestPlanErrorsSayHowToDestroy(t *testing.T) {
+	tf := newTerraform(t, &providertest.Stub{})
+	check := func(name string, diagnostics []*tfprotov6.Diagnostic, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		for _, d := range diagnostics {
+			said.WriteString(d.Detail + "\n")
+		}
+		if strings.Count(said.String(), resourcekit.DestroyRegardless) != 1 {
+			t.Errorf("%s says:\n%s", name, &said)
+		}
+	}
+	// Nothing in these is as it should be, beginning with the engine.
+	resources, dataSources := schemasOf(t, New("test", (&providertest.Stub{}).Registry())())
+	for name, of := range resources {
+		none, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), tftypes.NewValue(of.TerraformType(t.Context()), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := tf.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: name, PriorState: &none, Config: filledValue(t, of), ProposedNewState: filledValue(t, of),
+		})
+		check(name, resp.Diagnostics, err)
+	}
+	for name, of := range dataSources {
+		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
+		check("data."+name, resp.Diagnostics, err)
+	}
+}

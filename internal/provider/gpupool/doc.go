@@ -1,0 +1,2 @@
+// Package gpupool is the resource trainyard_gpu_pool.
+package gpupool

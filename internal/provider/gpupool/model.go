@@ -1,0 +1,99 @@
+package gpupool
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// defaultTimeout bounds each operation on a GPU pool.
+const defaultTimeout = 5 * time.Minute
+
+// Model is trainyard_gpu_pool.
+type Model struct {
+	ID               types.String                 `tfsdk:"id"`
+	Cluster          resourcekit.ClusterReference `tfsdk:"cluster"`
+	Name             types.String                 `tfsdk:"name"`
+	Devices          types.Map                    `tfsdk:"devices"`
+	Select           *SelectorModel               `tfsdk:"select"`
+	Sharing          types.String                 `tfsdk:"sharing"`
+	MemoryMiBPerSlot *int64                       `tfsdk:"memory_mib_per_slot"`
+	ReservePercent   types.Float64                `tfsdk:"reserve_percent"`
+	Strategy         types.String                 `tfsdk:"strategy"`
+	OnForeignProcess types.String                 `tfsdk:"on_foreign_process"`
+	Slots            types.Int64                  `tfsdk:"slots"`
+	DeviceSlots      types.Map                    `tfsdk:"device_slots"`
+	Unhealthy        types.Map                    `tfsdk:"unhealthy"`
+	Timeouts         timeouts.Value               `tfsdk:"timeouts"`
+}
+
+// SelectorModel is how the devices of a pool are chosen.
+type SelectorModel struct {
+	Model      *string           `tfsdk:"model"`
+	MemoryMiB  *int64            `tfsdk:"memory_mib"`
+	Hosts      []string          `tfsdk:"hosts"`
+	Labels     map[string]string `tfsdk:"labels"`
+	MaxPerHost *int64            `tfsdk:"max_per_host"`
+}
+
+func (m Model) identity() resourcekit.Identity {
+	return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name}
+}
+
+// DevicesType is the type of lists of UUIDs.
+var DevicesType = types.ListType{ElemType: types.StringType}
+
+// expand returns the pool that a configuration specifies. Defaults are filled in, so that it is stored as it is read back.
+func (m Model) expand(diags *diag.Diagnostics) domain.GPUPool {
+	pool := domain.GPUPool{Sharing: domain.Exclusive, Strategy: domain.Spread, OnForeignProcess: domain.ForeignAvoid}
+	resourcekit.Expand(&pool, m, diags)
+	return pool
+}
+
+// specified returns the pool that a plan or a state specifies: the devices that were chosen are no part of that.
+func (m Model) specified(diags *diag.Diagnostics) domain.GPUPool {
+	pool := m.expand(diags)
+	if pool.Select != nil {
+		pool.Devices = nil
+	}
+	return pool
+}
+
+// shown returns the devices that a plan shows as chosen; nil where it does not.
+func (m Model) shown() map[string][]string {
+	if m.Select == nil || m.Devices.IsUnknown() {
+		return nil
+	}
+	return resourcekit.ListsIn(m.Devices)
+}
+
+// flatten returns a pool as it is stored, in the spelling of prior; timeouts are prior's.
+func flatten(document domain.GPUPoolDocument, prior Model) Model {
+	spec := document.Spec
+	spec.Devices = nil // those that were found are shown
+	m := resourcekit.Flatten(spec, prior)
+	m.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
+	m.Devices, m.Slots, m.DeviceSlots = foundDevices(document)
+	m.Unhealthy = resourcekit.StringMap(document.Unhealthy())
+	return m
+}
+
+// foundDevices returns what a pool shows of its devices.
+func foundDevices(document domain.GPUPoolDocument) (devices types.Map, slots types.Int64, deviceSlots types.Map) {
+	byHost, byDevice := map[string]attr.Value{}, map[string]attr.Value{}
+	for host, found := range document.Devices {
+		var uuids []attr.Value
+		for _, device := range found {
+			uuids = append(uuids, types.StringValue(device.UUID))
+			byDevice[device.UUID] = types.Int64Value(int64(document.Spec.SlotsOf(device)))
+		}
+		byHost[host] = types.ListValueMust(types.StringType, uuids)
+	}
+	return types.MapValueMust(DevicesType, byHost), types.Int64Value(int64(document.Slots())), types.MapValueMust(types.Int64Type, byDevice)
+}

@@ -1,0 +1,2 @@
+// Package gpus is the data source trainyard_gpus.
+package gpus

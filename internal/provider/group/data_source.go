@@ -1,0 +1,173 @@
+package group
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// groupDataSource is trainyard_group.
+type groupDataSource struct {
+	engines []string
+	session *resourcekit.Session
+}
+
+var _ datasource.DataSourceWithConfigure = &groupDataSource{}
+
+type dataModel struct {
+	ID        types.String               `tfsdk:"id"`
+	Cluster   resourcekit.ClusterRead    `tfsdk:"cluster"`
+	Name      types.String               `tfsdk:"name"`
+	Framework types.String               `tfsdk:"framework"`
+	Phase     types.String               `tfsdk:"phase"`
+	Reason    *string                    `tfsdk:"reason"`
+	Revision  types.Int64                `tfsdk:"revision"`
+	Restarts  types.Int64                `tfsdk:"restarts"`
+	Members   map[string]memberDataModel `tfsdk:"members"`
+}
+
+type memberDataModel struct {
+	Role       string            `tfsdk:"role"`
+	Index      int64             `tfsdk:"index"`
+	Host       string            `tfsdk:"host"`
+	GPUs       []string          `tfsdk:"gpus"`
+	Address    string            `tfsdk:"address"`
+	State      string            `tfsdk:"state"`
+	Restarts   int64             `tfsdk:"restarts"`
+	ExitCode   *int64            `tfsdk:"exit_code"`
+	StartedAt  timetypes.RFC3339 `tfsdk:"started_at"`
+	FinishedAt timetypes.RFC3339 `tfsdk:"finished_at"`
+	LastError  *string           `tfsdk:"last_error"`
+}
+
+func (d *groupDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_group"
+}
+
+func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "How a group is at the moment: its phase, and the state of each member. All that changes by itself is here, and makes no difference to the resource.",
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				MarkdownDescription: "`<cluster>/<group>`.",
+				Computed:            true,
+			},
+			"cluster": resourcekit.ClusterReadAttribute(d.engines),
+			"name": schema.StringAttribute{
+				MarkdownDescription: "Name of the group.",
+				Required:            true,
+			},
+			"framework": schema.StringAttribute{
+				MarkdownDescription: "Framework of the group.",
+				Computed:            true,
+			},
+			"phase": schema.StringAttribute{
+				MarkdownDescription: "`pending` (members wait to be started), `running` (every member runs, or has completed), `degraded` (a member is missing, stopped, failed or between two attempts, or its host or one of its GPUs is not as it should be, and the group goes on), `completed`, or `failed` (the group can't complete any more).",
+				Computed:            true,
+			},
+			"reason": schema.StringAttribute{
+				MarkdownDescription: "Why the group is degraded or failed, naming members; null in other phases.",
+				Computed:            true,
+			},
+			"revision": schema.Int64Attribute{
+				MarkdownDescription: "Number of times that the group's document was written: it rises by two with each apply that changes the group, and by one with each restart of the group as a whole.",
+				Computed:            true,
+			},
+			"restarts": schema.Int64Attribute{
+				MarkdownDescription: "Number of times that the group was restarted as a whole since it was last applied or rerun, where its `restart_scope` is `group`.",
+				Computed:            true,
+			},
+			"members": schema.MapNestedAttribute{
+				MarkdownDescription: "The members found, by name.",
+				Computed:            true,
+				NestedObject:        schema.NestedAttributeObject{Attributes: memberDataAttributes()},
+			},
+		},
+	}
+}
+
+func memberDataAttributes() map[string]schema.Attribute {
+	text := func(description string) schema.Attribute {
+		return schema.StringAttribute{MarkdownDescription: description, Computed: true}
+	}
+	number := func(description string) schema.Attribute {
+		return schema.Int64Attribute{MarkdownDescription: description, Computed: true}
+	}
+	moment := func(description string) schema.Attribute {
+		return schema.StringAttribute{MarkdownDescription: description + " in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{}, Computed: true}
+	}
+	return map[string]schema.Attribute{
+		"role":  text("Role of the member."),
+		"index": number("Index of the member in its role, from 0."),
+		"host":  text("Name of the host it is on."),
+		"gpus": schema.ListAttribute{
+			MarkdownDescription: "UUIDs of the GPUs that it was given; empty where it has none.",
+			ElementType:         types.StringType,
+			Computed:            true,
+		},
+		"address":     text("Address at which it is reached, `host:port`."),
+		"state":       text("`pending`, `running`, `restarting`, `completed`, `failed`, or `stopped` (ended on request, as parameter servers are when the group has completed)."),
+		"restarts":    number("Number of times that it was started again on its own, since an apply or a restart of the whole group started it."),
+		"exit_code":   number("Exit code of the last instance that ended: 128 + the number of the signal where one killed it; null where none has ended yet."),
+		"started_at":  moment("Start of the last instance; null where there was none. A time"),
+		"finished_at": moment("End of the last instance; null while it runs, and where there was none. A time"),
+		"last_error":  text("Why the last instance that ended failed, or could not be started; null where it did not fail, and where none has ended yet."),
+	}
+}
+
+func (d *groupDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	var model dataModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	key, name := model.Cluster.Key(), model.Name.ValueString()
+	reconciler, err := d.session.Open(key)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, "Unable to read the group", err)
+		return
+	}
+	group, err := reconciler.Read(ctx, name)
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("group %q in cluster %q", name, key.Name), err)
+		return
+	}
+	model.ID = types.StringValue(domain.GroupID(key.Name, name))
+	model.Framework = types.StringValue(group.Document.Spec.Framework)
+	model.Phase = types.StringValue(string(group.Progress.Phase))
+	model.Reason = resourcekit.OrNull(group.Progress.Reason)
+	model.Revision = types.Int64Value(int64(group.Document.Revision))
+	model.Restarts = types.Int64Value(int64(group.Document.GroupRestarts))
+	model.Members = make(map[string]memberDataModel, len(group.Observed))
+	for _, o := range group.Observed {
+		model.Members[o.Name] = memberDataModel{
+			Role:       o.Role,
+			Index:      int64(o.Index),
+			Host:       o.Host,
+			GPUs:       append([]string{}, group.Document.Assignments[o.Name].GPUs.UUIDs()...),
+			Address:    o.Address,
+			State:      string(o.State),
+			Restarts:   int64(o.Restarts),
+			ExitCode:   resourcekit.Integer[int64](o.ExitCode),
+			StartedAt:  resourcekit.Moment(o.StartedAt),
+			FinishedAt: resourcekit.Moment(o.FinishedAt),
+			LastError:  resourcekit.OrNull(o.LastError),
+		}
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// NewDataSource returns trainyard_group for clusters of these engines.
+func NewDataSource(engines []string) datasource.DataSource { return &groupDataSource{engines: engines} }

@@ -1,0 +1,51 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const (
+	// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it was read.
+	leavingKey = "leaving"
+	// amissKey is where it has whether an apply has something to do about it.
+	amissKey = "amiss"
+)
+
+// remember notes what a plan has to know of a group as it was read, beside the state.
+func remember(ctx context.Context, private resourcekit.PrivateState, group reconcile.Group) error {
+	var encoded []byte
+	var err error
+	if leaving := group.Leaving(); len(leaving) > 0 {
+		encoded, err = json.Marshal(leaving)
+	}
+	var amiss []byte
+	if group.Amiss() {
+		amiss = []byte("true")
+	}
+	return errors.Join(err, resourcekit.PrivateError(private.SetKey(ctx, leavingKey, encoded)), resourcekit.PrivateError(private.SetKey(ctx, amissKey, amiss)), resourcekit.Remember(ctx, private, group.ClusterID))
+}
+
+// recallAmiss returns whether an apply has something to do about a group.
+func recallAmiss(ctx context.Context, private resourcekit.PrivateState) (bool, error) {
+	stored, diags := private.GetKey(ctx, amissKey)
+	return len(stored) > 0, resourcekit.PrivateError(diags)
+}
+
+// recallLeaving returns the members of a group that are to leave GPUs that can't be used.
+func recallLeaving(ctx context.Context, private resourcekit.PrivateState) ([]string, error) {
+	stored, diags := private.GetKey(ctx, leavingKey)
+	if err := resourcekit.PrivateError(diags); err != nil || len(stored) == 0 {
+		return nil, err
+	}
+	var leaving []string
+	if err := json.Unmarshal(stored, &leaving); err != nil {
+		return nil, fmt.Errorf("the resource's private state: %w", err)
+	}
+	return leaving, nil
+}

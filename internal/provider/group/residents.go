@@ -1,0 +1,36 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// warnWithoutController warns if a group needs the controller, for restarts or completion, and it doesn't run.
+func (r *groupResource) warnWithoutController(ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics) {
+	var lost []string
+	at := path.Empty()
+	for _, name := range d.Document.Spec.RoleNames() {
+		if d.Document.Spec.Roles[name].RestartRule().Condition != domain.RestartNever {
+			lost, at = append(lost, "failed members are not restarted"), path.Root("roles").AtMapKey(name).AtName("restart")
+			break
+		}
+	}
+	if d.Rule().When != domain.WhenNever {
+		lost, at = append(lost, "completion goes undetected"), path.Root("completion")
+	}
+	if len(lost) == 0 {
+		return
+	}
+	r.session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
+		Concerning: domain.Residents.MissingController, At: at, Summary: fmt.Sprintf("No controller for group %q", d.Document.Spec.Name),
+		Consequence: fmt.Sprintf("Until the controller runs, %s.", strings.Join(lost, ", and ")),
+	}, diags)
+}

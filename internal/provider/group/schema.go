@@ -1,0 +1,367 @@
+package group
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// Description is the description of trainyard_group.
+const Description = `A set of roles whose members know each other: one training job, one Spark cluster, one set of services.
+
+Members are called ` + "`<group>-<role>-<index>`" + `, with an index from 0. An apply waits until all of them run, or until the group has completed (` + "`wait_for`" + `).
+A group that has completed stays so: finished is not drift, and ` + "`triggers`" + ` are what makes it run again. Changes are made in place wherever possible, and only members whose specification changed are restarted. That includes what they are told about others: another number of ` + "`replicas`" + ` restarts all members of the group, but for roles whose members are interchangeable, or whose ` + "`on_scale`" + ` is ` + "`none`" + `.
+
+The guides "Frameworks", "GPU pools", "Completion and restarts" and "Drift and automation" tell more.
+
+## Frameworks
+
+The framework decides which roles there are and what members find in their environment.
+
+| framework | roles | environment |
+|---|---|---|
+| ` + "`none`" + ` | your own | only what all members get |
+| ` + "`tensorflow`" + ` | ` + "`chief`, `master`, `worker`, `ps`, `evaluator`" + ` | ` + "`TF_CONFIG`" + ` |
+| ` + "`tensorflow_v1`" + ` | ` + "`ps`, `worker`" + ` | ` + "`PS_HOSTS`, `WORKER_HOSTS`, `JOB_NAME`, `TASK_INDEX`" + ` |
+| ` + "`pytorch`" + ` | ` + "`master`, `worker`" + ` | ` + "`MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE`, `RANK`, `LOCAL_RANK`, and torchrun's `PET_*`" + ` |
+| ` + "`mpi`" + ` | ` + "`launcher`, `worker`" + ` | a hostfile, and the variables by which Open MPI and Hydra find it |
+| ` + "`spark`" + ` | ` + "`master`, `worker`, `submit`" + ` | ` + "`SPARK_MASTER_URI`" + ` |
+| ` + "`ray`" + ` | ` + "`head`, `worker`, `submit`" + ` | ` + "`RAY_ADDRESS`" + ` |
+
+Every member gets ` + "`TRAINYARD_CLUSTER`, `_GROUP`, `_ROLE`, `_INDEX`, `_MEMBER`, `_HOST`, `_ADDRESS`, `_PORT`" + `, and ` + "`TRAINYARD_CLUSTER_SPEC`" + ` (JSON: role to list of addresses), and ` + "`CUDA_VISIBLE_DEVICES=-1`" + ` (no GPU) unless its role has ` + "`gpus`" + `, or ` + "`env`" + ` says otherwise.
+
+## Templates
+
+In ` + "`command`, `args`" + ` and the values of ` + "`env`" + `, a string that contains ` + "`{{`" + ` is a [template](https://pkg.go.dev/text/template), rendered for each member:
+the fields ` + "`.Index`, `.Name`, `.Role`, `.Group`, `.Cluster`, `.Host`, `.Address`, `.Port`" + ` are the member's own, and the functions ` + "`address \"ps\" 0`, `addresses \"worker\"`, `replicas \"worker\"`, `hostname ADDRESS` and `port ADDRESS`" + ` lead to the others.
+Interchangeable members (workers of ` + "`spark` and `ray`" + `) that the engine distributes itself, as ` + "`swarm`" + ` does, share their specification: they have no ` + "`.Index`, `.Name`, `.Host` or `.Address`" + ` of their own in templates, and only the engine's rules of restart: a delay that stays as it is, and no exit codes that are final.
+A template that can't be rendered is an error at plan.`
+
+// Schema is the schema of trainyard_group.
+func Schema(ctx context.Context, engines []string) schema.Schema {
+	attributes := map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			MarkdownDescription: "`<cluster>/<group>`.",
+			Computed:            true,
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+		},
+		"cluster": resourcekit.ClusterReferenceAttribute(engines),
+		"name": schema.StringAttribute{
+			MarkdownDescription: "Name of the group within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. " +
+				"The names of its members, `<group>-<role>-<index>`, must fit into 63 characters. Another name means another group: the old one is destroyed.",
+			Required:      true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+		},
+		"framework": schema.StringAttribute{
+			MarkdownDescription: "What the members speak: `none`, `tensorflow`, `tensorflow_v1`, `pytorch`, `mpi`, `spark` or `ray`, see above. Defaults to `none`.",
+			Optional:            true,
+			Computed:            true,
+			Default:             stringdefault.StaticString(defaultFramework),
+		},
+		"roles": schema.MapNestedAttribute{
+			MarkdownDescription: "The roles by name, each a DNS label; at least one with at least one member.",
+			Required:            true,
+			Validators:          []validator.Map{mapvalidator.NoNullValues()},
+			NestedObject:        schema.NestedAttributeObject{Attributes: roleAttributes()},
+		},
+		"completion": CompletionAttribute(),
+		"restart_scope": schema.StringAttribute{
+			MarkdownDescription: "Who is restarted when a member fails in a way that is retried: `member`, itself alone, or `group`, all members together, as synchronous training needs; then the attempts of the group count, by the rule of the role that failed. Defaults to `member`.",
+			Optional:            true,
+			Computed:            true,
+			Default:             stringdefault.StaticString(defaultRestartScope),
+		},
+		"wait_for": schema.StringAttribute{
+			MarkdownDescription: "What an apply waits for: `running` (every member runs, or has completed already) or `completed` (the group has completed); see `timeouts` for how long. Defaults to `running`.",
+			Optional:            true,
+			Computed:            true,
+			Default:             stringdefault.StaticString(defaultWaitFor),
+		},
+		"triggers": schema.MapAttribute{
+			MarkdownDescription: "Any strings by any names. When one of them is changed, added or removed, all members start anew, also those of a group that has completed or failed. Defaults to none.",
+			ElementType:         types.StringType,
+			Optional:            true,
+			Validators:          []validator.Map{mapvalidator.NoNullValues()},
+		},
+		"members": schema.MapAttribute{
+			MarkdownDescription: "Address (`host:port`) of each member, by its name; interchangeable members that the engine distributes itself share one. Members that are missing or not as specified are left out until the next apply has mended them; members that have ended are listed. " +
+				"States, restarts and exit codes are in the data source `trainyard_group`.",
+			ElementType: types.StringType,
+			Computed:    true,
+		},
+		"placements": schema.MapAttribute{
+			MarkdownDescription: "Name of the host on which each member is, by the member's name; where it has `gpus`, followed by a space and their UUIDs, joined by commas: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. " +
+				"A plan shows GPUs where nothing is left to choose: for members that keep theirs, and for a group that takes all of a pool, see the guide \"GPU pools\". They get just those, or the apply fails before it changes anything of the group. " +
+				"Where a role leaves `replicas` out of which there can be more than one member, nobody can tell before the apply. " +
+				"Interchangeable members (workers of `spark` and `ray`) that the engine distributes itself, as `swarm` does, are left out: where they are is in the data source `trainyard_group`.",
+			ElementType: types.StringType,
+			Computed:    true,
+		},
+		"cluster_spec": schema.MapAttribute{
+			MarkdownDescription: "Addresses of the members of each role, by the role's name: `host:port,host:port`, in the order of their indexes. Roles whose members are interchangeable " +
+				"(workers of `spark` and `ray`) are left out. It is empty after an apply that did not come to its end, until one does.",
+			ElementType: types.StringType,
+			Computed:    true,
+		},
+		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
+			"Where `wait_for` is `completed` it has to cover the training itself, and defaults to `168h`, a week.", "It has to cover the grace periods of the members."),
+	}
+	maps.Copy(attributes, templateAttributes("A role's own takes its place."))
+	return schema.Schema{MarkdownDescription: Description, Attributes: attributes}
+}
+
+// templateAttributes are the attributes that say what members run, of a group and of a role. The precedence says which
+// of the two counts.
+func templateAttributes(precedence string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"image": schema.StringAttribute{
+			MarkdownDescription: "Container image, for engines that run containers; `process` does not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits. " + precedence,
+			Optional:            true,
+		},
+		"command": schema.ListAttribute{
+			MarkdownDescription: "Program and its first arguments, run without a shell: an absolute path, or a name that is looked up in `PATH`. Strings can be templates. " +
+				"Needed where there is no `image`. " + precedence,
+			ElementType: types.StringType,
+			Optional:    true,
+			Validators:  []validator.List{listvalidator.NoNullValues()},
+		},
+		"args": schema.ListAttribute{
+			MarkdownDescription: "Arguments that follow `command`. Strings can be templates. " + precedence + " A role with a `command` of its own does not take the group's `args`.",
+			ElementType:         types.StringType,
+			Optional:            true,
+			Validators:          []validator.List{listvalidator.NoNullValues()},
+		},
+		"env": schema.MapAttribute{
+			MarkdownDescription: "Environment variables by name. Values can be templates. A role's are added to the group's; where both set a variable the role's value counts, and either counts before that of the framework. " +
+				"Names that start with `TRAINYARD_` are reserved. Values are stored in plain text, in the state and with the cluster: hand over secrets as files.",
+			ElementType: types.StringType,
+			Optional:    true,
+			Validators:  []validator.Map{mapvalidator.NoNullValues()},
+		},
+		"working_dir": schema.StringAttribute{
+			MarkdownDescription: "Folder in which members start: an absolute path of a folder that exists. Without one, each member starts in a folder of its own, which `process` keeps in its state directory. " + precedence,
+			Optional:            true,
+		},
+		"mounts": schema.ListNestedAttribute{
+			MarkdownDescription: "Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members of `process` see the files of the machine where they are, so that they take bind mounts alone, with the same source and target. " + precedence,
+			Optional:            true,
+			Validators:          []validator.List{listvalidator.NoNullValues()},
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"type": schema.StringAttribute{
+					MarkdownDescription: "`bind` (a file or folder of the host), `volume` (made on the host when it is first needed, and kept) or `tmpfs` (memory, gone with the member). Defaults to `bind`.",
+					Optional:            true,
+				},
+				"source": schema.StringAttribute{
+					MarkdownDescription: "Absolute path on the host for `bind`, name of the volume for `volume`; to be left out for `tmpfs`.",
+					Optional:            true,
+				},
+				"target": schema.StringAttribute{
+					MarkdownDescription: "Absolute path that members see.",
+					Required:            true,
+				},
+				"read_only": schema.BoolAttribute{
+					MarkdownDescription: "Whether members may only read; `process` does not enforce it. Defaults to `false`.",
+					Optional:            true,
+				},
+				"size_mib": schema.Int64Attribute{
+					MarkdownDescription: "What a `tmpfs` holds at most, in MiB. Defaults to no bound but the host's memory.",
+					Optional:            true,
+				},
+			}},
+		},
+		"container": containerAttribute(precedence),
+	}
+}
+
+func roleAttributes() map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"replicas": schema.Int64Attribute{
+			MarkdownDescription: "Number of members, 0 to 10,000. Left out, the number is not managed by Terraform: it starts at 1 and is then kept as it is, or as an autoscaling policy for the role changes it. " +
+				"That is no drift; a plan that changes the group for another reason leaves `members`, `placements` and `cluster_spec` open until it is applied, unless the framework takes no more than one member of the role.",
+			Optional: true,
+		},
+		"on_scale": schema.StringAttribute{
+			MarkdownDescription: "What another number of members of this role does to the other members of the group: `restart` (all of them start anew, with the addresses of those that there are now), or `none` (they go on with the addresses that they know; " +
+				"members that start find all), for frameworks whose members join and leave by themselves, and services. It counts for `replicas` as for a policy. Interchangeable members (workers of `spark` and `ray`) are known to nobody, and restart nobody. " +
+				"A change of this attribute itself restarts all members once. Defaults to `restart`.",
+			Optional: true,
+		},
+		"port": schema.Int64Attribute{
+			MarkdownDescription: "First port of the members, 1 to 65535. Where members share the address of their host, as with `process`, those on one address get this port and the following ones, by index, and keep theirs while others come and go. " +
+				"Left out, each member gets a free port (of `process`: 20000 to 29999) during the apply and keeps it.",
+			Optional: true,
+		},
+		"resources": schema.SingleNestedAttribute{
+			MarkdownDescription: "What each member requests of its host, and, unless `limits` say otherwise, may use at most. What is left out is neither reserved nor limited. Where the machine does not let `process` enforce limits, the plan warns.",
+			Optional:            true,
+			Attributes: map[string]schema.Attribute{
+				"cpus": schema.Float64Attribute{
+					MarkdownDescription: "Number of processors; fractions such as `0.5` are allowed, down to `0.01`. 0 is as if left out.",
+					Optional:            true,
+				},
+				"memory_mib": schema.Int64Attribute{
+					MarkdownDescription: "Memory in MiB; a member that uses more is killed. 0 is as if left out.",
+					Optional:            true,
+				},
+				"limits": schema.SingleNestedAttribute{
+					MarkdownDescription: "What each member may use at most, where that is more than it requests. Defaults to what it requests.",
+					Optional:            true,
+					Attributes: map[string]schema.Attribute{
+						"cpus": schema.Float64Attribute{
+							MarkdownDescription: "Number of processors, as many as are requested or more. 0 is as if left out.",
+							Optional:            true,
+						},
+						"memory_mib": schema.Int64Attribute{
+							MarkdownDescription: "Memory in MiB, as much as is requested or more; a member that uses more is killed. 0 is as if left out.",
+							Optional:            true,
+						},
+					},
+				},
+			},
+		},
+		"gpus": schema.SingleNestedAttribute{
+			MarkdownDescription: "GPUs that each member gets of a GPU pool, all of them on one host, and keeps through restarts and updates. It finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. " +
+				"Members of the group's other roles see none. Interchangeable members (workers of `spark` and `ray`) that have GPUs are placed one by one, as all others are.",
+			Optional: true,
+			Attributes: map[string]schema.Attribute{
+				"pool": schema.StringAttribute{
+					MarkdownDescription: "Name of the GPU pool of the cluster: `trainyard_gpu_pool.v100.name`.",
+					Required:            true,
+				},
+				"count": schema.Int64Attribute{
+					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement.strategy`, that one where they are. 1 or more; for none, `gpus` itself is left out: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
+					Optional:            true,
+				},
+				"memory_mib": schema.Int64Attribute{
+					MarkdownDescription: "Memory of each GPU that a member needs, in MiB. Of a pool with slots it gets as many as hold that, one where it is left out; of other pools, GPUs that have so much. The member finds it in `TRAINYARD_GPU_MEMORY_MIB`.",
+					Optional:            true,
+				},
+			},
+		},
+		"placement": schema.SingleNestedAttribute{
+			MarkdownDescription: "On which hosts the members are. Members that are placed stay where they are as long as that is allowed.",
+			Optional:            true,
+			Attributes: map[string]schema.Attribute{
+				"strategy": schema.StringAttribute{
+					MarkdownDescription: "`spread` (over the hosts evenly), `pack` (onto as few hosts as possible) or `one_per_host` (no two members of the role on one host). Defaults to `spread`. Where a host is as good as another, a member of several GPUs goes to that one where they are closest to one another.",
+					Optional:            true,
+				},
+				"labels": schema.MapAttribute{
+					MarkdownDescription: "Labels that a host must have, with just these values. Defaults to none: any host will do.",
+					ElementType:         types.StringType,
+					Optional:            true,
+					Validators:          []validator.Map{mapvalidator.NoNullValues()},
+				},
+				"hosts": schema.ListAttribute{
+					MarkdownDescription: "Names of the only hosts that will do. Defaults to none: any host will do.",
+					ElementType:         types.StringType,
+					Optional:            true,
+					Validators:          []validator.List{listvalidator.NoNullValues()},
+				},
+			},
+		},
+		"restart": schema.SingleNestedAttribute{
+			MarkdownDescription: "When a member that ended is started again.",
+			Optional:            true,
+			Attributes: map[string]schema.Attribute{
+				"condition": schema.StringAttribute{
+					MarkdownDescription: "`never`, `on_failure` (after an exit code other than 0 that is not among `exit_codes.final`) or `always` (after any exit code, 0 included). Defaults to `on_failure`.",
+					Optional:            true,
+				},
+				"max_attempts": schema.Int64Attribute{
+					MarkdownDescription: "Number of restarts after which the next end is final; 0 sets no bound. Defaults to 6 for `on_failure`, and to 0 for `always`.",
+					Optional:            true,
+				},
+				"delay": schema.StringAttribute{
+					MarkdownDescription: "Time between an end and the first restart, as a duration such as `500ms`; it doubles with each further one, up to five minutes. Defaults to `1s`.",
+					Validators:          []validator.String{resourcekit.IsDuration()},
+					PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
+					Optional:            true,
+				},
+			},
+		},
+		"exit_codes": schema.SingleNestedAttribute{
+			MarkdownDescription: "What exit codes mean to `restart.condition = \"on_failure\"`. A member that was killed by a signal has the exit code 128 + the number of the signal: 137 for `kill -9`, or out of memory.",
+			Optional:            true,
+			Attributes: map[string]schema.Attribute{
+				"final": schema.ListAttribute{
+					MarkdownDescription: "Exit codes from 1 to 255, such as `\"3\"`, and ranges, such as `\"1-127\"`, after which there is no restart. All others are retried. Defaults to `[\"126-127\"]`: the command can't be executed, or isn't there.",
+					ElementType:         types.StringType,
+					Required:            true,
+					Validators:          []validator.List{listvalidator.NoNullValues()},
+				},
+			},
+		},
+		"grace_period": schema.StringAttribute{
+			MarkdownDescription: "Time that a member has to end after it got the signal to (SIGTERM, or the container's `stop_signal`), before it is killed (SIGKILL), as a duration such as `1m`. Defaults to `10s`.",
+			Validators:          []validator.String{resourcekit.IsDuration()},
+			PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
+			Optional:            true,
+		},
+		"update": schema.SingleNestedAttribute{
+			MarkdownDescription: "How a change comes to members that run. By default to all at once: the members of a synchronous job have to agree on who takes part. " +
+				"Where the members serve each for itself, some at a time keep the others at work. New members, those that have ended, and a run that begins anew (`triggers`) are not waited with.",
+			Optional: true,
+			Attributes: map[string]schema.Attribute{
+				"parallelism": schema.Int64Attribute{
+					MarkdownDescription: "Number of members that are changed at a time, in the order of their indexes; the next one follows when one of them runs, or with a `delay` the next ones when all do. Roles follow one another. 0 is as if left out: all at once.",
+					Optional:            true,
+				},
+				"delay": schema.StringAttribute{
+					MarkdownDescription: "Time between the moment in which changed members run and the change of the next ones, as a duration such as `30s`. A member that fails in the meantime counts as failed with the change. Defaults to `0s`.",
+					Validators:          []validator.String{resourcekit.IsDuration()},
+					PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
+					Optional:            true,
+				},
+				"on_failure": schema.StringAttribute{
+					MarkdownDescription: "What happens when a member fails for good while the apply waits for it to run: `pause` (the other members stay as they are until the next apply), `continue` (they are changed all the same) or `rollback` (the whole group gets back the specification under which it last ran). " +
+						"In each case the apply fails, and names the member. Defaults to `pause`.",
+					Optional: true,
+				},
+			},
+		},
+	}
+	maps.Copy(attributes, templateAttributes("Defaults to the group's."))
+	return attributes
+}
+
+// CompletionAttribute is the attribute that says when a group is done.
+func CompletionAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "When the group has completed, and what happens then. What is left out is as usual for the framework.",
+		Optional:            true,
+		Attributes: map[string]schema.Attribute{
+			"when": schema.StringAttribute{
+				MarkdownDescription: "Whose end with exit code 0 completes the group: that of the `chief`, of `all` members of `roles`, of `any` of them, or `never` (a service). The chief is member 0 of the first of `roles` that has members, or of the framework's. " +
+					"Defaults to `all` for `none` and `pytorch`, and else to `chief`, or to `never` where there is no chief.",
+				Optional: true,
+			},
+			"roles": schema.ListAttribute{
+				MarkdownDescription: "Names of the roles that the rule looks at. Defaults to those that end by themselves, which leaves out parameter servers and the like.",
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.NoNullValues()},
+			},
+			"deadline": schema.StringAttribute{
+				MarkdownDescription: "Time from the start of the first member within which the group has to complete, restarts included, as a duration such as `12h`. After that all members are stopped, whatever `stop_rest` says, and the group has failed. Defaults to none.",
+				Validators:          []validator.String{resourcekit.IsDuration()},
+				PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
+				Optional:            true,
+			},
+			"stop_rest": schema.BoolAttribute{
+				MarkdownDescription: "Whether members that still run are stopped once the group has completed or failed. Defaults to `true`.",
+				Optional:            true,
+			},
+		},
+	}
+}

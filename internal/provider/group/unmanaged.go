@@ -1,0 +1,51 @@
+package group
+
+import (
+	"context"
+	"net"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// leaveOpen has a plan say nothing of the members of a group of which a policy may change a count between the refresh, the plan and the apply,
+// each of which finds other members then. Where there is nothing to do, what the refresh found stays in the state, whatever is found by now.
+func leaveOpen(ctx context.Context, planned Model, changes bool, plan *tfsdk.Plan) (diags diag.Diagnostics) {
+	if !changes || planned.Members.IsUnknown() {
+		return nil
+	}
+	for _, attribute := range []string{"members", "placements", "cluster_spec"} {
+		diags.Append(plan.SetAttribute(ctx, path.Root(attribute), types.MapUnknown(types.StringType))...)
+	}
+	return diags
+}
+
+// moves tells whether members get another place than they have, or another address than the refresh found. Members that came or went since do not
+// matter.
+func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bool {
+	before := view.Groups[decision.Document.Spec.Name].Assignments
+	for _, member := range decision.Members {
+		had, there := before[member.Name]
+		if there && !member.Shared() && had != (domain.Assignment{Host: member.Host, Port: member.Port, GPUs: member.GPUs}) {
+			return true
+		}
+	}
+	if view.Traits.MemberAddress != nil {
+		return false // they are reached by their names
+	}
+	addresses := resourcekit.TextsIn(found.present)
+	for member, place := range resourcekit.TextsIn(found.places) {
+		host, known := view.Inventory.Hosts[domain.ParsePlace(place).Host]
+		address, _, err := net.SplitHostPort(addresses[member])
+		if known && err == nil && address != host.Address {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,469 @@
+package provider
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+func TestPlanOfNewGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		hosts                              []string
+		role                               role
+		members, placements, spec, refused bool
+	}{
+		"one host and a port: all is known":          {hosts: []string{"local"}, role: role{replicas: 2, port: 9000}, members: true, placements: true, spec: true},
+		"free ports are chosen during the apply":     {hosts: []string{"local"}, role: role{replicas: 2}, placements: true},
+		"hosts are chosen during the apply":          {hosts: []string{"a", "b"}, role: role{replicas: 2, port: 9000}},
+		"without a cluster nothing is known":         {role: role{replicas: 2, port: 9000}},
+		"more than a host has is refused":            {hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 5}, refused: true},
+		"more than all hosts have is refused":        {hosts: []string{"a", "b"}, role: role{replicas: 9, port: 9000, cpus: 1}, refused: true},
+		"a port of somebody else's is refused":       {hosts: []string{"local"}, role: role{replicas: 2, port: 7999}, refused: true},
+		"capacity of another group counts as in use": {hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 3.5}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := providertest.ObservedGroup(t, false).Document
+			worker := other.Spec.Roles["worker"]
+			worker.Resources.CPUs = 0.5
+			other.Spec.Roles["worker"] = worker
+			other.Assignments = map[string]domain.Assignment{"g-worker-0": {Host: "local", Port: 7000}, "g-worker-1": {Host: "local", Port: 7001}}
+			stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {7000, 7001, 8000}}}, other)
+			if test.hosts != nil {
+				providertest.Set(stub, providertest.LabOf(test.hosts...))
+			}
+			tf := newTerraform(t, stub)
+			planned, diagnostics := tf.plan("trainyard_group", tf.group("new", test.role), nil)
+			if test.refused {
+				if len(diagnostics) == 0 {
+					t.Error("it was not refused")
+				}
+				return
+			}
+			fatalOn(t, nil, diagnostics)
+			for attribute, known := range map[string]bool{"members": test.members, "placements": test.placements, "cluster_spec": test.spec} {
+				if planned[attribute].IsKnown() != known {
+					t.Errorf("%s: got %s, want it to be known: %t", attribute, planned[attribute], known)
+				}
+			}
+			if test.members {
+				if got := providertest.TextsOf(t, planned["members"]); got["new-worker-1"] != "127.0.0.1:9001" || len(got) != 2 {
+					t.Errorf("members: got %v", got)
+				}
+			}
+		})
+	}
+}
+
+// A cluster and its groups are planned in one run, and none of them is there yet.
+func TestPlanLooksAtWhatIsPlanned(t *testing.T) {
+	stub := &providertest.Stub{}
+	tf := newTerraform(t, stub)
+	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
+	fatalOn(t, nil, diagnostics)
+	if !planned["hosts"].IsFullyKnown() || planned["id"].IsKnown() {
+		t.Errorf("got hosts %s and id %s, want the hosts known, and the id only after the apply", planned["hosts"], planned["id"])
+	}
+	first, diagnostics := tf.plan("trainyard_group", tf.group("first", role{replicas: 2, port: 9000, cpus: 1.5}), nil)
+	fatalOn(t, nil, diagnostics)
+	if !first["members"].IsFullyKnown() {
+		t.Errorf("members of the first group are not known: %s", first["members"])
+	}
+	for name, test := range map[string]struct {
+		role role
+		want string
+	}{
+		"its ports are taken":    {role{replicas: 1, port: 9001}, `group "first"`},
+		"its capacity is in use": {role{replicas: 1, port: 9100, cpus: 2}, "1 of 4 CPUs free"},
+	} {
+		_, diagnostics := tf.plan("trainyard_group", tf.group("second", test.role), nil)
+		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, test.want) {
+			t.Errorf("%s: got %v, want an error that says %q", name, diagnostics, test.want)
+		}
+	}
+	_, diagnostics = tf.plan("trainyard_group", tf.group("second", role{replicas: 1, port: 9002, cpus: 1}), nil)
+	fatalOn(t, nil, diagnostics)
+}
+
+func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
+	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
+	tf := newTerraform(t, stub)
+	hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType().TerraformType(t.Context())
+	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{
+		"name": providertest.Text("lab"), "hosts": tftypes.NewValue(hosts, tftypes.UnknownValue),
+	}), nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["hosts"].IsKnown() {
+		t.Errorf("got hosts %s", planned["hosts"])
+	}
+	// The stored cluster has room for 4 CPUs; what it will have is open.
+	group, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 9000, cpus: 64}), nil)
+	fatalOn(t, nil, diagnostics)
+	if group["members"].IsKnown() {
+		t.Errorf("got members %s", group["members"])
+	}
+}
+
+// A group that is replaced by one of another name leaves its ports to it.
+func TestPlanOfReplacementReusesPorts(t *testing.T) {
+	old := providertest.ObservedGroup(t, false)
+	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}}, providertest.LabOf("local"))
+	providertest.Set(stub, old.Document)
+	tf := newTerraform(t, stub)
+	config := tf.group("other", role{replicas: 2, port: 9000})
+	if _, diagnostics := tf.plan("trainyard_group", config, nil); len(diagnostics) == 0 {
+		t.Fatal("the ports of a group that stays were not refused")
+	}
+	prior := maps.Clone(config)
+	prior["name"], prior["id"] = providertest.Text("g"), providertest.Text("lab/g")
+	_, diagnostics := tf.plan("trainyard_group", config, prior)
+	fatalOn(t, nil, diagnostics)
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if got := providertest.TextsOf(t, planned["members"]); got["other-worker-0"] != "127.0.0.1:9000" {
+		t.Errorf("got members %v", got)
+	}
+}
+
+func TestPlanOfDestroyFreesPorts(t *testing.T) {
+	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}}, providertest.LabOf("local"))
+	providertest.Set(stub, providertest.ObservedGroup(t, false).Document)
+	tf := newTerraform(t, stub)
+	prior := tf.group("g", role{replicas: 2, port: 9000})
+	_, diagnostics := tf.plan("trainyard_group", nil, prior)
+	fatalOn(t, nil, diagnostics)
+	_, diagnostics = tf.plan("trainyard_group", tf.group("other", role{replicas: 2, port: 9000}), nil)
+	fatalOn(t, nil, diagnostics)
+}
+
+// A tainted group is replaced by itself, also where members share no ports.
+func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
+	tf := newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")), providertest.ObservedGroup(t, false).Document))
+	config := tf.group("g", role{replicas: 2, port: 9000})
+	_, diagnostics := tf.plan("trainyard_group", nil, config)
+	fatalOn(t, nil, diagnostics)
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if got := providertest.TextsOf(t, planned["members"]); got["g-worker-0"] != "127.0.0.1:9000" {
+		t.Errorf("got members %v", got)
+	}
+}
+
+// readGroup reads a group from its state, and returns the new one.
+func (tf terraform) readGroup(state map[string]tftypes.Value) map[string]tftypes.Value {
+	tf.t.Helper()
+	found, diagnostics := tf.read("trainyard_group", state)
+	fatalOn(tf.t, nil, diagnostics)
+	return found
+}
+
+// storedWorkers returns an engine with a group "g" of n workers that are as desired.
+func storedWorkers(t *testing.T, n int) *providertest.Stub {
+	t.Helper()
+	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
+	port := 10000
+	spec := providertest.ObservedGroup(t, false).Document.Spec
+	spec.Template = domain.Template{}
+	spec.Roles = map[string]domain.Role{"worker": {Replicas: &n, Port: &port, Template: domain.Template{Command: []string{"/bin/true"}}}}
+	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: stub.Hosts()}}, spec)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	decision.Document.Revision = 1
+	for i, m := range decision.Members {
+		stub.Observed = append(stub.Observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
+	}
+	return providertest.Set(stub, decision.Document)
+}
+
+// A plan without change makes no difference, and asks the engine a number of times that does not depend on the number
+// of members. A member that is gone makes one.
+func TestPlanWithoutChange(t *testing.T) {
+	var calls [][]string
+	for _, n := range []int{1, 200} {
+		stub := storedWorkers(t, n)
+		tf := newTerraform(t, stub)
+		config := tf.group("g", role{replicas: int64(n), port: 10000})
+		state := tf.readGroup(config)
+		planned, diagnostics := tf.plan("trainyard_group", config, state)
+		fatalOn(t, nil, diagnostics)
+		for name, attribute := range planned {
+			if !attribute.Equal(state[name]) {
+				t.Errorf("%d members: %s differs: planned %s, is %s", n, name, attribute, state[name])
+			}
+		}
+		calls = append(calls, stub.Calls)
+		for _, call := range stub.Calls {
+			if read := strings.HasPrefix(call, "Get ") || strings.HasPrefix(call, "List "); read && occurrences(stub.Calls, call) > 1 {
+				t.Errorf("%d members: a document is read more than once, by the calls %v", n, stub.Calls)
+			}
+		}
+
+		stub.Observed = stub.Observed[1:]
+		state = tf.readGroup(state)
+		planned, diagnostics = tf.plan("trainyard_group", config, state)
+		fatalOn(t, nil, diagnostics)
+		if planned["members"].Equal(state["members"]) || planned["roles"].Equal(state["roles"]) {
+			t.Errorf("%d members: one is gone, and the plan is empty", n)
+		}
+	}
+	if !slices.Equal(calls[0], calls[1]) {
+		t.Errorf("1 member: calls %v; 200 members: %v", calls[0], calls[1])
+	}
+}
+
+// occurrences returns how often a call was made.
+func occurrences(calls []string, call string) (n int) {
+	for _, made := range calls {
+		if made == call {
+			n++
+		}
+	}
+	return n
+}
+
+// An apply that died may have left members half way: the next plan is not empty.
+func TestPlanAfterApplyThatDied(t *testing.T) {
+	stub := storedWorkers(t, 2)
+	providertest.Change(stub, "g", func(document *domain.GroupDocument) { document.Applying = true })
+	tf := newTerraform(t, stub)
+	config := tf.group("g", role{replicas: 2, port: 10000})
+	state := tf.readGroup(config)
+	planned, diagnostics := tf.plan("trainyard_group", config, state)
+	fatalOn(t, nil, diagnostics)
+	if planned["cluster_spec"].Equal(state["cluster_spec"]) {
+		t.Error("the plan is empty")
+	}
+}
+
+func TestReadTellsNotFoundFromFailure(t *testing.T) {
+	stub := storedWorkers(t, 1)
+	tf := newTerraform(t, stub)
+	s := tf.schemas["trainyard_group"]
+	state := encode(t, s, tftypes.NewValue(s.ValueType(), tf.group("g", role{replicas: 1, port: 10000})))
+	read := func() (*tfprotov6.ReadResourceResponse, bool) {
+		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := resp.NewState.Unmarshal(s.ValueType())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, v.IsNull()
+	}
+	stub.Fails = providertest.Failures{"Get cluster": errors.New("the disk does not answer")}
+	if resp, gone := read(); gone || len(resp.Diagnostics) != 1 || !strings.Contains(resp.Diagnostics[0].Detail, "does not answer") {
+		t.Errorf("a failed read: gone %t, %v", gone, resp.Diagnostics)
+	}
+	providertest.Drop[domain.GroupDocument](stub)
+	tf = newTerraform(t, stub) // another run
+	if resp, gone := read(); !gone || len(resp.Diagnostics) != 0 {
+		t.Errorf("a group that is not there: gone %t, %v", gone, resp.Diagnostics)
+	}
+}
+
+func TestPreflightProblemsFailThePlan(t *testing.T) {
+	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
+	stub.Problems.Add(domain.Path{"roles", domain.Key("worker"), "command"}, "Command not found", "no %q", "/bin/true")
+	stub.Problems.Warn(nil, "No limits", "memory is not limited here")
+	tf := newTerraform(t, stub)
+	_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 10000}), nil)
+	if len(diagnostics) != 2 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError || diagnostics[0].Attribute == nil || diagnostics[1].Severity != tfprotov6.DiagnosticSeverityWarning {
+		t.Errorf("got %v, want an error at an attribute and a warning", diagnostics)
+	}
+}
+
+// A group that is replaced under its own name is planned as a new one: the ports that it has now are not yet those
+// that it will have.
+func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
+	old := providertest.ObservedGroup(t, false).Document
+	worker := old.Spec.Roles["worker"]
+	worker.Port = nil
+	old.Spec.Roles["worker"] = worker
+	stub := providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")), old)
+	tf := newTerraform(t, stub)
+	config := tf.group("g", role{replicas: 2})
+	update, diagnostics := tf.plan("trainyard_group", config, tf.readGroup(config))
+	fatalOn(t, nil, diagnostics)
+	if !update["members"].IsFullyKnown() {
+		t.Errorf("members that stay are not known: %s", update["members"])
+	}
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["members"].IsKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+}
+
+func TestPlanDefersUnknownConfiguration(t *testing.T) {
+	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
+	config := tf.group("g", role{replicas: 1, port: 9000})
+	config["env"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
+	planned, diagnostics := tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if planned["members"].IsKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+
+	// Triggers decide nothing about where members are.
+	config = tf.group("g", role{replicas: 1, port: 9000})
+	config["triggers"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, tftypes.UnknownValue)
+	planned, diagnostics = tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
+	if !planned["members"].IsFullyKnown() {
+		t.Errorf("got members %s", planned["members"])
+	}
+}
+
+// TestPlanChecksRoomOfUnknownImages: a plan checks room for members whose image is still to be built, and counts it as
+// taken.
+func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
+	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
+	for name, test := range map[string]struct {
+		first, second role
+		says          string
+	}{
+		"there is room":            {first: role{replicas: 1, port: 9000, cpus: 1}, second: role{replicas: 1, port: 9100, cpus: 1}},
+		"more than a host has":     {first: role{replicas: 1, port: 9000, cpus: 5}, says: "requests 5 CPUs"},
+		"a port that is taken":     {first: role{replicas: 2, port: 7999}, says: "8000"},
+		"nothing left for another": {first: role{replicas: 1, port: 9000, cpus: 3}, second: role{replicas: 1, port: 9100, cpus: 2}, says: "1 of 4 CPUs free"},
+		"the port of another":      {first: role{replicas: 1, port: 9000}, second: role{replicas: 1, port: 9000}, says: `group "first"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tf := newTerraform(t, providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {8000}}}, providertest.LabOf("local")))
+			var said []string
+			for i, r := range []role{test.first, test.second} {
+				if r.replicas == 0 {
+					continue
+				}
+				config := tf.group([]string{"first", "second"}[i], r)
+				config["image"] = unknown
+				planned, diagnostics := tf.plan("trainyard_group", config, nil)
+				said = append(said, details(diagnostics)...)
+				if planned["members"].IsKnown() {
+					t.Errorf("got members %s", planned["members"])
+				}
+			}
+			if got := strings.Join(said, "\n"); (test.says == "") != (got == "") || !strings.Contains(got, test.says) {
+				t.Errorf("got %q, want %q", got, test.says)
+			}
+		})
+	}
+}
+
+// Where members go is left open as long as something is unknown that decides about it.
+func TestPlanDefersUnknownPlaces(t *testing.T) {
+	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
+	config := tf.group("g", role{replicas: 2, port: 9000, cpus: 5})
+	for _, at := range []string{"", `.AttributeName("replicas")`, `.AttributeName("port")`, `.AttributeName("resources")`, `.AttributeName("resources").AttributeName("cpus")`} {
+		open := maps.Clone(config)
+		at = `ElementKeyString("worker")` + at
+		open["roles"] = without(t, config["roles"], at)
+		planned, diagnostics := tf.plan("trainyard_group", open, nil)
+		fatalOn(t, nil, diagnostics)
+		if planned["members"].IsKnown() {
+			t.Errorf("without %s: members %s", at, planned["members"])
+		}
+	}
+}
+
+func TestValidateGroup(t *testing.T) {
+	tf := newTerraform(t, &providertest.Stub{})
+	unknown := func(v tftypes.Value) tftypes.Value { return tftypes.NewValue(v.Type(), tftypes.UnknownValue) }
+	for name, test := range map[string]struct {
+		change func(map[string]tftypes.Value)
+		want   []string
+	}{
+		"valid":                {func(map[string]tftypes.Value) {}, nil},
+		"a bad name":           {func(c map[string]tftypes.Value) { c["name"] = providertest.Text("G_1") }, []string{"Invalid group name"}},
+		"an unknown framework": {func(c map[string]tftypes.Value) { c["framework"] = providertest.Text("caffe") }, []string{"Unknown framework"}},
+		"an unknown cluster": {func(c map[string]tftypes.Value) {
+			c["cluster"] = unknown(c["cluster"])
+			c["name"] = providertest.Text("G_1")
+		}, []string{"Invalid group name"}},
+		"not known yet": {func(c map[string]tftypes.Value) {
+			c["name"] = unknown(c["name"])
+			c["framework"] = providertest.Text("caffe")
+		}, []string{"Unknown framework"}},
+		"a duration that is none":  {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "soon") }, []string{"Invalid duration"}},
+		"a duration that is right": {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "1h") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := tf.group("g", role{replicas: 1, port: 9000})
+			test.change(config)
+			s := tf.schemas["trainyard_group"]
+			resp, err := tf.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+				TypeName: "trainyard_group", Config: encode(t, s, tftypes.NewValue(s.ValueType(), config)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range resp.Diagnostics {
+				got = append(got, d.Summary)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func completion(t *testing.T, deadline string) tftypes.Value {
+	t.Helper()
+	typ, ok := group.CompletionAttribute().GetType().TerraformType(t.Context()).(tftypes.Object)
+	if !ok {
+		t.Fatal("completion is no object")
+	}
+	attributes := map[string]tftypes.Value{}
+	for name, attribute := range typ.AttributeTypes {
+		attributes[name] = tftypes.NewValue(attribute, nil)
+	}
+	attributes["deadline"] = providertest.Text(deadline)
+	return tftypes.NewValue(typ, attributes)
+}
+
+// The memory of this machine as another kernel reported it makes no difference, and more memory does.
+func TestPlanOfClusterKeepsMemory(t *testing.T) {
+	for stored, changes := range map[int64]bool{8000: false, 8010: false, 4000: true} {
+		tf := newTerraform(t, &providertest.Stub{})
+		config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")})
+		prior, diagnostics := tf.plan("trainyard_cluster", config, nil)
+		fatalOn(t, nil, diagnostics)
+		hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType()
+		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{Hosts: map[string]domain.Host{"local": providertest.Host("127.0.0.1", 4, stored, nil)}}, cluster.Model{}).Hosts)
+		if diags.HasError() {
+			t.Fatal(diags)
+		}
+		prior["id"], prior["hosts"] = providertest.Text("lab"), providertest.Raw(t, value)
+		planned, diagnostics := tf.plan("trainyard_cluster", config, prior)
+		fatalOn(t, nil, diagnostics)
+		if got := !planned["hosts"].Equal(prior["hosts"]); got != changes {
+			t.Errorf("%d MiB stored: a change: %t, want %t", stored, got, changes)
+		}
+	}
+}
+
+func elementOf(t *testing.T, typ attr.Type) attr.Type {
+	t.Helper()
+	m, ok := typ.(types.MapType)
+	if !ok {
+		t.Fatalf("%s is no map", typ)
+	}
+	return m.ElemType
+}

@@ -1,0 +1,80 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// scalingHistoryDataSource is trainyard_scaling_history.
+type scalingHistoryDataSource struct {
+	engines []string
+	session *resourcekit.Session
+}
+
+var _ datasource.DataSourceWithConfigure = &scalingHistoryDataSource{}
+
+func (d *scalingHistoryDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_scaling_history"
+}
+
+func (d *scalingHistoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = Schema(d.engines)
+}
+
+func (d *scalingHistoryDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	var model Model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	now := time.Now()
+	selection, err := model.selection(now)
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("since"), "Invalid time", err.Error())
+		return
+	}
+	const summary = "Unable to read the history of scaling"
+	key := model.Cluster.Key()
+	reconciler, err := d.session.Open(key)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, summary, err)
+		return
+	}
+	// A cluster that is not there has no records, which would pass for one where nothing was scaled yet.
+	_, err = engine.Cluster(ctx, reconciler.Engine)
+	var stored map[string][]byte
+	if err == nil {
+		stored, err = engine.Contents(ctx, reconciler.Engine, autoscale.HistoryKind)
+	}
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("history of cluster %q", key.Name), err)
+		return
+	}
+	entries, unread := autoscale.ReadHistory(stored, now, selection)
+	if unread != nil {
+		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A part of the history of scaling is left out",
+			fmt.Sprintf("cluster: what can't be read of the history of cluster %q is left out:\n\n%v", key.Name, unread))
+	}
+	if err := model.flatten(entries); err != nil {
+		resourcekit.AddError(&resp.Diagnostics, summary, err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// NewDataSource returns trainyard_scaling_history for clusters of these engines.
+func NewDataSource(engines []string) datasource.DataSource {
+	return &scalingHistoryDataSource{engines: engines}
+}

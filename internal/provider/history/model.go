@@ -1,0 +1,93 @@
+package history
+
+import (
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// Model is trainyard_scaling_history as Terraform keeps it.
+type Model struct {
+	Cluster     resourcekit.ClusterRead `tfsdk:"cluster"`
+	Group       types.String            `tfsdk:"group"`
+	Role        types.String            `tfsdk:"role"`
+	Since       types.String            `tfsdk:"since"`
+	Limit       types.Int64             `tfsdk:"limit"`
+	OnlyChanges types.Bool              `tfsdk:"only_changes"`
+	Entries     []entryModel            `tfsdk:"entries"`
+	JSONLines   *string                 `tfsdk:"json_lines"`
+}
+
+type entryModel struct {
+	Group      string             `tfsdk:"group"`
+	Role       string             `tfsdk:"role"`
+	At         timetypes.RFC3339  `tfsdk:"at"`
+	Until      timetypes.RFC3339  `tfsdk:"until"`
+	Decisions  int64              `tfsdk:"decisions"`
+	From       int64              `tfsdk:"from"`
+	To         int64              `tfsdk:"to"`
+	Ready      int64              `tfsdk:"ready"`
+	Metrics    []entryMetricModel `tfsdk:"metrics"`
+	Limits     []string           `tfsdk:"limits"`
+	Why        string             `tfsdk:"why"`
+	Outcome    string             `tfsdk:"outcome"`
+	OutcomeWhy *string            `tfsdk:"outcome_why"`
+}
+
+type entryMetricModel struct {
+	Name       string        `tfsdk:"name"`
+	Value      types.Float64 `tfsdk:"value"`
+	AgeSeconds types.Float64 `tfsdk:"age_seconds"`
+	Count      *int64        `tfsdk:"count"`
+	Why        string        `tfsdk:"why"`
+}
+
+// selection is what the configuration chooses of the history.
+func (m Model) selection(now time.Time) (autoscale.Selection, error) {
+	s := autoscale.Selection{Group: m.Group.ValueString(), Role: m.Role.ValueString(), OnlyChanges: m.OnlyChanges.ValueBool(), Limit: defaultEntries}
+	if !m.Limit.IsNull() {
+		s.Limit = int(m.Limit.ValueInt64())
+	}
+	var err error
+	if !m.Since.IsNull() {
+		s.Since, err = resourcekit.ParseSince(m.Since.ValueString(), now)
+	}
+	return s, err
+}
+
+func (m *Model) flatten(entries []autoscale.Entry) error {
+	m.Entries = make([]entryModel, 0, len(entries))
+	var lines strings.Builder
+	for _, e := range entries {
+		m.Entries = append(m.Entries, flattenEntry(e))
+		line, err := e.JSON()
+		if err != nil {
+			return err
+		}
+		lines.Write(line)
+	}
+	m.JSONLines = new(lines.String())
+	return nil
+}
+
+func flattenEntry(e autoscale.Entry) entryModel {
+	group, role := e.Key()
+	m := entryModel{
+		Group: group, Role: role, At: resourcekit.Moment(&e.At), Until: resourcekit.Moment(&e.Until), Decisions: int64(e.Decisions),
+		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Limits: append([]string{}, e.Changed...),
+		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy),
+	}
+	for _, metric := range e.Metrics {
+		shown := entryMetricModel{Name: metric.Name, Value: types.Float64PointerValue(metric.Value), Count: resourcekit.Integer[int64](metric.Count), Why: metric.Why}
+		if metric.Value != nil || metric.Age > 0 {
+			shown.AgeSeconds = types.Float64Value(metric.Age)
+		}
+		m.Metrics = append(m.Metrics, shown)
+	}
+	return m
+}

@@ -1,0 +1,2 @@
+// Package image is the resource trainyard_image.
+package image

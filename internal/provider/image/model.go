@@ -1,0 +1,109 @@
+package image
+
+import (
+	"io"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+const (
+	// defaultTimeout bounds each operation on an image.
+	defaultTimeout = 30 * time.Minute
+	// defaultDockerfile is where a Dockerfile is in its folder.
+	defaultDockerfile = "Dockerfile"
+)
+
+// Model is trainyard_image.
+type Model struct {
+	ID         types.String                 `tfsdk:"id"`
+	Cluster    resourcekit.ClusterReference `tfsdk:"cluster"`
+	Name       types.String                 `tfsdk:"name"`
+	Archive    types.String                 `tfsdk:"archive"`
+	Build      *BuildModel                  `tfsdk:"build"`
+	ImageID    types.String                 `tfsdk:"image_id"`
+	SourceHash types.String                 `tfsdk:"source_hash"`
+	Hosts      types.Map                    `tfsdk:"hosts"`
+	Timeouts   timeouts.Value               `tfsdk:"timeouts"`
+}
+
+// BuildModel is how an image is built.
+type BuildModel struct {
+	Context    string            `tfsdk:"context"`
+	Dockerfile *string           `tfsdk:"dockerfile"`
+	Target     *string           `tfsdk:"target"`
+	Args       map[string]string `tfsdk:"args"`
+}
+
+func (m Model) identity() resourcekit.Identity {
+	return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name}
+}
+
+// resourceID is the ID of an image in Terraform.
+func resourceID(cluster, name string) string { return cluster + "/" + name }
+
+// source is what an image is made from, as it is on this machine.
+type source struct {
+	// at is the attribute that says so; empty where the image is pulled.
+	at path.Path
+	// hash is its digest, and id that of the image, where it is known.
+	hash, id types.String
+	archive  func() (io.ReadCloser, error)
+	build    *engine.ImageBuild
+}
+
+// source looks at what the image is made from. The error is about the attribute that is returned with it.
+func (m Model) source() (source, error) {
+	switch {
+	case !m.Archive.IsNull():
+		source := source{at: path.Root("archive")}
+		archive, err := imagesource.OpenArchive(m.Archive.ValueString(), m.Name.ValueString())
+		source.hash, source.id, source.archive = types.StringValue(archive.Digest), types.StringValue(archive.Content), archive.Untagged
+		return source, err
+	case m.Build != nil:
+		source := source{at: path.Root("build"), id: types.StringUnknown()}
+		build := m.Build.expand()
+		digest, err := build.Digest()
+		if err != nil {
+			return source, err
+		}
+		bases, err := build.Bases()
+		source.hash = types.StringValue(digest)
+		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: build.Dockerfile, Target: build.Target, Args: build.Args, Bases: bases, Source: digest}
+		return source, err
+	}
+	return source{hash: types.StringNull(), id: types.StringUnknown()}, nil
+}
+
+func (b BuildModel) expand() imagesource.Build {
+	build := imagesource.Build{Context: b.Context, Dockerfile: defaultDockerfile, Target: resourcekit.Value(b.Target), Args: b.Args}
+	if b.Dockerfile != nil {
+		build.Dockerfile = *b.Dockerfile
+	}
+	return build
+}
+
+// imageHosts returns what hosts have under the name of an image: where it is the image itself, its image_id, which tells for hosts of
+// several platforms, too. Of a host that is away it is what it had.
+func imageHosts(found map[string]engine.Image, id string, prior types.Map) types.Map {
+	hosts, before := map[string]string{}, resourcekit.TextsIn(prior)
+	for host, image := range found {
+		had, known := before[host]
+		switch {
+		case image.Away && known:
+			hosts[host] = had
+		case image.Away:
+		case image.Is(id):
+			hosts[host] = id
+		default:
+			hosts[host] = image.ID
+		}
+	}
+	return resourcekit.StringMap(hosts)
+}

@@ -1,0 +1,147 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	imageref "github.com/distribution/reference"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+const resourceDescription = "An image that all hosts of a cluster have before a group starts, without a registry: loaded from an archive, or built from a folder on one host and copied to the others. " +
+	"Where neither is given, each host pulls it.\n\n" +
+	"A group that runs `image = trainyard_image.trainer.image_id` waits for it, runs exactly it on every host, and asks no registry. " +
+	"Its members are started anew when the image has changed.\n\n" +
+	"A host that has another image under the same name is an error, and nothing is overwritten; what a plan has shown in `hosts` is replaced when it is applied. " +
+	"All hosts have to be reached: each is one with an `address` in the cluster.\n\n" +
+	"| source | `image_id` | when it changes |\n" +
+	"|---|---|---|\n" +
+	"| `archive` | known at plan, read from the archive | the archive's content |\n" +
+	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder, but for what `.dockerignore` leaves out and for the files' times, `dockerfile`, `target`, `args` |\n" +
+	"| neither | known after the apply; hosts that have it pull nothing | never: a new version takes a new tag |\n\n" +
+	"An archive or a build is for one platform. Where hosts of several platforms pull, each has an image of its own, and `image_id` is the name with the digest that they all came from.\n\n" +
+	"A replaced image stays while members run from it; the next apply of a `trainyard_image` after that removes it. " +
+	"A destroy takes the name away, and with its last name the image, but leaves an image that containers use, with a warning.\n\n" +
+	"Clusters of the engine `process` run no images."
+
+// Schema is the schema of trainyard_image.
+func Schema(ctx context.Context, engines []string) schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: resourceDescription,
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				MarkdownDescription: "`<cluster>/<name>`.",
+				Computed:            true,
+			},
+			"cluster": resourcekit.ClusterReferenceAttribute(engines),
+			"name": schema.StringAttribute{
+				MarkdownDescription: "Reference under which the hosts have the image, as `[registry/]name[:tag]`. The tag defaults to `latest`. Another name means another resource.",
+				Required:            true,
+				Validators:          []validator.String{isName{}},
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			},
+			"archive": schema.StringAttribute{
+				MarkdownDescription: "File that the image is loaded from: a docker-archive, as `docker save` writes it, uncompressed. Of several images in it, it is the one called `name`.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(resourcekit.Beside("build"))},
+			},
+			"build": schema.SingleNestedAttribute{
+				MarkdownDescription: "How the image is built: on the first of the hosts, by the classic builder, without BuildKit's instructions such as `RUN --mount`. The images that it starts `FROM`, or copies from, are pulled there, with the credentials of the provider: the host gets those of the registries that the Dockerfile names, variables of `ARG` among it (`${NAME:-default}`), and no others.",
+				Optional:            true,
+				Attributes: map[string]schema.Attribute{
+					"context": schema.StringAttribute{
+						MarkdownDescription: "Folder that the Dockerfile copies from. Its `.dockerignore` is heeded.",
+						Required:            true,
+						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+					},
+					"dockerfile": schema.StringAttribute{
+						MarkdownDescription: "Path of the Dockerfile in that folder. Defaults to `" + defaultDockerfile + "`.",
+						Optional:            true,
+						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+					},
+					"target": schema.StringAttribute{
+						MarkdownDescription: "Stage that is built. Defaults to the last.",
+						Optional:            true,
+						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+					},
+					"args": schema.MapAttribute{
+						MarkdownDescription: "Values of `ARG` instructions. They can be read in the image's history: they are no place for secrets.",
+						Optional:            true,
+						ElementType:         types.StringType,
+						Validators:          []validator.Map{mapvalidator.NoNullValues()},
+					},
+				},
+			},
+			"image_id": schema.StringAttribute{
+				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. The same in both image stores, unlike the ID in `docker image ls`. " +
+					"Where hosts of several platforms pulled it, its name with a digest.",
+				Computed: true,
+			},
+			"source_hash": schema.StringAttribute{
+				MarkdownDescription: "Digest of the archive, or of all that the image is built from. Null where it is pulled.",
+				Computed:            true,
+			},
+			"hosts": schema.MapAttribute{
+				MarkdownDescription: "What the hosts have under that name: `image_id`, or the ID of another image. A host without one is not there. Wherever it is not `image_id`, the next apply mends it.",
+				Computed:            true,
+				ElementType:         types.StringType,
+			},
+			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the build, and the way to all hosts.", ""),
+		},
+	}
+}
+
+// isName validates the name of an image: a reference, but no ID.
+type isName struct{}
+
+var _ validator.String = isName{}
+
+func (isName) Description(context.Context) string { return "a name of an image" }
+
+func (v isName) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (isName) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	if _, err := parseName(req.ConfigValue.ValueString()); err != nil {
+		resp.Diagnostics.AddAttributeError(req.Path, invalidName, err.Error())
+	}
+}
+
+const invalidName = "Invalid name of an image"
+
+// parseName parses a reference as docker reads it, and completes its tag.
+func parseName(name string) (imageref.Named, error) {
+	const form = "; write it as [registry/]name[:tag], such as \"trainer:1.2\""
+	parsed, err := imageref.ParseNormalizedNamed(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no name of an image: %w%s", name, err, form)
+	}
+	if strings.HasPrefix(name, "sha256:") {
+		return nil, fmt.Errorf("%q is the ID of an image, and no name%s", name, form)
+	}
+	return imageref.TagNameOnly(parsed), nil
+}
+
+// checkName returns an error where an image that is loaded or built is named by a digest, which only a registry gives.
+func checkName(name types.String, at path.Path) error {
+	parsed, err := parseName(name.ValueString())
+	if err != nil {
+		return nil //nolint:nilerr // the attribute's own validator has told
+	}
+	if digested, ok := parsed.(imageref.Digested); ok {
+		return fmt.Errorf("%q names the image by its digest %s, which only an image from a registry has: leave %s out to have it pulled, or give the image a tag", name.ValueString(), digested.Digest(), at)
+	}
+	return nil
+}

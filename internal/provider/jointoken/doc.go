@@ -1,0 +1,2 @@
+// Package jointoken is the ephemeral resource trainyard_join_token.
+package jointoken

@@ -1,0 +1,116 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// defaultTail is the number of lines where none is asked for.
+const defaultTail = 100
+
+// logsDataSource is trainyard_logs.
+type logsDataSource struct {
+	engines []string
+	session *resourcekit.Session
+}
+
+var _ datasource.DataSourceWithConfigure = &logsDataSource{}
+
+// Model is trainyard_logs as Terraform keeps it.
+type Model struct {
+	Cluster resourcekit.ClusterRead `tfsdk:"cluster"`
+	Member  types.String            `tfsdk:"member"`
+	Tail    types.Int64             `tfsdk:"tail"`
+	Since   types.String            `tfsdk:"since"`
+	Lines   []string                `tfsdk:"lines"`
+}
+
+func (d *logsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_logs"
+}
+
+func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The end of what a member wrote to its standard output and standard error.\n\n" +
+			"The lines are stored in the state in plain text. Where they may hold secrets, pass them on as `sensitive(data.trainyard_logs.<name>.lines)`, " +
+			"so that they are not shown, and protect the state; or leave this data source out.",
+		Attributes: map[string]schema.Attribute{
+			"cluster": resourcekit.ClusterReadAttribute(d.engines),
+			"member": schema.StringAttribute{
+				MarkdownDescription: "Name of the member, `<group>-<role>-<index>`.",
+				Required:            true,
+			},
+			"tail": schema.Int64Attribute{
+				MarkdownDescription: "Number of lines from the end, 1 or more; 0 for all that are kept, up to 32 MiB. Lines are cut off after 256 KiB. Defaults to 100.",
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			},
+			"since": schema.StringAttribute{
+				MarkdownDescription: "Leaves out what was written before: a time in RFC 3339 such as `2026-01-31T12:00:00Z`, or a duration back from now such as `15m`; accurate to about a second. Defaults to none.",
+				Optional:            true,
+			},
+			"lines": schema.ListAttribute{
+				MarkdownDescription: "The lines, oldest first.",
+				ElementType:         types.StringType,
+				Computed:            true,
+			},
+		},
+	}
+}
+
+func (d *logsDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	var model Model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	options := engine.LogOptions{Tail: defaultTail}
+	if !model.Tail.IsNull() {
+		options.Tail = int(model.Tail.ValueInt64())
+	}
+	if !model.Since.IsNull() {
+		since, err := resourcekit.ParseSince(model.Since.ValueString(), time.Now())
+		if err != nil {
+			resp.Diagnostics.AddAttributeError(path.Root("since"), "Invalid time", err.Error())
+			return
+		}
+		options.Since = since
+	}
+	key, member := model.Cluster.Key(), model.Member.ValueString()
+	reconciler, err := d.session.Open(key)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, "Unable to read the logs", err)
+		return
+	}
+	lines, err := reconciler.Engine.Logs(ctx, member, options)
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long", err.Error()+"; read fewer of its last lines (tail), or later ones (since)")
+		return
+	}
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("member"), fmt.Sprintf("log of member %q in cluster %q", member, key.Name), err)
+		return
+	}
+	model.Lines = append([]string{}, lines...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// NewDataSource returns trainyard_logs for clusters of these engines.
+func NewDataSource(engines []string) datasource.DataSource { return &logsDataSource{engines: engines} }

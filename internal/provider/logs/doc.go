@@ -1,0 +1,2 @@
+// Package logs is the data source trainyard_logs.
+package logs

@@ -1,0 +1,2 @@
+// Package policy is the resource trainyard_autoscaling_policy.
+package policy

@@ -1,0 +1,124 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// defaultTimeout bounds each operation on an autoscaling policy.
+const defaultTimeout = 10 * time.Minute
+
+// Model is trainyard_autoscaling_policy.
+type Model struct {
+	ScalingModel
+
+	ID        types.String                   `tfsdk:"id"`
+	Cluster   resourcekit.ClusterReference   `tfsdk:"cluster"`
+	Group     types.String                   `tfsdk:"group"`
+	Role      types.String                   `tfsdk:"role"`
+	Metrics   map[string]MeasuredMetricModel `tfsdk:"metrics"`
+	Guards    *ScalingGuardsModel            `tfsdk:"guards"`
+	DryRun    *bool                          `tfsdk:"dry_run"`
+	Paused    *string                        `tfsdk:"paused"`
+	OnDestroy *string                        `tfsdk:"on_destroy"`
+	Timeouts  timeouts.Value                 `tfsdk:"timeouts"`
+}
+
+// MeasuredMetricModel is a metric that comes from somewhere.
+type MeasuredMetricModel struct {
+	ScalingMetricModel
+
+	Source      *ScalingSourceModel `tfsdk:"source"`
+	Window      types.String        `tfsdk:"window"`
+	Aggregation *string             `tfsdk:"aggregation"`
+}
+
+// ScalingSourceModel is where a metric is measured.
+type ScalingSourceModel struct {
+	Agent      *AgentSourceModel      `tfsdk:"agent"`
+	Prometheus *PrometheusSourceModel `tfsdk:"prometheus"`
+	Queue      *QueueSourceModel      `tfsdk:"queue"`
+	Progress   *ProgressSourceModel   `tfsdk:"progress"`
+}
+
+// AgentSourceModel is a measure of the agents.
+type AgentSourceModel struct {
+	Measure string  `tfsdk:"measure"`
+	Of      *string `tfsdk:"of"`
+}
+
+// PrometheusSourceModel is a query to a Prometheus.
+type PrometheusSourceModel struct {
+	URL   string `tfsdk:"url"`
+	Query string `tfsdk:"query"`
+}
+
+// QueueSourceModel is a queue whose length is asked for.
+type QueueSourceModel struct {
+	HTTP    *HTTPQueueModel  `tfsdk:"http"`
+	Redis   *RedisQueueModel `tfsdk:"redis"`
+	Command []string         `tfsdk:"command"`
+}
+
+// HTTPQueueModel is a queue that is asked by HTTP.
+type HTTPQueueModel struct {
+	URL  string  `tfsdk:"url"`
+	Path *string `tfsdk:"path"`
+}
+
+// RedisQueueModel is a list of a Redis.
+type RedisQueueModel struct {
+	Address  string `tfsdk:"address"`
+	Key      string `tfsdk:"key"`
+	Database *int64 `tfsdk:"database"`
+}
+
+// ProgressSourceModel is what members say of their progress.
+type ProgressSourceModel struct {
+	Pattern string  `tfsdk:"pattern"`
+	Role    *string `tfsdk:"role"`
+	Combine *string `tfsdk:"combine"`
+}
+
+// ScalingGuardsModel is what keeps a policy from taking members away.
+type ScalingGuardsModel struct {
+	Busy              *BusyGuardModel `tfsdk:"busy"`
+	Remove            *string         `tfsdk:"remove"`
+	Drain             *HookModel      `tfsdk:"drain"`
+	MemberHoursPerDay types.Float64   `tfsdk:"member_hours_per_day"`
+}
+
+// BusyGuardModel is how members are told to be busy.
+type BusyGuardModel struct {
+	Prometheus *PrometheusSourceModel `tfsdk:"prometheus"`
+	CPUPercent types.Float64          `tfsdk:"cpu_percent"`
+	GPUPercent types.Float64          `tfsdk:"gpu_percent"`
+}
+
+func (m Model) address() resourcekit.PolicyAddress {
+	return resourcekit.PolicyAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Key: domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString())}
+}
+
+// Identity returns what tells the policy from all others.
+func (m Model) Identity() identity {
+	return identity{m.Cluster.Name, m.Group, m.Role}
+}
+
+// Expand returns the policy that a configuration specifies.
+func (m Model) Expand(diags *diag.Diagnostics) (policy domain.AutoscalingPolicy) {
+	resourcekit.Expand(&policy, m, diags)
+	return policy
+}
+
+// Flatten returns a policy as it is stored, in the spelling of prior; timeouts are prior's.
+func Flatten(p domain.AutoscalingPolicy, prior Model) Model {
+	m := resourcekit.Flatten(p, prior)
+	m.ID = types.StringValue(p.ID())
+	return m
+}

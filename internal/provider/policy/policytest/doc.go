@@ -1,0 +1,2 @@
+// Package policytest has autoscaling policies for tests.
+package policytest

@@ -1,0 +1,44 @@
+package resourcekit
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// ItemAddress is what tells a group, or a GPU pool, from all others of its kind.
+type ItemAddress struct {
+	Cluster ClusterID
+	Name    string
+}
+
+// AddressIn returns the address of the item that a state holds, and false where it holds none.
+func AddressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) (address ItemAddress, found bool) {
+	if state.Raw.IsNull() {
+		return ItemAddress{}, false
+	}
+	return AddressOf(ctx, state, diags), true
+}
+
+// attributes are those of a state or a plan.
+type attributes interface {
+	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
+}
+
+// AddressOf returns the address of an item.
+func AddressOf(ctx context.Context, item attributes, diags *diag.Diagnostics) ItemAddress {
+	var cluster ClusterReference
+	var name types.String
+	diags.Append(item.GetAttribute(ctx, path.Root("cluster"), &cluster)...)
+	diags.Append(item.GetAttribute(ctx, path.Root("name"), &name)...)
+	return ItemAddress{IDOf(cluster.Key()), name.ValueString()}
+}
+
+// PolicyAddress is what tells a policy from all others.
+type PolicyAddress struct {
+	Cluster ClusterID
+	Key     string
+}

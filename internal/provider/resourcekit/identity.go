@@ -1,0 +1,73 @@
+package resourcekit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Identity tells what a cluster has under a name from all others of its kind.
+type Identity struct {
+	Cluster types.String `tfsdk:"cluster"`
+	Name    types.String `tfsdk:"name"`
+}
+
+// IdentitySchema is the schema of the identity of a kind of things.
+func IdentitySchema(kind string) identityschema.Schema {
+	return identityschema.Schema{
+		Attributes: map[string]identityschema.Attribute{
+			"cluster": identityschema.StringAttribute{Description: "Name of the cluster.", RequiredForImport: true},
+			"name":    identityschema.StringAttribute{Description: "Name of the " + kind + ".", RequiredForImport: true},
+		},
+	}
+}
+
+// Importable is a kind of things that are imported by the names of their cluster and their own.
+type Importable struct {
+	// Kind is what it is called, and form says what its ID looks like, beginning with what it is the ID of.
+	Kind, Form string
+	// Valid tells whether it can have a name.
+	Valid func(name string) bool
+}
+
+// Into imports by ID, or by the parts of it as identity. The engine is the one that has a document of the cluster.
+func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	cluster, name, ok := strings.Cut(req.ID, "/")
+	if req.ID == "" && req.Identity != nil {
+		var given Identity
+		resp.Diagnostics.Append(req.Identity.Get(ctx, &given)...)
+		cluster, name, ok = given.Cluster.ValueString(), given.Name.ValueString(), true
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !ok || cluster == "" || !i.Valid(name) {
+		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of %s.", req.ID, i.Form))
+		return
+	}
+	if ImportCluster(ctx, s, cluster, i.Kind, resp) {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
+		resp.Diagnostics.Append(resp.Identity.Set(ctx, Identity{Cluster: types.StringValue(cluster), Name: types.StringValue(name)})...)
+	}
+}
+
+// ImportCluster imports the cluster that a kind of things is of, by its name.
+func ImportCluster(ctx context.Context, s *Session, cluster, kind string, resp *resource.ImportStateResponse) bool {
+	key, err := s.Find(ctx, cluster)
+	if err != nil {
+		AddError(&resp.Diagnostics, "Unable to import the "+kind, err)
+		return false
+	}
+	for at, value := range map[string]types.String{"name": types.StringValue(key.Name), "engine": types.StringValue(key.Engine), "endpoint": TextOrNull(key.Endpoint)} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName(at), value)...)
+	}
+	return true
+}
+
+// PlainName tells whether a name can be part of an ID.
+func PlainName(name string) bool { return name != "" && !strings.Contains(name, "/") }

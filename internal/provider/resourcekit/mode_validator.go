@@ -1,0 +1,41 @@
+package resourcekit
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+)
+
+// invalidMode is the summary of errors about permissions.
+const invalidMode = "Invalid mode"
+
+// octalMode are the permissions of a file that somebody may read, write or execute.
+var octalMode = regexp.MustCompile(`^0?[0-7]{3}$`)
+
+// isMode checks that a string has the permissions of a file in octal digits.
+type isMode struct{}
+
+func (isMode) Description(context.Context) string {
+	return `Permissions of a file in octal digits, such as "0444".`
+}
+
+func (v isMode) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (isMode) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	switch mode := req.ConfigValue.ValueString(); {
+	case !octalMode.MatchString(mode):
+		resp.Diagnostics.AddAttributeError(req.Path, invalidMode,
+			fmt.Sprintf(`%s: %q is no mode; "0001" to "0777" are, in octal digits, such as "0444"`, req.Path, mode))
+	case mode == "000" || mode == "0000":
+		resp.Diagnostics.AddAttributeError(req.Path, invalidMode,
+			fmt.Sprintf(`%s: with %q nobody could read the file; "0444" is for everybody to read, and "0400" for its owner`, req.Path, mode))
+	}
+}
+
+// IsMode checks that a string has the permissions of a file in octal digits.
+func IsMode() validator.String { return isMode{} }

@@ -1,0 +1,74 @@
+package resourcekit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// clusterIDKey is where the private state of a resource has the ID of its cluster, so that one that is somewhere else is not taken for
+// one that is gone.
+const clusterIDKey = "cluster_id"
+
+// PrivateState is the private state of a resource.
+type PrivateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// Recognise returns an [*engine.ElsewhereError] where the engine is not led to the cluster that a resource was last seen in.
+func Recognise(ctx context.Context, eng engine.Hosts, private PrivateState) error {
+	stored, diags := private.GetKey(ctx, clusterIDKey)
+	if err := PrivateError(diags); err != nil || len(stored) == 0 {
+		return err
+	}
+	var id string
+	if err := json.Unmarshal(stored, &id); err != nil {
+		return fmt.Errorf("the resource's private state: %w", err)
+	}
+	return eng.Recognise(ctx, id)
+}
+
+// Reach opens the cluster of a resource. It has to be the one that the private state knows, which knows it from now on.
+func Reach(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster ClusterReference, private PrivateState) (reconcile.Reconciler, error) {
+	reconciler, err := open(cluster.Key())
+	if err != nil {
+		return reconciler, err
+	}
+	if err := Recognise(ctx, reconciler.Engine, private); err != nil {
+		return reconciler, err
+	}
+	document, err := engine.Cluster(ctx, reconciler.Engine)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return reconciler, err
+	}
+	return reconciler, Remember(ctx, private, document.Spec.ID)
+}
+
+// Remember notes the ID of the cluster that a resource was seen in; "" is not known.
+func Remember(ctx context.Context, private PrivateState, id string) error {
+	if id == "" {
+		return nil
+	}
+	encoded, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return PrivateError(private.SetKey(ctx, clusterIDKey, encoded))
+}
+
+// PrivateError returns what the framework says of private state as an error.
+func PrivateError(diags diag.Diagnostics) error {
+	if !diags.HasError() {
+		return nil
+	}
+	first := diags.Errors()[0]
+	return fmt.Errorf("the resource's private state: %s: %s", first.Summary(), first.Detail())
+}

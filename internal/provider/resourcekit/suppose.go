@@ -1,0 +1,111 @@
+package resourcekit
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// ValidateKnown applies rules for fully known configurations to one with unknown values.
+func ValidateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics, rules func(M, *diag.Diagnostics) domain.Problems) {
+	supposed, unknown, err := Suppose(ctx, config, diags)
+	if err != nil {
+		diags.AddError("Unable to check the configuration", err.Error())
+		return
+	}
+	var model M
+	if found := supposed.Get(ctx, &model); found.HasError() {
+		diags.Append(found...)
+		return
+	}
+	var malformed diag.Diagnostics // which the attributes' own validators tell
+	AddProblems(diags, rules(model, &malformed).Certain(unknown))
+}
+
+// Suppose returns a configuration with null in place of unknown values, or something empty if they are required, and
+// the paths of these. A fraction where only whole numbers are allowed is an error, and counts as unknown.
+func Suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (supposed tfsdk.Config, unknown []domain.Path, err error) {
+	s := supposer{ctx, config}
+	raw, err := tftypes.Transform(config.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		switch missing := !v.IsKnown() || v.IsNull() && isElement(at); {
+		case s.isFraction(at, v):
+			where := pathOf(domainPath(at))
+			diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; floor and ceil make one of a fraction", where))
+		case !missing:
+			return v, nil
+		}
+		unknown = append(unknown, domainPath(at))
+		return s.leastOf(v.Type(), at), nil
+	})
+	return tfsdk.Config{Schema: config.Schema, Raw: raw}, unknown, err
+}
+
+// supposer finds substitutes for a configuration's unknown values.
+type supposer struct {
+	ctx    context.Context
+	config tfsdk.Config
+}
+
+// leastOf returns the substitute for a value at a path: null, or something empty if null is not allowed.
+func (s supposer) leastOf(of tftypes.Type, at *tftypes.AttributePath) tftypes.Value {
+	if attribute, err := s.config.Schema.AttributeAtTerraformPath(s.ctx, at); err == nil && !attribute.IsRequired() {
+		return tftypes.NewValue(of, nil)
+	}
+	switch typ := of.(type) {
+	case tftypes.Object:
+		attributes := make(map[string]tftypes.Value, len(typ.AttributeTypes))
+		for name, attribute := range typ.AttributeTypes {
+			attributes[name] = s.leastOf(attribute, at.WithAttributeName(name))
+		}
+		return tftypes.NewValue(of, attributes)
+	case tftypes.Map:
+		return tftypes.NewValue(of, map[string]tftypes.Value{})
+	case tftypes.List, tftypes.Set:
+		return tftypes.NewValue(of, []tftypes.Value{})
+	}
+	for _, zero := range []any{"", 0, false} {
+		if tftypes.ValidateValue(of, zero) == nil {
+			return tftypes.NewValue(of, zero)
+		}
+	}
+	return tftypes.NewValue(of, nil)
+}
+
+// isFraction reports whether a value is a number, known, and not whole as its attribute needs it.
+func (s supposer) isFraction(at *tftypes.AttributePath, v tftypes.Value) bool {
+	if !v.IsKnown() || v.IsNull() || !v.Type().Is(tftypes.Number) {
+		return false
+	}
+	var number big.Float
+	attribute, err := s.config.Schema.AttributeAtTerraformPath(s.ctx, at)
+	return err == nil && attribute.GetType().Equal(types.Int64Type) && v.As(&number) == nil && !number.IsInt()
+}
+
+// isElement reports whether a path leads to an element of a list or map.
+func isElement(at *tftypes.AttributePath) bool {
+	_, attribute := at.LastStep().(tftypes.AttributeName)
+	return at.LastStep() != nil && !attribute
+}
+
+// domainPath returns a path of Terraform's as the domain's.
+func domainPath(at *tftypes.AttributePath) domain.Path {
+	var path domain.Path
+	for _, step := range at.Steps() {
+		switch s := step.(type) {
+		case tftypes.AttributeName:
+			path = append(path, string(s))
+		case tftypes.ElementKeyString:
+			path = append(path, domain.Key(s))
+		case tftypes.ElementKeyInt:
+			path = append(path, int(s))
+		}
+	}
+	return path
+}

@@ -1,0 +1,2 @@
+// Package utilisation is the data source trainyard_utilisation.
+package utilisation
