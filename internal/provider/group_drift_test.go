@@ -11,7 +11,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	grouppkg "github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -19,7 +19,7 @@ import (
 
 // What somebody else changed of a member shows where it is declared, and nowhere else.
 func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
-	type at struct{ group, role grouppkg.TemplateModel }
+	type at struct{ group, role group.TemplateModel }
 	declared := func() (group, role domain.Template) {
 		group = domain.Template{
 			Image: "trainer:1", Command: []string{"/bin/true"}, Env: map[string]string{"SHARED": "1", "BOTH": "1"},
@@ -48,25 +48,25 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 			func(m at) any { return m.group.Container.Secrets["token"].Version }, "2"},
 		"shared memory": {func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 1 }, func(m at) any { return resourcekit.Value(m.group.Container.ShmSizeMiB) }, int64(1)},
 	} {
-		group := providertest.ObservedGroup(t, false)
-		document := group.Document
+		found := providertest.ObservedGroup(t, false)
+		document := found.Document
 		role := document.Spec.Roles["worker"]
 		document.Spec.Template, role.Template = declared()
 		document.Spec.Roles = map[string]domain.Role{"worker": role}
-		group.Decision = reconcile.Current(engine.Traits{}, map[string]domain.Host{"local": {Address: "10.0.0.1"}}, document)
-		live, err := group.Layout.Spec(1)
+		found.Decision = reconcile.Current(engine.Traits{}, map[string]domain.Host{"local": {Address: "10.0.0.1"}}, document)
+		live, err := found.Layout.Spec(1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		live.Env = maps.Clone(live.Env)
 		test.live(&live)
-		for i := range group.Observed {
-			group.Observed[i].Hash = group.Layout.Hash(i)
+		for i := range found.Observed {
+			found.Observed[i].Hash = found.Layout.Hash(i)
 		}
-		empty := grouppkg.Model{Triggers: types.MapNull(types.StringType)}
-		before := grouppkg.FlattenGroup(group, empty)
-		group.Observed[1].Live = &live
-		after := grouppkg.FlattenGroup(group, before)
+		empty := group.Model{Triggers: types.MapNull(types.StringType)}
+		before := group.FlattenGroup(found, empty)
+		found.Observed[1].Live = &live
+		after := group.FlattenGroup(found, before)
 		if got := test.show(at{after.TemplateModel, after.Roles["worker"].TemplateModel}); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
-	grouppkg "github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
-	policypkg "github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy/policytest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
@@ -63,88 +63,88 @@ func configurationOf(t *testing.T, s schema.Schema, model any) tftypes.Value {
 }
 
 // validGroups are groups without a fault, in which the rules about several attributes find as much as they can.
-func validGroups(t *testing.T) map[string]grouppkg.Model {
+func validGroups(t *testing.T) map[string]group.Model {
 	text := types.StringValue
-	group := func(framework string, roles map[string]grouppkg.RoleModel) grouppkg.Model {
-		return grouppkg.Model{
+	groupOf := func(framework string, roles map[string]group.RoleModel) group.Model {
+		return group.Model{
 			Cluster: resourcekit.ClusterReference{Name: text("lab"), Engine: text("process"), Endpoint: types.StringNull()}, Name: text("job"), Framework: text(framework), Roles: roles,
 			Triggers: types.MapNull(types.StringType), Members: types.MapNull(types.StringType), Placements: types.MapNull(types.StringType),
-			ClusterSpec: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(grouppkg.Schema(t.Context(), nil)),
+			ClusterSpec: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(group.Schema(t.Context(), nil)),
 		}
 	}
-	full := group("none", map[string]grouppkg.RoleModel{
+	full := groupOf("none", map[string]group.RoleModel{
 		"a": {
 			Replicas: new(int64(3)), Port: new(int64(9000)), GracePeriod: text("30s"),
-			TemplateModel: grouppkg.TemplateModel{
+			TemplateModel: group.TemplateModel{
 				Command: []string{"/bin/a", `{{ address "b" 1 }}`}, Env: map[string]string{"GROUP": `{{ slice .Group 0 2 }}{{ slice .Cluster 0 2 }}`, "OWN": "x"},
-				Container: &grouppkg.ContainerModel{Configs: map[string]grouppkg.ConfigFileModel{"c": {Content: "x", Target: "/data"}}},
-				Mounts:    []grouppkg.MountModel{{Type: new("volume"), Source: new("scratch"), Target: "/scratch"}},
+				Container: &group.ContainerModel{Configs: map[string]group.ConfigFileModel{"c": {Content: "x", Target: "/data"}}},
+				Mounts:    []group.MountModel{{Type: new("volume"), Source: new("scratch"), Target: "/scratch"}},
 			},
-			Resources: &grouppkg.ResourcesModel{CPUs: providertest.Inexact(1), MemoryMiB: new(int64(64)), Limits: &grouppkg.LimitsModel{CPUs: providertest.Inexact(2), MemoryMiB: new(int64(128))}},
-			Restart:   &grouppkg.RestartModel{Condition: new("on_failure"), MaxAttempts: new(int64(2)), Delay: text("1s")},
-			Update:    &grouppkg.UpdateModel{Parallelism: new(int64(1)), Delay: text("1s"), OnFailure: new("rollback")},
-			ExitCodes: &grouppkg.ExitCodesModel{Final: []string{"3", "1-2"}},
+			Resources: &group.ResourcesModel{CPUs: providertest.Inexact(1), MemoryMiB: new(int64(64)), Limits: &group.LimitsModel{CPUs: providertest.Inexact(2), MemoryMiB: new(int64(128))}},
+			Restart:   &group.RestartModel{Condition: new("on_failure"), MaxAttempts: new(int64(2)), Delay: text("1s")},
+			Update:    &group.UpdateModel{Parallelism: new(int64(1)), Delay: text("1s"), OnFailure: new("rollback")},
+			ExitCodes: &group.ExitCodesModel{Final: []string{"3", "1-2"}},
 		},
 		"b": {
-			Replicas: new(int64(2)), GPUs: &grouppkg.RoleGPUsModel{Pool: "p", Count: new(int64(1))}, TemplateModel: grouppkg.TemplateModel{Image: new("trainer:1"), Args: []string{"run"}},
-			Placement: &grouppkg.PlacementModel{Strategy: new("spread"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
+			Replicas: new(int64(2)), GPUs: &group.RoleGPUsModel{Pool: "p", Count: new(int64(1))}, TemplateModel: group.TemplateModel{Image: new("trainer:1"), Args: []string{"run"}},
+			Placement: &group.PlacementModel{Strategy: new("spread"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
 		},
 	})
-	full.Mounts = []grouppkg.MountModel{{Type: new("bind"), Source: new("/data"), Target: "/data"}, {Type: new("tmpfs"), Target: "/tmp", SizeMiB: new(int64(9))}}
+	full.Mounts = []group.MountModel{{Type: new("bind"), Source: new("/data"), Target: "/data"}, {Type: new("tmpfs"), Target: "/tmp", SizeMiB: new(int64(9))}}
 	full.Args = []string{`{{ address "a" 2 }}`}
 	full.WorkingDir = new("/work")
-	full.Container = &grouppkg.ContainerModel{
-		PullPolicy: new("always"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]grouppkg.UlimitModel{"nofile": {Soft: 10, Hard: 20}},
-		HealthCheck: &grouppkg.HealthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &grouppkg.LoggingModel{Driver: "local"},
-		Ports:   map[string]grouppkg.PortModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
-		Configs: map[string]grouppkg.ConfigFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},
-		Secrets: map[string]grouppkg.SecretFileModel{"s": {Value: text("x"), Version: "1", Target: new("/etc/s")}, "r": {Value: text("x"), Version: "1", Target: new("/run/secrets/s")}},
+	full.Container = &group.ContainerModel{
+		PullPolicy: new("always"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]group.UlimitModel{"nofile": {Soft: 10, Hard: 20}},
+		HealthCheck: &group.HealthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &group.LoggingModel{Driver: "local"},
+		Ports:   map[string]group.PortModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
+		Configs: map[string]group.ConfigFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},
+		Secrets: map[string]group.SecretFileModel{"s": {Value: text("x"), Version: "1", Target: new("/etc/s")}, "r": {Value: text("x"), Version: "1", Target: new("/run/secrets/s")}},
 	}
-	full.Completion, full.WaitFor = &grouppkg.CompletionModel{When: new("all"), Roles: []string{"b"}, Deadline: text("1h")}, text("completed")
+	full.Completion, full.WaitFor = &group.CompletionModel{When: new("all"), Roles: []string{"b"}, Deadline: text("1h")}, text("completed")
 
-	served := group("tensorflow_v1", map[string]grouppkg.RoleModel{
-		"ps":     {Replicas: new(int64(1)), TemplateModel: grouppkg.TemplateModel{Command: []string{"x"}}},
-		"worker": {Replicas: new(int64(2)), TemplateModel: grouppkg.TemplateModel{Image: new("trainer:1")}},
+	served := groupOf("tensorflow_v1", map[string]group.RoleModel{
+		"ps":     {Replicas: new(int64(1)), TemplateModel: group.TemplateModel{Command: []string{"x"}}},
+		"worker": {Replicas: new(int64(2)), TemplateModel: group.TemplateModel{Image: new("trainer:1")}},
 	})
 	served.WaitFor = text("completed")
-	launched := group("mpi", map[string]grouppkg.RoleModel{"launcher": {Replicas: new(int64(1))}, "worker": {Replicas: new(int64(4))}})
-	launched.Command, launched.Completion = []string{"train"}, &grouppkg.CompletionModel{When: new("chief"), Roles: []string{"launcher"}}
-	farm := group("spark", map[string]grouppkg.RoleModel{"master": {}, "worker": {Replicas: new(int64(2)), TemplateModel: grouppkg.TemplateModel{Args: []string{`{{ address "master" 0 }}`}}}})
+	launched := groupOf("mpi", map[string]group.RoleModel{"launcher": {Replicas: new(int64(1))}, "worker": {Replicas: new(int64(4))}})
+	launched.Command, launched.Completion = []string{"train"}, &group.CompletionModel{When: new("chief"), Roles: []string{"launcher"}}
+	farm := groupOf("spark", map[string]group.RoleModel{"master": {}, "worker": {Replicas: new(int64(2)), TemplateModel: group.TemplateModel{Args: []string{`{{ address "master" 0 }}`}}}})
 	farm.Image, farm.WaitFor = new("spark:4"), text("completed")
-	farm.Completion = &grouppkg.CompletionModel{When: new("all"), Roles: []string{"worker"}}
-	overridden := group("none", map[string]grouppkg.RoleModel{"a": {Replicas: new(int64(1)), TemplateModel: grouppkg.TemplateModel{
+	farm.Completion = &group.CompletionModel{When: new("all"), Roles: []string{"worker"}}
+	overridden := groupOf("none", map[string]group.RoleModel{"a": {Replicas: new(int64(1)), TemplateModel: group.TemplateModel{
 		Command: []string{"/bin/a"}, Env: map[string]string{"X": "own"}, Args: []string{"own"},
 	}}})
 	overridden.Command, overridden.Args, overridden.Env = []string{""}, []string{`{{ address "z" 0 }}`}, map[string]string{"X": `{{ address "z" 0 }}`}
-	chief := group("none", map[string]grouppkg.RoleModel{"a": {Replicas: new(int64(1))}, "chief": {Replicas: new(int64(1))}})
-	chief.Command, chief.Completion, chief.WaitFor = []string{"x"}, &grouppkg.CompletionModel{When: new("chief")}, text("completed")
-	return map[string]grouppkg.Model{"full": full, "served": served, "launched": launched, "farm": farm, "overridden": overridden, "chief": chief}
+	chief := groupOf("none", map[string]group.RoleModel{"a": {Replicas: new(int64(1))}, "chief": {Replicas: new(int64(1))}})
+	chief.Command, chief.Completion, chief.WaitFor = []string{"x"}, &group.CompletionModel{When: new("chief")}, text("completed")
+	return map[string]group.Model{"full": full, "served": served, "launched": launched, "farm": farm, "overridden": overridden, "chief": chief}
 }
 
 // validPolicies are policies without a fault, in which the rules about several attributes find as much as they can.
-func validPolicies() map[string]policypkg.Model {
+func validPolicies() map[string]policy.Model {
 	text := types.StringValue
 	whole := policytest.Small()
-	whole.Metrics["total"] = policypkg.MeasuredMetricModel{
-		ScalingMetricModel: policypkg.ScalingMetricModel{Algorithm: policypkg.ScalingAlgorithmModel{Target: &policypkg.TargetModel{Value: providertest.Inexact(60), Per: new("total")}}},
-		Source:             &policypkg.ScalingSourceModel{Agent: &policypkg.AgentSourceModel{Measure: "cpus", Of: new("total")}},
+	whole.Metrics["total"] = policy.MeasuredMetricModel{
+		ScalingMetricModel: policy.ScalingMetricModel{Algorithm: policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60), Per: new("total")}}},
+		Source:             &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus", Of: new("total")}},
 	}
 	asleep := policytest.Small()
 	asleep.Min, asleep.Initial = new(int64(0)), new(int64(2))
-	asleep.Metrics = map[string]policypkg.MeasuredMetricModel{
+	asleep.Metrics = map[string]policy.MeasuredMetricModel{
 		"edge": {
-			ScalingMetricModel: policypkg.ScalingMetricModel{
-				Algorithm: policypkg.ScalingAlgorithmModel{Threshold: &policypkg.ThresholdModel{Lower: providertest.Inexact(1), Upper: providertest.Inexact(2), StepOut: new(int64(2)), StepInPercent: providertest.Inexact(10)}},
-				OnMissing: new("value"), MissingValue: providertest.Inexact(1), Forecast: &policypkg.ForecastModel{Lead: text("1m"), Season: text("24h")},
+			ScalingMetricModel: policy.ScalingMetricModel{
+				Algorithm: policy.ScalingAlgorithmModel{Threshold: &policy.ThresholdModel{Lower: providertest.Inexact(1), Upper: providertest.Inexact(2), StepOut: new(int64(2)), StepInPercent: providertest.Inexact(10)}},
+				OnMissing: new("value"), MissingValue: providertest.Inexact(1), Forecast: &policy.ForecastModel{Lead: text("1m"), Season: text("24h")},
 			},
-			Source: &policypkg.ScalingSourceModel{Prometheus: &policypkg.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}, Window: text("1m"), Aggregation: new("p95"),
+			Source: &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}, Window: text("1m"), Aggregation: new("p95"),
 		},
 	}
-	asleep.Guards = &policypkg.ScalingGuardsModel{Busy: &policypkg.BusyGuardModel{CPUPercent: providertest.Inexact(1)}, Drain: &policypkg.HookModel{URL: new("http://drain"), Timeout: text("2s")}}
+	asleep.Guards = &policy.ScalingGuardsModel{Busy: &policy.BusyGuardModel{CPUPercent: providertest.Inexact(1)}, Drain: &policy.HookModel{URL: new("http://drain"), Timeout: text("2s")}}
 	daily := policytest.Small()
 	daily.Metrics, daily.Min = nil, new(int64(2))
-	daily.Schedules = map[string]policypkg.ScalingScheduleModel{"day": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: new("Europe/Warsaw"), Count: 4}}
-	return map[string]policypkg.Model{"full": policytest.Full(), "small": policytest.Small(), "whole": whole, "asleep": asleep, "daily": daily}
+	daily.Schedules = map[string]policy.ScalingScheduleModel{"day": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: new("Europe/Warsaw"), Count: 4}}
+	return map[string]policy.Model{"full": policytest.Full(), "small": policytest.Small(), "whole": whole, "asleep": asleep, "daily": daily}
 }
 
 // validPools are GPU pools without a fault.
@@ -167,11 +167,11 @@ func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
 	t.Helper()
 	engines := []string{"process", "swarm"}
 	all := map[string]map[string]tftypes.Value{"trainyard_group": {}, "trainyard_autoscaling_policy": {}, "trainyard_gpu_pool": {}, "trainyard_cluster": {}}
-	for name, group := range validGroups(t) {
-		all["trainyard_group"][name] = configurationOf(t, grouppkg.Schema(t.Context(), engines), group)
+	for name, model := range validGroups(t) {
+		all["trainyard_group"][name] = configurationOf(t, group.Schema(t.Context(), engines), model)
 	}
-	for name, policy := range validPolicies() {
-		all["trainyard_autoscaling_policy"][name] = configurationOf(t, policypkg.Schema(t.Context(), engines), policy)
+	for name, model := range validPolicies() {
+		all["trainyard_autoscaling_policy"][name] = configurationOf(t, policy.Schema(t.Context(), engines), model)
 	}
 	for name, pool := range validPools(t) {
 		all["trainyard_gpu_pool"][name] = configurationOf(t, gpupool.Schema(t.Context(), engines), pool)
@@ -253,15 +253,15 @@ func TestKnownValuesAreChecked(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	groups, policies, pools := validGroups(t), validPolicies(), validPools(t)
 	engines := []string{"process", "swarm"}
-	group := func(change func(*grouppkg.Model)) tftypes.Value {
+	groupWith := func(change func(*group.Model)) tftypes.Value {
 		m := groups["launched"]
 		m.Image = new("trainer:1")
 		change(&m)
-		return configurationOf(t, grouppkg.Schema(t.Context(), engines), m)
+		return configurationOf(t, group.Schema(t.Context(), engines), m)
 	}
-	role := func(r grouppkg.RoleModel) tftypes.Value {
-		return group(func(m *grouppkg.Model) {
-			m.Roles = map[string]grouppkg.RoleModel{"launcher": {Replicas: new(int64(1))}, "worker": r}
+	role := func(r group.RoleModel) tftypes.Value {
+		return groupWith(func(m *group.Model) {
+			m.Roles = map[string]group.RoleModel{"launcher": {Replicas: new(int64(1))}, "worker": r}
 		})
 	}
 	image := `AttributeName("image")`
@@ -271,27 +271,27 @@ func TestKnownValuesAreChecked(t *testing.T) {
 		unknown  []string
 		says     string
 	}{
-		"wait_for": {"trainyard_group", group(func(m *grouppkg.Model) { m.WaitFor = types.StringValue("ready") }), []string{image}, `"ready" is no phase`},
-		"name":     {"trainyard_group", group(func(m *grouppkg.Model) { m.Name = types.StringValue("A_b") }), []string{image}, `"A_b" is not a DNS label`},
+		"wait_for": {"trainyard_group", groupWith(func(m *group.Model) { m.WaitFor = types.StringValue("ready") }), []string{image}, `"ready" is no phase`},
+		"name":     {"trainyard_group", groupWith(func(m *group.Model) { m.Name = types.StringValue("A_b") }), []string{image}, `"A_b" is not a DNS label`},
 		"roles": {
-			"trainyard_group", group(func(m *grouppkg.Model) {
-				m.Roles = map[string]grouppkg.RoleModel{"launcher": {TemplateModel: grouppkg.TemplateModel{Image: new("x")}}, "other": {}}
+			"trainyard_group", groupWith(func(m *group.Model) {
+				m.Roles = map[string]group.RoleModel{"launcher": {TemplateModel: group.TemplateModel{Image: new("x")}}, "other": {}}
 			}),
 			[]string{`AttributeName("roles").ElementKeyString("launcher").AttributeName("image")`}, `has no role "other"`,
 		},
 		"a role that is missing": {
-			"trainyard_group", group(func(m *grouppkg.Model) {
-				m.Roles = map[string]grouppkg.RoleModel{"launcher": {Replicas: new(int64(0)), TemplateModel: grouppkg.TemplateModel{Image: new("x")}}}
+			"trainyard_group", groupWith(func(m *group.Model) {
+				m.Roles = map[string]group.RoleModel{"launcher": {Replicas: new(int64(0)), TemplateModel: group.TemplateModel{Image: new("x")}}}
 			}),
 			[]string{`AttributeName("roles").ElementKeyString("launcher").AttributeName("image")`}, "a group needs at least one role",
 		},
-		"a template": {"trainyard_group", role(grouppkg.RoleModel{TemplateModel: grouppkg.TemplateModel{Args: []string{`{{ address "z" 0 }}`}}}), []string{image}, `there is no role "z"`},
-		"a limit":    {"trainyard_group", role(grouppkg.RoleModel{Resources: &grouppkg.ResourcesModel{CPUs: providertest.Inexact(2), Limits: &grouppkg.LimitsModel{CPUs: providertest.Inexact(1)}}}), []string{image, `AttributeName("cluster")`}, "is limited to"},
+		"a template": {"trainyard_group", role(group.RoleModel{TemplateModel: group.TemplateModel{Args: []string{`{{ address "z" 0 }}`}}}), []string{image}, `there is no role "z"`},
+		"a limit":    {"trainyard_group", role(group.RoleModel{Resources: &group.ResourcesModel{CPUs: providertest.Inexact(2), Limits: &group.LimitsModel{CPUs: providertest.Inexact(1)}}}), []string{image, `AttributeName("cluster")`}, "is limited to"},
 		"a duration beside one that is malformed": {
-			"trainyard_group", role(grouppkg.RoleModel{GracePeriod: types.StringValue("soon"), Restart: &grouppkg.RestartModel{Delay: types.StringValue("-1s")}}), nil, "-1s is negative",
+			"trainyard_group", role(group.RoleModel{GracePeriod: types.StringValue("soon"), Restart: &group.RestartModel{Delay: types.StringValue("-1s")}}), nil, "-1s is negative",
 		},
 		"a policy": {
-			"trainyard_autoscaling_policy", configurationOf(t, policypkg.Schema(t.Context(), engines), func() policypkg.Model {
+			"trainyard_autoscaling_policy", configurationOf(t, policy.Schema(t.Context(), engines), func() policy.Model {
 				m := policies["asleep"]
 				m.Initial = new(int64(20))
 				return m
