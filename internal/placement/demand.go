@@ -32,12 +32,17 @@ type demand struct {
 
 // demandsOf returns the demands of the roles that have members, the hardest to place first.
 func demandsOf(in Input, sites []site, gpus *fleet) []*demand {
-	byRole := map[string]*demand{}
+	sizes := map[string]int{}
+	for i := range in.Members {
+		sizes[in.Members[i].Role]++
+	}
+	byRole := make(map[string]*demand, len(sizes))
 	var demands []*demand
 	for _, m := range in.Members {
 		d := byRole[m.Role]
 		if d == nil {
 			d = newDemand(in, m.Role, sites, gpus)
+			d.members = make([]domain.Member, 0, sizes[m.Role])
 			byRole[m.Role] = d
 			demands = append(demands, d)
 		}

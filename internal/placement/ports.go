@@ -64,7 +64,7 @@ type portAssigner struct {
 // book holds who has which port at one address.
 type book struct {
 	// own are the ports assigned to this group's members so far.
-	own map[int]domain.Member
+	own map[int]*domain.Member
 	// others are the ports of other groups' members.
 	others map[int]neighbour
 	// current are the ports of this group's members before this placement.
@@ -85,7 +85,7 @@ func (a *portAssigner) survey(others []neighbour) {
 		if a.books[host.Address] != nil {
 			continue
 		}
-		b := &book{own: map[int]domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, next: firstFreePort}
+		b := &book{own: map[int]*domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, next: firstFreePort}
 		for _, port := range a.in.BusyPorts[host.Address] {
 			b.busy[port] = true
 		}
@@ -125,7 +125,7 @@ func (a *portAssigner) private(d *demand) {
 func (a *portAssigner) fixed(d *demand, first int) {
 	kept, given := a.unmoved(d, first)
 	next, byAddress, highest := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, m := range d.members {
+	for i, m := range d.members {
 		address := a.address(m)
 		port, found := kept[m.Name]
 		if !found {
@@ -151,7 +151,7 @@ func (a *portAssigner) fixed(d *demand, first int) {
 			a.clashes.add(clash{demand: d, kind: withListener}, address, port, m.Name, "")
 		}
 		if _, taken := b.own[port]; !taken {
-			b.own[port] = m
+			b.own[port] = &d.members[i]
 		}
 	}
 	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
@@ -198,7 +198,7 @@ func (a *portAssigner) outOfRange(d *demand, first, n int, address string) {
 
 // keep leaves members at an unchanged address their ports, where nobody else has them by now.
 func (a *portAssigner) keep(d *demand) {
-	for _, m := range d.members {
+	for i, m := range d.members {
 		current := a.in.Current[m.Name]
 		address := a.address(m)
 		if host, found := a.in.Hosts[current.Host]; !found || host.Address != address {
@@ -208,7 +208,7 @@ func (a *portAssigner) keep(d *demand) {
 		_, own := b.own[current.Port]
 		_, other := b.others[current.Port]
 		if !own && !other {
-			b.own[current.Port] = m
+			b.own[current.Port] = &d.members[i]
 			a.ports[m.Name] = current.Port
 		}
 	}
@@ -218,12 +218,12 @@ func (a *portAssigner) keep(d *demand) {
 // left alone: a member that is about to go may still listen there.
 func (a *portAssigner) free(d *demand) {
 	full := map[string]bool{}
-	for _, m := range d.members {
+	for i, m := range d.members {
 		if a.ports[m.Name] != 0 {
 			continue
 		}
 		address := a.address(m)
-		port, found := a.books[address].take(m)
+		port, found := a.books[address].take(&d.members[i])
 		if !found && !full[address] {
 			full[address] = true
 			a.problems.Add(d.path("port"), "No free port",
@@ -234,7 +234,7 @@ func (a *portAssigner) free(d *demand) {
 	}
 }
 
-func (b *book) take(m domain.Member) (port int, found bool) {
+func (b *book) take(m *domain.Member) (port int, found bool) {
 	for ; b.next <= lastFreePort; b.next++ {
 		_, own := b.own[b.next]
 		_, other := b.others[b.next]

@@ -103,14 +103,12 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		next.GroupRestarts, next.StartedAt = 0, nil // what was used up was that of another specification
 	}
 	checkSize(&problems, view.Traits, next)
-	decision := decisionOf(view, next)
+	decision := placed(view, next, members)
 	decision.retryFailed = previous.Applying
 	decision.inform = map[string]bool{}
-	for _, m := range decision.Members {
-		before, now := previous.Spec.Roles[m.Role], spec.Roles[m.Role]
-		if m.Shared() && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update)) {
-			decision.inform[m.Role] = true
-		}
+	for name, now := range spec.Roles {
+		before, distributed := previous.Spec.Roles[name], SchedulingOf(view.Traits, spec, name) == domain.SchedulingEngine
+		decision.inform[name] = distributed && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update))
 	}
 	return decision, problems
 }
@@ -216,7 +214,11 @@ func Current(traits engine.Traits, hosts map[string]domain.Host, doc domain.Grou
 }
 
 func decisionOf(view View, doc domain.GroupDocument) Decision {
-	members := topology.Expand(doc.Spec, doc.Counts, doc.Absent)
+	return placed(view, doc, topology.Expand(doc.Spec, doc.Counts, doc.Absent))
+}
+
+// placed returns the decision that a document stands for, of which these are the members, and completes them.
+func placed(view View, doc domain.GroupDocument, members []domain.Member) Decision {
 	for i := range members {
 		assigned := doc.Assignments[members[i].Name]
 		scheduling := SchedulingOf(view.Traits, doc.Spec, members[i].Role)
@@ -237,6 +239,12 @@ func (d Decision) Kept(before Decision) map[string]bool {
 	kept := map[string]bool{}
 	if d.Document.MinRun != before.Document.MinRun {
 		return kept
+	}
+	if slices.Equal(d.Members, before.Members) && d.Document.Spec.Equal(before.Document.Spec) {
+		for _, m := range d.Members {
+			kept[m.Name] = true
+		}
+		return kept // without hashing them all
 	}
 	hashes := make(map[string]string, len(before.Members))
 	for i, m := range before.Members {

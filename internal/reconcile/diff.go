@@ -37,17 +37,14 @@ type Change struct {
 // Members that the engine distributes share their specification and their run: where one has to be started again all are, and one that is
 // missing joins the run of the others.
 func Diff(d Decision, observed []domain.Observed) []Change {
-	found := make(map[string]domain.Observed, len(observed))
-	for _, o := range observed {
-		found[o.Name] = o
-	}
+	found := byName(observed)
 	pools := d.pools(found)
 	var changes []Change
 	for i, m := range d.Members {
 		o, ok := found[m.Name]
 		delete(found, m.Name)
 		pool, pooled := pools[m.Role]
-		if pooled && o.Hash == "" {
+		if ok && pooled && o.Hash == "" {
 			ok = false // it is about to end, and another one takes its place
 		}
 		change := Change{Member: m.Name, Index: i}
@@ -71,6 +68,15 @@ func Diff(d Decision, observed []domain.Observed) []Change {
 	return append(removals, changes...)
 }
 
+// byName returns members by their names.
+func byName(observed []domain.Observed) map[string]*domain.Observed {
+	named := make(map[string]*domain.Observed, len(observed))
+	for i := range observed {
+		named[observed[i].Name] = &observed[i]
+	}
+	return named
+}
+
 // pool is what the members of a role have in common that the engine distributes.
 type pool struct {
 	// stale tells why they have to be started again, or is "".
@@ -80,14 +86,14 @@ type pool struct {
 }
 
 // pools returns the pools by role, as they are found.
-func (d Decision) pools(found map[string]domain.Observed) map[string]pool {
+func (d Decision) pools(found map[string]*domain.Observed) map[string]pool {
 	pools := map[string]pool{}
 	for i, m := range d.Members {
 		if !m.Shared() {
 			continue
 		}
 		p := pools[m.Role]
-		if o := found[m.Name]; o.Hash != "" && p.stale == "" {
+		if o := found[m.Name]; o != nil && o.Hash != "" && p.stale == "" {
 			p.stale, p.run = d.stale(i, o), o.Run
 		}
 		if p.stale != "" {
@@ -99,7 +105,7 @@ func (d Decision) pools(found map[string]domain.Observed) map[string]pool {
 }
 
 // stale tells why member i, observed as o, has to be started again, or returns "".
-func (d Decision) stale(i int, o domain.Observed) string {
+func (d Decision) stale(i int, o *domain.Observed) string {
 	switch {
 	case o.Hash != d.Layout.Hash(i):
 		return "specification changed"
@@ -112,7 +118,7 @@ func (d Decision) stale(i int, o domain.Observed) string {
 }
 
 // amiss tells why member i, observed as o, is not as it was put in force, or returns "".
-func (d Decision) amiss(i int, o domain.Observed) string {
+func (d Decision) amiss(i int, o *domain.Observed) string {
 	switch {
 	case drifted(o):
 		return d.describeDrift(i, o)
@@ -120,30 +126,6 @@ func (d Decision) amiss(i int, o domain.Observed) string {
 		return "placement or update changed"
 	}
 	return ""
-}
-
-// UpToDate returns the members of the decision that are as desired: observed with the present specification
-// and run. Where the last apply failed, a failed member does not count. Members that somebody else changed are among them
-// where [Group.Found] shows what was changed, and with the host that they were pinned to.
-func UpToDate(d Decision, observed []domain.Observed) []domain.Member {
-	d = d.atRest()
-	current := upToDate(d, observed)
-	_, visible := found(d, observed)
-	byName := make(map[string]domain.Observed, len(observed))
-	for _, o := range observed {
-		byName[o.Name] = o
-	}
-	var members []domain.Member
-	for _, m := range d.Members {
-		if !current[m.Name] && !visible[m.Name] {
-			continue
-		}
-		if host := movedTo(m, byName[m.Name]); host != "" && visible[m.Name] {
-			m.Host = host
-		}
-		members = append(members, m)
-	}
-	return members
 }
 
 // atRest returns the decision with regard to what an apply would do, not the controller.

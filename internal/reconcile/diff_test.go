@@ -91,7 +91,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestUpToDate(t *testing.T) {
+func TestFoundMembers(t *testing.T) {
 	for name, c := range map[string]struct {
 		applying bool
 		want     []string
@@ -109,7 +109,7 @@ func TestUpToDate(t *testing.T) {
 			observed[2].State = domain.StateFailed
 			observed = append(observed[:3:3], domain.Observed{Name: "mnist-worker-9"})
 			var got []string
-			for _, m := range reconcile.UpToDate(d, observed) {
+			for _, m := range (reconcile.Group{Decision: d, Observed: observed}).Found().Members {
 				got = append(got, m.Name)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

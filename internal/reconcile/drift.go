@@ -1,13 +1,15 @@
 package reconcile
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // drifted tells whether somebody else changed a member that is not to stay ended: finished is not drift.
-func drifted(o domain.Observed) bool {
+func drifted(o *domain.Observed) bool {
 	switch {
 	case o.State == domain.StateCompleted, o.State == domain.StateStopped && o.StopReason != "":
 		return false
@@ -16,7 +18,7 @@ func drifted(o domain.Observed) bool {
 }
 
 // instances returns how many instances there are to be of an observed member.
-func instances(o domain.Observed) int {
+func instances(o *domain.Observed) int {
 	if drifted(o) && o.Replicas != nil {
 		return *o.Replicas
 	}
@@ -30,7 +32,7 @@ type drift struct {
 }
 
 // driftOf returns what somebody else changed of a member i that should have one instance.
-func (d Decision) driftOf(i int, o domain.Observed) drift {
+func (d Decision) driftOf(i int, o *domain.Observed) drift {
 	if o.Live == nil {
 		return drift{}
 	}
@@ -68,7 +70,7 @@ func (d drift) words() []string {
 }
 
 // describeDrift says in words what somebody else changed of a drifted member i.
-func (d Decision) describeDrift(i int, o domain.Observed) string {
+func (d Decision) describeDrift(i int, o *domain.Observed) string {
 	var changed []string
 	if o.Replicas != nil {
 		changed = append(changed, "replicas")
@@ -80,43 +82,54 @@ func (d Decision) describeDrift(i int, o domain.Observed) string {
 	return "changed outside: " + strings.Join(changed, ", ")
 }
 
-// Found returns the group's specification as it is found: what somebody else changed has its live value, at the place where
-// the group declares it, and a role has as many replicas as there are instances of its members. Where members of a
-// role differ in the same attribute, the first one's value is shown.
-func (g Group) Found() domain.Group {
-	spec, _ := found(g.Decision, g.Observed)
-	return spec
+// Found is a group as it is found.
+type Found struct {
+	// Spec has the live value of what somebody else changed, where the group declares it, and a role's replicas are the
+	// instances of its members. Where members of a role differ in the same attribute, the first one's value is shown.
+	Spec domain.Group
+	// Members are those that are as desired, or whose drift shows: in Spec, or by the host that they were pinned to, which
+	// they have here. Where the last apply failed, a failed member is not among them.
+	Members []domain.Member
 }
 
-// found returns the specification as it is found, and the names of the drifted members that make a visible difference: in it, or
-// by the host that they are on.
-func found(d Decision, observed []domain.Observed) (spec domain.Group, visible map[string]bool) {
-	byName := make(map[string]domain.Observed, len(observed))
-	counts := map[string]int{}
-	pools := d.pools(nil)
-	for _, o := range observed {
-		byName[o.Name] = o
+// Found returns the group as it is found.
+func (g Group) Found() Found {
+	d, observed := g.atRest(), byName(g.Observed)
+	canvas := newCanvas(d.Document.Spec, d.counts(g.Observed))
+	members, hidden := slices.Clone(d.Members), map[string]bool{}
+	for _, change := range Diff(d, g.Observed) {
+		if change.Action == ActionRemove {
+			continue
+		}
+		hidden[change.Member] = true
+		if change.Action != ActionMend {
+			continue
+		}
+		m, o := &members[change.Index], observed[change.Member]
+		host := movedTo(*m, o)
+		shown := canvas.lay(m.Role, d.driftOf(change.Index, o))
+		if shown || host != "" || o.Replicas != nil && canvas.showsReplicas(m.Role) {
+			m.Host = cmp.Or(host, m.Host)
+			delete(hidden, change.Member)
+		}
+	}
+	return Found{canvas.spec(), slices.DeleteFunc(members, func(m domain.Member) bool { return hidden[m.Name] })}
+}
+
+// counts returns how many instances there are of the members of each role.
+func (d Decision) counts(observed []domain.Observed) map[string]int {
+	counts, pools := map[string]int{}, d.pools(nil)
+	for i := range observed {
+		o := &observed[i]
 		if _, pooled := pools[o.Role]; !pooled || o.Hash != "" { // or else it is about to end
 			counts[o.Role] += instances(o)
 		}
 	}
-	canvas := newCanvas(d.Document.Spec, counts)
-	visible = map[string]bool{}
-	for _, change := range Diff(d.atRest(), observed) {
-		if change.Action != ActionMend {
-			continue
-		}
-		m, o := d.Members[change.Index], byName[change.Member]
-		visible[m.Name] = o.Replicas != nil && canvas.showsReplicas(m.Role) || movedTo(m, o) != ""
-		if shown := canvas.lay(m.Role, d.driftOf(change.Index, o)); shown {
-			visible[m.Name] = true
-		}
-	}
-	return canvas.spec(), visible
+	return counts
 }
 
 // movedTo returns the host that somebody else pinned a member to; "" where nobody did.
-func movedTo(m domain.Member, o domain.Observed) string {
+func movedTo(m domain.Member, o *domain.Observed) string {
 	if !drifted(o) || o.Live == nil || m.Shared() || o.Live.Host == m.Host {
 		return ""
 	}

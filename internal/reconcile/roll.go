@@ -14,13 +14,10 @@ import (
 // rolling returns the members that get another specification in their turn: some of their role at a time. Members that have to
 // start for another reason do so at once, as do those whose hosts are in trouble. How the members of a pool are updated is the engine's to see to.
 func (d Decision) rolling(observed []domain.Observed) map[string]bool {
-	byName := make(map[string]domain.Observed, len(observed))
-	for _, o := range observed {
-		byName[o.Name] = o
-	}
+	named := byName(observed)
 	rolling := map[string]bool{}
 	for i, m := range d.Members {
-		o, found := byName[m.Name]
+		o, found := named[m.Name]
 		if found && !m.Shared() && d.update(m.Role).Parallelism > 0 &&
 			o.Hash != "" && o.Hash != d.Layout.Hash(i) && o.Run >= d.Document.MinRun && o.HostTrouble == "" {
 			rolling[m.Name] = true

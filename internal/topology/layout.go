@@ -51,18 +51,20 @@ func NewLayout(g domain.Group, members []domain.Member, filesDir func(member str
 
 // peers returns the addresses of the members of indexed roles, by role and index.
 func peers(f framework, members []domain.Member) map[string][]string {
-	indexed := map[string][]domain.Member{}
-	for _, m := range members {
-		if !f.role(m.Role).interchangeable {
+	indexed := map[string][]*domain.Member{}
+	for i := range members {
+		if m := &members[i]; !f.role(m.Role).interchangeable {
 			indexed[m.Role] = append(indexed[m.Role], m)
 		}
 	}
 	addresses := make(map[string][]string, len(indexed))
 	for role, members := range indexed {
-		slices.SortFunc(members, func(a, b domain.Member) int { return a.Index - b.Index })
-		for _, m := range members {
-			addresses[role] = append(addresses[role], m.Address)
+		slices.SortFunc(members, func(a, b *domain.Member) int { return a.Index - b.Index })
+		own := make([]string, len(members))
+		for i, m := range members {
+			own[i] = m.Address
 		}
+		addresses[role] = own
 	}
 	return addresses
 }

@@ -57,7 +57,11 @@ func Absent(g domain.Group, counts map[string]int, stored map[string][]int) map[
 // Expand returns the group's members, without those that are absent, in the order of the names of their roles and then of their indexes.
 // They have no host and no address yet.
 func Expand(g domain.Group, counts map[string]int, absent map[string][]int) []domain.Member {
-	var members []domain.Member
+	total := 0
+	for name := range g.Roles {
+		total += max(counts[name], 0)
+	}
+	members := make([]domain.Member, 0, total)
 	for _, name := range g.RoleNames() {
 		for _, i := range domain.Indexes(counts[name], absent[name]) {
 			members = append(members, domain.Member{Name: domain.MemberName(g.Name, name, i), Role: name, Index: i})

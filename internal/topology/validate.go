@@ -280,23 +280,21 @@ func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Mem
 			}
 		}
 	}
-	byRole := map[string][]domain.Member{}
-	for _, m := range members {
-		byRole[m.Role] = append(byRole[m.Role], m)
-	}
 	for _, name := range g.RoleNames() {
 		prog, problems := l.programs[name]()
 		report(name, problems)
 		if len(problems) > 0 {
 			continue
 		}
-		tried := byRole[name]
-		if prog.static() {
-			tried = tried[:min(len(tried), 1)]
-		}
-		for _, m := range tried {
+		for _, m := range members {
+			if m.Role != name {
+				continue
+			}
 			_, problems := prog.render(g, m)
 			report(name, problems)
+			if prog.static() {
+				break
+			}
 		}
 	}
 }

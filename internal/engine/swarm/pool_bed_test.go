@@ -74,7 +74,7 @@ func (f farm) apply(spec domain.Group) {
 	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 || group.Progress.Phase != domain.PhaseRunning {
 		f.Fatalf("the group is %s (%s), and to be changed: %+v", group.Progress.Phase, group.Progress.Reason, changes)
 	}
-	if diff := cmp.Diff(spec, group.Found()); diff != "" {
+	if diff := cmp.Diff(spec, group.Found().Spec); diff != "" {
 		f.Fatalf("it is found as something else (-want +got):\n%s", diff)
 	}
 }
@@ -155,7 +155,7 @@ func TestPoolLifecycle(t *testing.T) {
 	for _, replicas := range []int{5, 1, 0} {
 		n := uint64(replicas)
 		f.tamper(func(s *dockerswarm.ServiceSpec) { s.Mode.Replicated.Replicas = &n })
-		acctest.Eventually(t, "the other number to show", func() bool { return *f.read().Found().Roles["worker"].Replicas == replicas })
+		acctest.Eventually(t, "the other number to show", func() bool { return *f.read().Found().Spec.Roles["worker"].Replicas == replicas })
 		left := f.running()
 		f.apply(spec)
 		kept := slices.DeleteFunc(f.running(), func(id string) bool { return !slices.Contains(left, id) })
@@ -166,7 +166,7 @@ func TestPoolLifecycle(t *testing.T) {
 
 	three := f.running()
 	f.tamper(func(s *dockerswarm.ServiceSpec) { s.UpdateConfig.Parallelism = 7 })
-	if got := f.read().Found().Roles["worker"].Update.Parallelism; got != 7 {
+	if got := f.read().Found().Spec.Roles["worker"].Update.Parallelism; got != 7 {
 		t.Errorf("an update of 7 at a time is found as %d", got)
 	}
 	f.apply(spec)
@@ -210,7 +210,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 		t.Fatalf("workers that fail and go back: %v", err)
 	}
 	group := f.read()
-	if diff := cmp.Diff(f.group(3), group.Found()); diff != "" || len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
+	if diff := cmp.Diff(f.group(3), group.Found().Spec); diff != "" || len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
 		t.Errorf("it is found as something else than before (-want +got):\n%s", diff)
 	}
 	f.destroy()

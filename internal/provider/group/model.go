@@ -150,7 +150,8 @@ func FlattenGroup(group reconcile.Group, prior Model) Model {
 		m.Members, m.Placements, m.ClusterSpec = resourcekit.StringMap(list.addresses), resourcekit.StringMap(list.places), resourcekit.StringMap(group.Layout.ClusterSpec())
 		return m
 	}
-	m := resourcekit.Flatten(group.Found(), prior)
+	found := group.Found()
+	m := resourcekit.Flatten(found.Spec, prior)
 	m.ID = types.StringValue(domain.GroupID(group.Document.Spec.Cluster, group.Document.Spec.Name))
 
 	extra := map[string]domain.Observed{}
@@ -164,7 +165,7 @@ func FlattenGroup(group reconcile.Group, prior Model) Model {
 	for _, member := range group.Members {
 		distributed[member.Role] = member.Shared()
 	}
-	members := listed(reconcile.UpToDate(group.Decision, group.Observed))
+	members := listed(found.Members)
 	for name, o := range extra {
 		members.addresses[name] = o.Address
 		if o.Host != "" && !distributed[o.Role] {
