@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -28,7 +29,7 @@ const (
 // keepKeys replaces the agents' key once a node that had it has left the Swarm, or it has grown old. The new key is
 // handed out beside the old one, so that agents keep understanding each other; the old one goes when all have the new.
 func (e *Engine) keepKeys(ctx context.Context) error {
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,15 +37,15 @@ func (e *Engine) keepKeys(ctx context.Context) error {
 	if i < 0 {
 		return nil
 	}
-	tasks, err := e.reads.tasks(ctx)
+	tasks, err := e.reads.Tasks(ctx)
 	if err != nil {
 		return err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (e *Engine) keepKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service, own, view := services[i], byService(tasks)[services[i].ID], newNodeView(nodes)
+	service, own, view := services[i], byService(tasks)[services[i].ID], dockerapi.NewNodes(nodes)
 	if isSpent(keys, own, view, time.Now()) {
 		if keys, err = e.addKey(ctx, m, keys); err != nil {
 			return err
@@ -70,7 +71,7 @@ func (e *Engine) keepKeys(ctx context.Context) error {
 }
 
 // agentKeys returns the keys of the cluster's agents, newest last.
-func (e *Engine) agentKeys(ctx context.Context, m manager) ([]swarm.Secret, error) {
+func (e *Engine) agentKeys(ctx context.Context, m dockerapi.Manager) ([]swarm.Secret, error) {
 	keys, err := m.SecretList(ctx, swarm.SecretListOptions{Filters: filters.NewArgs(
 		filters.Arg("label", spec.LabelCluster+"="+e.cluster.Name), filters.Arg("label", spec.LabelKind+"="+kindAgent),
 	)})
@@ -82,7 +83,7 @@ func (e *Engine) agentKeys(ctx context.Context, m manager) ([]swarm.Secret, erro
 func keyNumber(key swarm.Secret) int { return spec.NumberIn(key.Spec.Labels, spec.LabelRevision) }
 
 // addKey returns the keys with a newer one, which it creates unless somebody else just has.
-func (e *Engine) addKey(ctx context.Context, m manager, keys []swarm.Secret) ([]swarm.Secret, error) {
+func (e *Engine) addKey(ctx context.Context, m dockerapi.Manager, keys []swarm.Secret) ([]swarm.Secret, error) {
 	number := 1
 	if len(keys) > 0 {
 		number += keyNumber(keys[len(keys)-1])
@@ -126,7 +127,7 @@ func keyHolders(key swarm.Secret, own []swarm.Task) map[string]bool {
 }
 
 // noteKeyHolders records on a key which nodes were given it: nothing else remembers a node that has left.
-func noteKeyHolders(ctx context.Context, m manager, key swarm.Secret, own []swarm.Task) error {
+func noteKeyHolders(ctx context.Context, m dockerapi.Manager, key swarm.Secret, own []swarm.Task) error {
 	note := strings.Join(slices.Sorted(maps.Keys(keyHolders(key, own))), " ")
 	if note == key.Spec.Labels[spec.LabelNodes] {
 		return nil
@@ -134,14 +135,14 @@ func noteKeyHolders(ctx context.Context, m manager, key swarm.Secret, own []swar
 	noted := key.Spec
 	noted.Labels = maps.Clone(noted.Labels)
 	noted.Labels[spec.LabelNodes] = note
-	if err := m.SecretUpdate(ctx, key.ID, key.Version, noted); err != nil && !outOfSequence(err) {
+	if err := m.SecretUpdate(ctx, key.ID, key.Version, noted); err != nil && !dockerapi.OutOfSequence(err) {
 		return fmt.Errorf("secret %q can't be labelled with the nodes that have it: %w", noted.Name, err)
 	}
 	return nil
 }
 
 // isSpent reports whether the newest key has to be replaced: a node that has left knows it, or it is old.
-func isSpent(keys []swarm.Secret, own []swarm.Task, view nodeView, now time.Time) bool {
+func isSpent(keys []swarm.Secret, own []swarm.Task, view dockerapi.Nodes, now time.Time) bool {
 	if len(keys) == 0 {
 		return true
 	}
@@ -158,7 +159,7 @@ func isSpent(keys []swarm.Secret, own []swarm.Task, view nodeView, now time.Time
 // and when they all have it, it stays alone. The Swarm updates no agent on a node that is down or paused: nobody waits
 // for those.
 func keysWanted(
-	service swarm.Service, own []swarm.Task, view nodeView, keys []swarm.Secret,
+	service swarm.Service, own []swarm.Task, view dockerapi.Nodes, keys []swarm.Secret,
 ) (wanted []*swarm.SecretReference, change bool) {
 	newest := keys[len(keys)-1]
 	live := heldKeys(service.Spec)
@@ -166,7 +167,7 @@ func keysWanted(
 		return append([]*swarm.SecretReference{keyReference(newest)}, live...), true
 	}
 	lacking := func(t swarm.Task) bool {
-		stays := !ended(t) && t.DesiredState == swarm.TaskStateRunning && view.awaited(t.NodeID) &&
+		stays := !dockerapi.Ended(t) && t.DesiredState == swarm.TaskStateRunning && view.Awaited(t.NodeID) &&
 			view[t.NodeID].Spec.Availability == swarm.NodeAvailabilityActive
 		return stays && !hasKey(t.Spec.ContainerSpec, newest)
 	}
@@ -177,17 +178,17 @@ func keysWanted(
 }
 
 // unusedKeys returns the old keys that neither the service nor a task refers to any more.
-func unusedKeys(service swarm.Service, own []swarm.Task, view nodeView, keys []swarm.Secret) []swarm.Secret {
+func unusedKeys(service swarm.Service, own []swarm.Task, view dockerapi.Nodes, keys []swarm.Secret) []swarm.Secret {
 	return slices.DeleteFunc(slices.Clone(keys[:len(keys)-1]), func(key swarm.Secret) bool {
 		uses := func(t swarm.Task) bool {
-			return !ended(t) && view.awaited(t.NodeID) && hasKey(t.Spec.ContainerSpec, key)
+			return !dockerapi.Ended(t) && view.Awaited(t.NodeID) && hasKey(t.Spec.ContainerSpec, key)
 		}
 		return hasKey(service.Spec.TaskTemplate.ContainerSpec, key) || slices.ContainsFunc(own, uses)
 	})
 }
 
 // removeKeys removes keys. One that is gone, or has come to be used again, is fine.
-func removeKeys(ctx context.Context, m manager, keys []swarm.Secret) error {
+func removeKeys(ctx context.Context, m dockerapi.Manager, keys []swarm.Secret) error {
 	for _, key := range keys {
 		err := m.SecretRemove(ctx, key.ID)
 		if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsInvalidArgument(err) {

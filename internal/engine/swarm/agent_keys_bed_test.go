@@ -22,6 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -86,10 +87,10 @@ func testAgentKeys(t *testing.T, engine string) {
 func TestAgentKeyMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	e, _ := documentsOf(t, "keys-at-once")
-	m, err := e.manager(t.Context())
+	m, err := e.connection.Manager(t.Context())
 	must(t, err)
 	made := make([][]swarm.Secret, 8)
-	must(t, inParallel(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, func(ctx context.Context, i int) (err error) {
+	must(t, dockerapi.InParallel(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, func(ctx context.Context, i int) (err error) {
 		made[i], err = e.addKey(ctx, m, nil)
 		return err
 	}))
@@ -179,11 +180,11 @@ func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report,
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := l.engine.manager(ctx)
+	m, err := l.engine.connection.Manager(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	engines, err := l.engine.engines(ctx, m)
+	engines, err := l.engine.connection.Engines(ctx, l.engine, m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -279,7 +280,7 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 	l.Helper()
 	document, err := engine.Cluster(l.Context(), l.engine)
 	must(l.T, err)
-	agents, err := l.engine.reads.agents(l.Context(), "keys")
+	agents, err := readAgents(l.Context(), l.engine.reads, "keys")
 	must(l.T, err)
 	node := document.Spec.Hosts[host].ID
 	peer := telemetry.Peer{Node: node, Address: agents[node].address}
@@ -302,7 +303,7 @@ func (l keysLab) keys() (handedOut, all []string) {
 	for _, ref := range heldKeys(services[residentName("keys", kindAgent)].Spec) {
 		handedOut = append(handedOut, ref.SecretID)
 	}
-	m, err := l.engine.manager(l.Context())
+	m, err := l.engine.connection.Manager(l.Context())
 	must(l.T, err)
 	keys, err := l.engine.agentKeys(l.Context(), m)
 	must(l.T, err)
@@ -317,7 +318,7 @@ func (l keysLab) claim(host string) {
 	l.Helper()
 	document, err := engine.Cluster(l.Context(), l.engine)
 	must(l.T, err)
-	m, err := l.engine.manager(l.Context())
+	m, err := l.engine.connection.Manager(l.Context())
 	must(l.T, err)
 	lie := func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		env := live.Spec.TaskTemplate.ContainerSpec.Env

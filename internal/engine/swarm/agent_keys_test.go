@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -45,7 +46,7 @@ func runsOn(node string, numbers ...int) swarm.Task {
 }
 
 func TestIsSpent(t *testing.T) {
-	view := newNodeView([]swarm.Node{{ID: "a"}, {ID: "b", Status: swarm.NodeStatus{State: swarm.NodeStateDown}}})
+	view := dockerapi.NewNodes([]swarm.Node{{ID: "a"}, {ID: "b", Status: swarm.NodeStatus{State: swarm.NodeStateDown}}})
 	type keys = []swarm.Secret
 	type tasks = []swarm.Task
 	for name, test := range map[string]struct {
@@ -80,7 +81,7 @@ func TestKeysWanted(t *testing.T) {
 		spec := swarm.NodeSpec{Availability: availability}
 		return swarm.Node{ID: id, Status: swarm.NodeStatus{State: state}, Spec: spec}
 	}
-	view := newNodeView([]swarm.Node{
+	view := dockerapi.NewNodes([]swarm.Node{
 		node("a", swarm.NodeStateReady, active), node("b", swarm.NodeStateReady, active),
 		node("down", swarm.NodeStateDown, active), node("paused", swarm.NodeStateReady, paused),
 	})

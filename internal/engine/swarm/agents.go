@@ -19,6 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // agentsPatience bounds what it takes to ask all agents of a cluster.
@@ -35,19 +37,19 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	if running.Observed, err = e.Observe(ctx, ""); err != nil {
 		return nil, running, err
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, running, err
 	}
-	engines, err := e.engines(ctx, m)
+	engines, err := e.connection.Engines(ctx, e, m)
 	if err != nil {
 		return nil, running, err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return nil, running, err
 	}
-	asked := worthAsking(engines, m, newNodeView(nodes))
+	asked := worthAsking(engines, m, dockerapi.NewNodes(nodes))
 	answers, err := e.answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: window})
 	if err != nil {
 		return nil, running, err
@@ -89,7 +91,7 @@ func (e *Engine) answers(ctx context.Context, cluster domain.Cluster, engines ma
 // worthAsking returns the nodes with an Engine whose agent is worth asking, best first: the manager that just answered,
 // then nodes that are ready. Managers precede workers, as the agent that is asked speaks for all. An Engine that is down
 // may take all the time there is before it turns out not to answer.
-func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView) []string {
+func worthAsking(engines map[string]client.APIClient, m dockerapi.Manager, nodes dockerapi.Nodes) []string {
 	var first, managers, workers, others []string
 	for _, id := range slices.Sorted(maps.Keys(engines)) {
 		switch reached := engines[id]; {
@@ -99,7 +101,7 @@ func worthAsking(engines map[string]client.APIClient, m manager, nodes nodeView)
 			managers = append(managers, id)
 		case nodes[id].Status.State == swarm.NodeStateReady:
 			workers = append(workers, id)
-		case nodes.awaited(id):
+		case nodes.Awaited(id):
 			others = append(others, id)
 		}
 	}
@@ -119,7 +121,7 @@ func runningAgents(cluster string, services []swarm.Service, tasks []swarm.Task)
 	}
 	for node, task := range newestByNode(byService(tasks)[services[i].ID]) {
 		status, runs := task.Status.ContainerStatus, task.Status.State == swarm.TaskStateRunning
-		address, attached := addressOn(networkName(cluster), task)
+		address, attached := addressOn(spec.NetworkName(cluster), task)
 		if runs && attached && status != nil && status.ContainerID != "" {
 			found[node] = runningAgent{status.ContainerID, address}
 		}
@@ -142,20 +144,20 @@ func addressOn(network string, task swarm.Task) (address string, attached bool) 
 	return "", false
 }
 
-// agents returns [runningAgents] as a manager tells.
-func (r reads) agents(ctx context.Context, cluster string) (map[string]runningAgent, error) {
-	services, err := r.services(ctx)
+// readAgents returns [runningAgents] as a manager tells.
+func readAgents(ctx context.Context, from dockerapi.Reads, cluster string) (map[string]runningAgent, error) {
+	services, err := from.Services(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := r.tasks(ctx)
+	tasks, err := from.Tasks(ctx)
 	return runningAgents(cluster, services, tasks), err
 }
 
 // askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is neither among the
 // reports nor the failures. The Swarm, and no agent, says at which address the agent of a node is.
-func (e *Engine) askAgents(ctx context.Context, from reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
-	agents, err := from.agents(ctx, e.cluster.Name)
+func (e *Engine) askAgents(ctx context.Context, from dockerapi.Reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
+	agents, err := readAgents(ctx, from, e.cluster.Name)
 	if err != nil {
 		return reports, fmt.Sprintf("the cluster's agents could not be found: %v", err)
 	}

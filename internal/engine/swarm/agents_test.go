@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/client"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -28,11 +29,11 @@ func TestRunningAgents(t *testing.T) {
 		return swarm.Task{
 			ServiceID: service, NodeID: node, Meta: swarm.Meta{CreatedAt: time.Now().Add(-age)},
 			Status:              swarm.TaskStatus{State: state, ContainerStatus: &swarm.ContainerStatus{ContainerID: container}},
-			NetworksAttachments: []swarm.NetworkAttachment{on("other", "10.1.0.7/24"), on(networkName("lab"), "10.0.0.7/24")},
+			NetworksAttachments: []swarm.NetworkAttachment{on("other", "10.1.0.7/24"), on(spec.NetworkName("lab"), "10.0.0.7/24")},
 		}
 	}
 	unaddressed := task("agents", "g", time.Minute, swarm.TaskStateRunning, "on g")
-	unaddressed.NetworksAttachments = []swarm.NetworkAttachment{on("other", "10.1.0.8/24"), on(networkName("lab"))}
+	unaddressed.NetworksAttachments = []swarm.NetworkAttachment{on("other", "10.1.0.8/24"), on(spec.NetworkName("lab"))}
 	services := []swarm.Service{service("member", "lab-job-worker-0"), service("agents", residentName("lab", kindAgent)), service("others", residentName("other", kindAgent))}
 	tasks := []swarm.Task{
 		task("agents", "a", time.Hour, swarm.TaskStateFailed, "failed"), task("agents", "a", time.Minute, swarm.TaskStateRunning, "on a"),
@@ -57,7 +58,7 @@ func TestRunningAgents(t *testing.T) {
 func TestWorthAsking(t *testing.T) {
 	m := &agentContainer{}
 	engines := map[string]client.APIClient{"5": m, "has left": &agentContainer{}}
-	nodes := nodeView{}
+	nodes := dockerapi.Nodes{}
 	for id, state := range map[string]swarm.NodeState{
 		"1": swarm.NodeStateDown, "2": swarm.NodeStateUnknown, "3": swarm.NodeStateReady, "4": swarm.NodeStateDown, "5": swarm.NodeStateReady, "6": swarm.NodeStateReady,
 	} {

@@ -7,11 +7,16 @@ import (
 	"github.com/docker/docker/api/types/registry"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// registryAuth returns what is shown to the registry of an image, as the Engine takes it: the settings', else what docker login left
+// registries are the credentials of registries, by their hosts.
+type registries map[string]engine.RegistryCredentials
+
+// auth returns what is shown to the registry of an image, as the Engine takes it: these, else what docker login left
 // behind, with its credential helpers. It is "" where there is nothing to show.
-func (c *connection) registryAuth(image string) (string, error) {
+func (r registries) auth(image string) (string, error) {
 	if isID(image) {
 		return "", nil // it has no registry
 	}
@@ -20,7 +25,7 @@ func (c *connection) registryAuth(image string) (string, error) {
 		return "", fmt.Errorf("image %q: %w", image, err)
 	}
 	host := reference.Domain(named)
-	if auth, found := c.settings.Docker.Registries[host]; found {
+	if auth, found := r[host]; found {
 		return registry.EncodeAuthConfig(registry.AuthConfig{
 			ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token),
 		})
@@ -44,4 +49,29 @@ func (c *connection) registryAuth(image string) (string, error) {
 		ServerAddress: host, Username: found.Username, Password: found.Password, Auth: found.Auth,
 		IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
 	})
+}
+
+// dockerHub is what Engines call the registry docker.io among credentials.
+const dockerHub = "https://index.docker.io/v1/"
+
+// auths returns what is shown to the registries of these images, from which others are built. A name that is
+// none has no registry.
+func (r registries) auths(images []string) map[string]registry.AuthConfig {
+	auths := map[string]registry.AuthConfig{}
+	for _, image := range images {
+		named, err := reference.ParseNormalizedNamed(image)
+		if err != nil {
+			continue
+		}
+		host := reference.Domain(named)
+		auth, found := r[host]
+		if !found {
+			continue
+		}
+		if host == "docker.io" {
+			host = dockerHub
+		}
+		auths[host] = registry.AuthConfig{ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token)}
+	}
+	return auths
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/docker/docker/api/types/registry"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 func TestRegistryAuth(t *testing.T) {
@@ -18,16 +16,16 @@ func TestRegistryAuth(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(login), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &connection{settings: engine.Settings{Docker: engine.DockerSettings{Registries: map[string]engine.RegistryCredentials{
+	given := registries{
 		"other.example.com": {Username: "eve", Password: "given"},
 		"docker.io":         {Token: "token"},
-	}}}}
+	}
 	for image, want := range map[string]registry.AuthConfig{
 		"registry.example.com:5000/trainer:1": {Username: "ada", Password: "secret"},
 		"other.example.com/trainer@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": {Username: "eve", Password: "given"},
 		"trainer:1": {IdentityToken: "token"},
 	} {
-		encoded, err := c.registryAuth(image)
+		encoded, err := given.auth(image)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +35,7 @@ func TestRegistryAuth(t *testing.T) {
 		}
 	}
 	for _, image := range []string{"unknown.example.com/trainer", "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"} {
-		if encoded, err := c.registryAuth(image); err != nil || encoded != "" {
+		if encoded, err := given.auth(image); err != nil || encoded != "" {
 			t.Errorf("%s is shown %q (%v)", image, encoded, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -20,15 +21,15 @@ const clearPatience = 5 * time.Second
 
 // readyEngines returns the reachable Engines of the nodes that are ready.
 func (e *Engine) readyEngines(ctx context.Context) ([]client.APIClient, error) {
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, err
 	}
-	engines, err := e.engines(ctx, m)
+	engines, err := e.connection.Engines(ctx, e, m)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (e *Engine) clearContainers(ctx context.Context, group string) {
 	ours := filters.NewArgs(
 		filters.Arg("label", spec.LabelCluster+"="+e.cluster.Name), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
 	)
-	_ = inParallel(ctx, engines, func(ctx context.Context, host client.APIClient) error {
+	_ = dockerapi.InParallel(ctx, engines, func(ctx context.Context, host client.APIClient) error {
 		return until(ctx, "its containers to be gone", func() (bool, error) {
 			left, err := clearEnded(ctx, host, ours)
 			return err == nil && left == 0, err
@@ -66,7 +67,7 @@ func (e *Engine) clearContainers(ctx context.Context, group string) {
 func clearEnded(ctx context.Context, host client.APIClient, some filters.Args) (found int, err error) {
 	left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: some})
 	left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
-	_ = inParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
+	_ = dockerapi.InParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
 		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
 		return nil
 	})
@@ -79,7 +80,7 @@ func (e *Engine) clearHistories(ctx context.Context, hosts ...client.APIClient) 
 	defer cancel()
 	name := residentName(e.cluster.Name, kindAgent)
 	using := filters.NewArgs(filters.Arg("volume", name), filters.Arg("is-task", "true"))
-	_ = inParallel(ctx, hosts, func(ctx context.Context, host client.APIClient) error {
+	_ = dockerapi.InParallel(ctx, hosts, func(ctx context.Context, host client.APIClient) error {
 		return until(ctx, "volume "+name+" to be gone", func() (bool, error) {
 			volume, err := host.VolumeInspect(ctx, name)
 			if cerrdefs.IsNotFound(err) || err == nil && volume.Labels[spec.LabelCluster] != e.cluster.Name {

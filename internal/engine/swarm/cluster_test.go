@@ -18,6 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -220,7 +221,7 @@ func (s site) life() {
 // leftover is a network of the cluster's name, as an Engine has one for a while that has just left another Swarm: it is waited for.
 func (s site) leftover() {
 	first := s.bed.Nodes[0]
-	old, err := first.Client().NetworkCreate(s.ctx, networkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
+	old, err := first.Client().NetworkCreate(s.ctx, spec.NetworkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
 	must(s.T, err)
 	proxy := testbed.NewProxy(s.T, first)
 	proxy.On(testbed.Fault{
@@ -240,7 +241,7 @@ func (s site) networks() {
 	hosts := s.hosts(domain.HostManager)
 	e := s.open("")
 	was := s.apply(e, hosts).Network.Subnet
-	must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, networkName("lab")))
+	must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, spec.NetworkName("lab")))
 	worker := s.bed.Nodes[1].Client()
 	_, err := worker.NetworkCreate(s.ctx, "mine", network.CreateOptions{IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: was}}}})
 	must(s.T, err)
@@ -267,7 +268,7 @@ func (s site) drift(e *Engine, hosts map[string]domain.Host, stored domain.Clust
 		spec.Availability = swarm.NodeAvailabilityPause
 	})
 	s.change("node2", func(spec *swarm.NodeSpec) { spec.Availability = swarm.NodeAvailabilityPause })
-	must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, networkName("lab")))
+	must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, spec.NetworkName("lab")))
 	live, err := e.Survey(s.ctx, stored)
 	must(s.T, err)
 	want := stored
@@ -404,7 +405,7 @@ func (s site) adopted() {
 	}
 	networks, err := first.Client().NetworkList(s.ctx, network.ListOptions{})
 	must(s.T, err)
-	if _, found := ownNetwork(networks, "lab"); found {
+	if _, found := dockerapi.OwnNetwork(networks, "lab"); found {
 		s.Error("the cluster's network is left")
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestForeignContents(t *testing.T) {
 	e, proxy := stored(t, "foreigncontent")
 	leave(t, e, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: "theirs"}, Data: []byte("epochs: 4\n")})
-	theirs, err := e.connection.configNamed(t.Context(), "theirs")
+	theirs, err := e.connection.ConfigNamed(t.Context(), "theirs")
 	must(t, err)
 	own, err := e.clusterObjects(t.Context())
 	must(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -29,11 +30,11 @@ func (e *Engine) Dissolve(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w. If there is none any more, take the cluster out of the state: terraform state rm", f.missing)
 	}
-	e.connection.learn(f.stored.Hosts)
+	e.connection.Learn(f.stored.Hosts)
 	if err := e.recallJoined(ctx, f); err != nil {
 		return err
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 			checkQuorum(&problems, f.nodes, slices.Concat(steps, last), false)
 			return steps, last, problems.Err()
 		case node.Status.State == swarm.NodeStateReady && !f.isStored(node):
-			remaining = append(remaining, hostName(node))
+			remaining = append(remaining, dockerapi.HostName(node))
 		}
 	}
 	if len(remaining) > 0 {
@@ -115,18 +116,18 @@ func (e *Engine) empty(ctx context.Context, f *facts) error {
 	if err := e.StopController(ctx); err != nil {
 		return err
 	}
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return err
 	}
-	if live, found := ownNetwork(f.networks, e.cluster.Name); found {
+	if live, found := dockerapi.OwnNetwork(f.networks, e.cluster.Name); found {
 		if users := foreignUsers(services, e.cluster.Name, live); len(users) > 0 {
 			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or take them off the network", live.Name, domain.Enumerate(users))
 		}
 	}
 	own := slices.DeleteFunc(services, func(s swarm.Service) bool { return !spec.BelongsTo(s, e.cluster.Name) })
-	err = inParallel(ctx, own, func(ctx context.Context, service swarm.Service) error {
-		return e.removeObject(ctx, "service "+service.Spec.Name, func(m manager) error { return m.ServiceRemove(ctx, service.ID) })
+	err = dockerapi.InParallel(ctx, own, func(ctx context.Context, service swarm.Service) error {
+		return e.removeObject(ctx, "service "+service.Spec.Name, func(m dockerapi.Manager) error { return m.ServiceRemove(ctx, service.ID) })
 	})
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func (e *Engine) empty(ctx context.Context, f *facts) error {
 
 // removeFiles removes the config objects and secrets of the cluster that are neither documents nor locks.
 func (e *Engine) removeFiles(ctx context.Context) error {
-	configs, err := liveReads(e.connection).configs(ctx)
+	configs, err := dockerapi.Live(e.connection).Configs(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,8 +160,8 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 		own := slotOf(c)
 		return (own.cluster != e.cluster.Name || own.isItem() || own.kind == kindLock) && !spec.IsAttachment(c.Spec.Annotations, e.cluster.Name, spec.KindFile, "")
 	})
-	err = inParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
-		return e.removeObject(ctx, "config "+config.Spec.Name, func(m manager) error { return m.ConfigRemove(ctx, config.ID) })
+	err = dockerapi.InParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
+		return e.removeObject(ctx, "config "+config.Spec.Name, func(m dockerapi.Manager) error { return m.ConfigRemove(ctx, config.ID) })
 	})
 	if err != nil {
 		return err
@@ -173,14 +174,14 @@ func (e *Engine) removeFiles(ctx context.Context) error {
 		return s.Spec.Labels[spec.LabelCluster] != e.cluster.Name && !spec.IsAttachment(s.Spec.Annotations, e.cluster.Name, spec.KindSecret, "") &&
 			!spec.IsAttachment(s.Spec.Annotations, e.cluster.Name, kindAgent, "")
 	})
-	return inParallel(ctx, secrets, func(ctx context.Context, secret swarm.Secret) error {
-		return e.removeObject(ctx, "secret "+secret.Spec.Name, func(m manager) error { return m.SecretRemove(ctx, secret.ID) })
+	return dockerapi.InParallel(ctx, secrets, func(ctx context.Context, secret swarm.Secret) error {
+		return e.removeObject(ctx, "secret "+secret.Spec.Name, func(m dockerapi.Manager) error { return m.SecretRemove(ctx, secret.ID) })
 	})
 }
 
 // removeObject removes something of the Swarm. What is gone is fine.
-func (e *Engine) removeObject(ctx context.Context, what string, remove func(m manager) error) error {
-	if err := e.connection.ask(ctx, remove); err != nil && !cerrdefs.IsNotFound(err) {
+func (e *Engine) removeObject(ctx context.Context, what string, remove func(m dockerapi.Manager) error) error {
+	if err := e.connection.Ask(ctx, remove); err != nil && !cerrdefs.IsNotFound(err) {
 		return fmt.Errorf("%s can't be removed: %w", what, err)
 	}
 	return nil

@@ -8,17 +8,13 @@ package swarm
 import (
 	"context"
 
-	"github.com/docker/docker/client"
-
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 // Name is the engine's name in a configuration.
 const Name = "swarm"
-
-// manager is the API of a manager of the Swarm.
-type manager = client.APIClient
 
 // Program is what the controllers of clusters are run from.
 type Program struct {
@@ -34,8 +30,8 @@ type Engine struct {
 	store
 	cluster    domain.ClusterRef
 	program    Program
-	connection *connection
-	reads      reads
+	connection *dockerapi.Connection
+	reads      dockerapi.Reads
 	// gpus reads the GPUs of all hosts.
 	gpus    func(ctx context.Context) (map[string]domain.HostGPUs, error)
 	staged  *staged
@@ -56,7 +52,7 @@ func Driver(program Program) engine.Driver {
 
 // Open returns the engine of a cluster; see [Driver].
 func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) (*Engine, error) {
-	c, err := newConnection(cluster, settings)
+	c, err := dockerapi.New(cluster, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +60,13 @@ func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) 
 		cluster: cluster, program: program, connection: c,
 		staged: newStaged(), locks: newLocks(), watcher: &watcher{}, tags: newTags(),
 	}
-	return e.with(liveReads(c)), nil
+	return e.with(dockerapi.Live(c)), nil
 }
 
 // with returns the engine with other reads.
-func (e *Engine) with(reads reads) *Engine {
+func (e *Engine) with(reads dockerapi.Reads) *Engine {
 	other := *e
-	other.reads, other.store = reads, store{e.cluster.Name, e.connection, reads.configs}
+	other.reads, other.store = reads, store{e.cluster.Name, e.connection, reads.Configs}
 	other.gpus = other.readGPUs
 	return &other
 }
@@ -94,10 +90,7 @@ func (e *Engine) Traits() engine.Traits {
 func (e *Engine) Snapshot() engine.Engine { return e.snapshot() }
 
 func (e *Engine) snapshot() *Engine {
-	snapshot := e.with(e.reads.remembered(e.cluster.Name))
+	snapshot := e.with(e.reads.Remembered(e.cluster.Name))
 	snapshot.gpus = engine.Once(snapshot.readGPUs)
 	return snapshot
 }
-
-// manager returns the API of a manager of the Swarm.
-func (e *Engine) manager(ctx context.Context) (manager, error) { return e.connection.manager(ctx) }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -54,16 +54,16 @@ type answer struct {
 // look finds the facts about a cluster's hosts. Where all its hosts are known nodes, that takes three of the lists that a
 // plan reads anyway.
 func (e *Engine) look(ctx context.Context, cluster domain.Cluster) (*facts, error) {
-	f := &facts{invalid: e.connection.learn(cluster.Hosts)}
+	f := &facts{invalid: e.connection.Learn(cluster.Hosts)}
 	var err error
-	if f.nodes, err = e.reads.nodes(ctx); errors.Is(err, errNoManager) {
+	if f.nodes, err = e.reads.Nodes(ctx); errors.Is(err, dockerapi.ErrNoManager) {
 		f.missing = err
 		return f, e.askApart(ctx, f, cluster)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if f.networks, err = e.reads.networks(ctx); err != nil {
+	if f.networks, err = e.reads.Networks(ctx); err != nil {
 		return nil, err
 	}
 	document, err := engine.Cluster(ctx, e)
@@ -104,7 +104,7 @@ func (e *Engine) askEngines(ctx context.Context, addresses map[string]string) ma
 	var mu sync.Mutex
 	answers := make(map[string]answer, len(addresses))
 	// What goes wrong is part of the answers.
-	_ = inParallel(ctx, slices.Collect(maps.Keys(addresses)), func(ctx context.Context, name string) error {
+	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Keys(addresses)), func(ctx context.Context, name string) error {
 		answered := e.askEngine(ctx, addresses[name])
 		mu.Lock()
 		defer mu.Unlock()
@@ -121,7 +121,7 @@ const askPatience = 30 * time.Second
 func (e *Engine) askEngine(ctx context.Context, address string) (seen answer) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	at, err := e.connection.client(address)
+	at, err := e.connection.Client(address)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -129,7 +129,7 @@ func (e *Engine) askEngine(ctx context.Context, address string) (seen answer) {
 		seen.networks, err = at.NetworkList(ctx, network.ListOptions{})
 	}
 	if err != nil {
-		_, err = explain(address, err)
+		_, err = dockerapi.Explain(address, err)
 	}
 	seen.err = err
 	return seen
@@ -173,7 +173,7 @@ func (f *facts) node(id string) (swarm.Node, bool) {
 func (f *facts) named(host string) []swarm.Node {
 	var named, ready []swarm.Node
 	for _, node := range f.nodes {
-		if hostName(node) != host {
+		if dockerapi.HostName(node) != host {
 			continue
 		}
 		named = append(named, node)
@@ -186,9 +186,6 @@ func (f *facts) named(host string) []swarm.Node {
 	}
 	return named
 }
-
-// hostName is the name of a node's host.
-func hostName(node swarm.Node) string { return strings.ToLower(node.Description.Hostname) }
 
 // capacityOf is what a node has.
 func capacityOf(node swarm.Node) domain.Capacity {

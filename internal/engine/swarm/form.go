@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 const (
@@ -40,7 +41,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 func (e *Engine) decide(ctx context.Context, f *facts, cluster domain.Cluster) (plan, error) {
 	f.sockets = map[string]string{}
 	for name, host := range cluster.Hosts {
-		f.sockets[name] = e.connection.socketAt(host.Address)
+		f.sockets[name] = e.connection.SocketAt(host.Address)
 	}
 	p := f.plan(cluster)
 	if slices.ContainsFunc(p.steps, func(s step) bool { return s.do == createNetwork }) {
@@ -54,11 +55,11 @@ func (e *Engine) decide(ctx context.Context, f *facts, cluster domain.Cluster) (
 		p = f.plan(cluster)
 	}
 	anew := slices.ContainsFunc(p.steps, func(s step) bool { return s.do == removeNetwork })
-	live, found := ownNetwork(f.networks, cluster.Name)
+	live, found := dockerapi.OwnNetwork(f.networks, cluster.Name)
 	if !anew || !found {
 		return p, nil
 	}
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -69,7 +70,7 @@ func (e *Engine) decide(ctx context.Context, f *facts, cluster domain.Cluster) (
 // live returns the engine with its lists as they are now.
 func (e *Engine) live() *Engine {
 	live := *e
-	live.reads = liveReads(e.connection)
+	live.reads = dockerapi.Live(e.connection)
 	return &live
 }
 
@@ -148,7 +149,7 @@ func (f *facts) stillJoined(cluster domain.Cluster) map[string]string {
 
 // swarm returns the Swarm itself.
 func (e *Engine) swarm(ctx context.Context) (is swarm.Swarm, err error) {
-	err = e.connection.ask(ctx, func(m manager) (err error) {
+	err = e.connection.Ask(ctx, func(m dockerapi.Manager) (err error) {
 		is, err = m.SwarmInspect(ctx)
 		return err
 	})
@@ -179,7 +180,7 @@ func (w *work) take(ctx context.Context, steps []step) error {
 				n++
 			}
 		}
-		if err := inParallel(ctx, steps[:n], w.takeOne); err != nil {
+		if err := dockerapi.InParallel(ctx, steps[:n], w.takeOne); err != nil {
 			return err
 		}
 		steps = steps[n:]
@@ -243,10 +244,10 @@ func (e *Engine) writeJoined(ctx context.Context, joined map[string]string) erro
 			return err
 		}
 		is.Spec.Labels = labels
-		err = e.connection.ask(ctx, func(m manager) error {
+		err = e.connection.Ask(ctx, func(m dockerapi.Manager) error {
 			return m.SwarmUpdate(ctx, is.Version, is.Spec, swarm.UpdateFlags{})
 		})
-		if !outOfSequence(err) {
+		if !dockerapi.OutOfSequence(err) {
 			return err
 		}
 	}
@@ -254,7 +255,7 @@ func (e *Engine) writeJoined(ctx context.Context, joined map[string]string) erro
 
 // initialise makes the Swarm.
 func (w *work) initialise(ctx context.Context, s step) error {
-	at, err := w.engine.connection.client(s.spec.Address)
+	at, err := w.engine.connection.Client(s.spec.Address)
 	if err != nil {
 		return err
 	}
@@ -283,7 +284,7 @@ func explainAdvertise(s step, err error) error {
 
 // join makes a host a node of the Swarm.
 func (w *work) join(ctx context.Context, s step) error {
-	at, err := w.engine.connection.client(s.spec.Address)
+	at, err := w.engine.connection.Client(s.spec.Address)
 	if err != nil {
 		return err
 	}
@@ -323,7 +324,7 @@ func (w *work) arrived(ctx context.Context, s step, at client.APIClient) error {
 		if err != nil || info.Swarm.LocalNodeState == swarm.LocalNodeStateError {
 			return false, cmp.Or(err, errors.New(info.Swarm.Error))
 		}
-		nodes, err := w.engine.reads.nodes(ctx)
+		nodes, err := w.engine.reads.Nodes(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -361,7 +362,7 @@ func (w *work) amend(ctx context.Context, s step) error {
 // amend changes the specification of a node, on top of what others change at the same time.
 func (e *Engine) amend(ctx context.Context, id string, change func(live swarm.NodeSpec) swarm.NodeSpec) error {
 	for {
-		err := e.connection.ask(ctx, func(m manager) error {
+		err := e.connection.Ask(ctx, func(m dockerapi.Manager) error {
 			node, _, err := m.NodeInspectWithRaw(ctx, id)
 			if err != nil {
 				return err
@@ -372,7 +373,7 @@ func (e *Engine) amend(ctx context.Context, id string, change func(live swarm.No
 			}
 			return m.NodeUpdate(ctx, id, node.Version, next)
 		})
-		if !outOfSequence(err) {
+		if !dockerapi.OutOfSequence(err) {
 			return err
 		}
 	}
@@ -393,7 +394,7 @@ func (e *Engine) demote(ctx context.Context, node swarm.Node) error {
 // awaitNode waits until a node is as it should be, in a Swarm that has a leader.
 func (e *Engine) awaitNode(ctx context.Context, id, what string, as func(swarm.Node) bool) error {
 	return until(ctx, what, func() (bool, error) {
-		nodes, err := e.reads.nodes(ctx)
+		nodes, err := e.reads.Nodes(ctx)
 		if err != nil {
 			return false, err
 		}

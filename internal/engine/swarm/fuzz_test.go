@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -192,7 +193,7 @@ func FuzzObserve(f *testing.F) {
 			t.Skip("no Swarm has so many")
 		}
 		v := view{
-			cluster: spec.IdentityOf(service).Cluster, services: []swarm.Service{service}, seals: spec.SealsOf([]swarm.Service{service}), nodes: nodeView{},
+			cluster: spec.IdentityOf(service).Cluster, services: []swarm.Service{service}, seals: spec.SealsOf([]swarm.Service{service}), nodes: dockerapi.Nodes{},
 			known: func() (spec.Lookup, error) {
 				return spec.Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{}}, nil
 			},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -53,15 +54,15 @@ type ends map[string]time.Time
 
 // restartDue restarts the members whose time has come, and returns when the next one's comes.
 func (e *Engine) restartDue(ctx context.Context, seen ends) (next time.Time, err error) {
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return next, err
 	}
-	tasks, err := e.reads.tasks(ctx)
+	tasks, err := e.reads.Tasks(ctx)
 	if err != nil {
 		return next, err
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return next, err
 	}
@@ -90,7 +91,7 @@ func (e *Engine) restartDue(ctx context.Context, seen ends) (next time.Time, err
 		due = append(due, r)
 	}
 	maps.DeleteFunc(seen, func(task string, _ time.Time) bool { return !current[task] })
-	return next, inParallel(ctx, due, func(ctx context.Context, r restart) error {
+	return next, dockerapi.InParallel(ctx, due, func(ctx context.Context, r restart) error {
 		err := e.update(ctx, m, r.service, r.service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			return r.apply(live)
 		})
@@ -124,7 +125,7 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 		return r, false
 	}
 	last := runs[len(runs)-1]
-	if last.ID == labels[spec.LabelRestarted] || !ended(last) {
+	if last.ID == labels[spec.LabelRestarted] || !dockerapi.Ended(last) {
 		return r, false
 	}
 	kept, found := spec.RecordOf(service.Spec)
@@ -138,15 +139,6 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 	}
 	verdict := kept.Restart.Judge(*o.ExitCode, o.Restarts)
 	return restart{service: service, after: last, delay: verdict.Delay, first: o.RunStartedAt}, true
-}
-
-// ended tells whether a task will not run any more.
-func ended(task swarm.Task) bool {
-	switch task.Status.State {
-	case swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
-		return true
-	}
-	return false
 }
 
 // apply returns the service with another instance ordered, unless it has become another run or was stopped meanwhile.

@@ -10,21 +10,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // counted returns reads that count how often each list is asked for.
-func counted(r reads, calls map[string]int) reads {
-	return reads{
-		nodes:    counting(r.nodes, calls, "nodes"),
-		configs:  counting(r.configs, calls, "configs"),
-		services: counting(r.services, calls, "services"),
-		tasks:    counting(r.tasks, calls, "tasks"),
-		networks: counting(r.networks, calls, "networks"),
+func counted(r dockerapi.Reads, calls map[string]int) dockerapi.Reads {
+	return dockerapi.Reads{
+		Nodes:    counting(r.Nodes, calls, "nodes"),
+		Configs:  counting(r.Configs, calls, "configs"),
+		Services: counting(r.Services, calls, "services"),
+		Tasks:    counting(r.Tasks, calls, "tasks"),
+		Networks: counting(r.Networks, calls, "networks"),
 	}
 }
 
-func counting[T any](read list[T], calls map[string]int, name string) list[T] {
+func counting[T any](read dockerapi.List[T], calls map[string]int, name string) dockerapi.List[T] {
 	return func(ctx context.Context) ([]T, error) {
 		calls[name]++
 		return read(ctx)
@@ -51,7 +52,7 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, three), "elsewhere")
 	e := s.open(s.bed.Nodes[0].Host())
-	m, err := e.manager(t.Context())
+	m, err := e.connection.Manager(t.Context())
 	must(t, err)
 	none := uint64(0)
 	theirs := swarm.ServiceSpec{

@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -62,7 +63,7 @@ func (p *plan) adopt(f *facts) {
 	}
 	hosts := map[string]domain.Host{}
 	for _, node := range f.nodes {
-		name := hostName(node)
+		name := dockerapi.HostName(node)
 		if named := f.named(name); len(named) > 1 {
 			p.problems.Add(domain.Path{"hosts"}, "Hosts of the same name", "%d nodes of the Swarm are called %q: give each host a name of its own, or declare the hosts with their addresses", len(named), name)
 			return
@@ -101,7 +102,7 @@ func (p *plan) match(f *facts) {
 			continue
 		}
 		if other, taken := byNode[node.ID]; taken {
-			p.problems.Add(at, "Host declared twice", "%q and %q are the same node of the Swarm, %s (%s)", other, name, hostName(node), node.ID)
+			p.problems.Add(at, "Host declared twice", "%q and %q are the same node of the Swarm, %s (%s)", other, name, dockerapi.HostName(node), node.ID)
 			continue
 		}
 		byNode[node.ID] = name
@@ -252,14 +253,14 @@ func (f *facts) addresses(hosts map[string]domain.Host) map[string]netip.Addr {
 	known := map[string]netip.Addr{}
 	for _, node := range f.nodes {
 		if address, err := netip.ParseAddr(node.Status.Addr); err == nil && !address.IsUnspecified() {
-			known[hostName(node)] = address
+			known[dockerapi.HostName(node)] = address
 		}
 		// The leader's own status may say 0.0.0.0.
 		if node.ManagerStatus == nil {
 			continue
 		}
 		if address, err := netip.ParseAddrPort(node.ManagerStatus.Addr); err == nil {
-			known[hostName(node)] = address.Addr()
+			known[dockerapi.HostName(node)] = address.Addr()
 		}
 	}
 	for name, host := range hosts {
@@ -273,7 +274,7 @@ func (f *facts) addresses(hosts map[string]domain.Host) map[string]netip.Addr {
 func hostNames(nodes []swarm.Node) []string {
 	names := make([]string, len(nodes))
 	for i, node := range nodes {
-		names[i] = hostName(node)
+		names[i] = dockerapi.HostName(node)
 	}
 	return names
 }

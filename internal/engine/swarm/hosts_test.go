@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -99,7 +100,7 @@ func words(steps []step) []string {
 	return words
 }
 
-var errMissing = fmt.Errorf("the Docker Engine at here: %w", errNoManager)
+var errMissing = fmt.Errorf("the Docker Engine at here: %w", dockerapi.ErrNoManager)
 
 func TestPlan(t *testing.T) {
 	ours := labNetwork

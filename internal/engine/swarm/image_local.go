@@ -11,6 +11,8 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 // localRegistry is the registry of local tags. A pull from the broadcast address fails at once, so that an Engine runs
@@ -38,7 +40,7 @@ func isLocal(reference string) bool { return strings.HasPrefix(reference, localR
 
 // usedImages returns the images that the services of the Swarm run.
 func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
-	services, err := liveReads(e.connection).services(ctx)
+	services, err := dockerapi.Live(e.connection).Services(ctx)
 	return imagesOf(slices.Values(services)), err
 }
 

@@ -56,7 +56,7 @@ func (e *Engine) onlyLingering(ctx context.Context, host imageHost, name string)
 	if err != nil || len(users) == 0 {
 		return false, err
 	}
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -42,19 +43,19 @@ func (e *Engine) imageHosts(ctx context.Context) ([]imageHost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", e.cluster.Name, err)
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, err
 	}
-	engines, err := e.engines(ctx, m)
+	engines, err := e.connection.Engines(ctx, e, m)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known := newNodeView(nodes)
+	known := dockerapi.NewNodes(nodes)
 	var hosts []imageHost
 	var without []string
 	for _, name := range document.Spec.HostNames() {
@@ -82,7 +83,7 @@ func (e *Engine) imageHosts(ctx context.Context) ([]imageHost, error) {
 func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.Context, host imageHost) (result T, found bool, err error)) (map[string]T, error) {
 	var mu sync.Mutex
 	results, failures := map[string]T{}, map[string]error{}
-	err := inParallel(ctx, hosts, func(ctx context.Context, host imageHost) error {
+	err := dockerapi.InParallel(ctx, hosts, func(ctx context.Context, host imageHost) error {
 		result, found, err := do(ctx, host)
 		mu.Lock()
 		defer mu.Unlock()
@@ -121,7 +122,7 @@ func (e *Engine) findImage(ctx context.Context, hosts []imageHost, name string) 
 			return engine.Image{Away: true}, true, nil
 		}
 		var found HeldImage
-		err := patiently(ctx, func(ctx context.Context) (err error) {
+		err := dockerapi.Patiently(ctx, func(ctx context.Context) (err error) {
 			found, err = InspectImage(ctx, host.docker, name)
 			return err
 		})

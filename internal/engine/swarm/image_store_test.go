@@ -121,8 +121,7 @@ func TestBuilt(t *testing.T) {
 }
 
 func TestRegistryAuths(t *testing.T) {
-	var c connection
-	c.settings.Docker.Registries = map[string]engine.RegistryCredentials{
+	given := registries{
 		"docker.io": {Username: "u", Password: "p"}, "registry.example.com:5000": {Token: "t"}, "registry.example.com": {Token: "other"},
 	}
 	hub := registry.AuthConfig{ServerAddress: "https://index.docker.io/v1/", Username: "u", Password: "p"}
@@ -140,7 +139,7 @@ func TestRegistryAuths(t *testing.T) {
 		},
 		"no names": {[]string{"", "$X/base", "Base"}, map[string]registry.AuthConfig{}},
 	} {
-		if diff := cmp.Diff(test.want, c.registryAuths(test.bases)); diff != "" {
+		if diff := cmp.Diff(test.want, given.auths(test.bases)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}

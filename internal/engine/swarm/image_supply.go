@@ -9,9 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/build"
-	"github.com/docker/docker/api/types/registry"
 	"github.com/docker/docker/pkg/jsonmessage"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
@@ -103,7 +101,7 @@ func (e *Engine) build(ctx context.Context, host imageHost, spec engine.ImageBui
 		Target:      spec.Target,
 		BuildArgs:   args,
 		Labels:      map[string]string{labelImageCluster: e.cluster.Name, labelImageSource: spec.Source},
-		AuthConfigs: e.connection.registryAuths(spec.Bases),
+		AuthConfigs: registries(e.connection.Settings.Docker.Registries).auths(spec.Bases),
 		Remove:      true,
 		ForceRemove: true,
 	})
@@ -167,29 +165,4 @@ func tail(said string) string {
 		return ""
 	}
 	return "; its last lines:\n" + strings.Join(lines[max(0, len(lines)-buildTail):], "\n")
-}
-
-// dockerHub is what Engines call the registry docker.io among credentials.
-const dockerHub = "https://index.docker.io/v1/"
-
-// registryAuths returns what is shown to the registries of these images, from which others are built. A name that is
-// none has no registry.
-func (c *connection) registryAuths(images []string) map[string]registry.AuthConfig {
-	auths := map[string]registry.AuthConfig{}
-	for _, image := range images {
-		named, err := reference.ParseNormalizedNamed(image)
-		if err != nil {
-			continue
-		}
-		host := reference.Domain(named)
-		auth, found := c.settings.Docker.Registries[host]
-		if !found {
-			continue
-		}
-		if host == "docker.io" {
-			host = dockerHub
-		}
-		auths[host] = registry.AuthConfig{ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token)}
-	}
-	return auths
 }

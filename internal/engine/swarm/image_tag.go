@@ -9,6 +9,7 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 // registryPatience is how long a registry may take to resolve a tag.
@@ -29,7 +30,7 @@ type tagged struct {
 func newTags() *tags { return &tags{ask: map[string]func(ctx context.Context) (tagged, error){}} }
 
 // pin returns the image pinned to the digest that a manager finds in its registry.
-func (t *tags) pin(ctx context.Context, m manager, name, auth string) (string, error) {
+func (t *tags) pin(ctx context.Context, m dockerapi.Manager, name, auth string) (string, error) {
 	t.mu.Lock()
 	ask, found := t.ask[name]
 	if !found {

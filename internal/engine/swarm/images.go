@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/pkg/jsonmessage"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -43,7 +44,7 @@ func (e *Engine) peersOf(use imageUse, services map[string]swarm.Service, changi
 	var peers []peer
 	for name, service := range services {
 		id := spec.IdentityOf(service)
-		if !spec.BelongsTo(service, e.cluster.Name) || id.Group != use.group || changing[name] && !e.connection.settings.Controller {
+		if !spec.BelongsTo(service, e.cluster.Name) || id.Group != use.group || changing[name] && !e.connection.Settings.Controller {
 			continue
 		}
 		r, _ := spec.RecordOf(service.Spec)
@@ -65,23 +66,23 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 	all := map[string]found{} // by host
 	for host, node := range in.Nodes {
 		_, asked := engines[node]
-		asked = asked && !e.connection.settings.Controller
+		asked = asked && !e.connection.Settings.Controller
 		for _, p := range w.peers {
 			if p.node == node && (p.sameRun || !asked && w.hosts[node] != "" || isID(w.name)) {
-				p.platform = in.view.platform(node)
+				p.platform = in.view.Platform(node)
 				all[host] = p.found
 			}
 		}
 	}
 	unreached := false
-	err := inParallel(ctx, slices.Sorted(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
+	err := dockerapi.InParallel(ctx, slices.Sorted(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
 		host := w.hosts[node]
 		reached, ok := engines[node]
 		mu.Lock()
 		_, told := all[host]
 		unreached = unreached || !ok && !told
 		mu.Unlock()
-		if !ok || told && e.connection.settings.Controller {
+		if !ok || told && e.connection.Settings.Controller {
 			return nil
 		}
 		held, err := e.present(ctx, reached, w)
@@ -90,7 +91,7 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[host] = found{held.ID, held.Content, in.view.platform(node), held.digests}
+		all[host] = found{held.ID, held.Content, in.view.Platform(node), held.digests}
 		return nil
 	})
 	if err != nil {
@@ -111,7 +112,7 @@ func (e *Engine) resolve(ctx context.Context, w wanted, engines map[string]clien
 	if !isLocal(r.Shared) {
 		return r, nil
 	}
-	return r, inParallel(ctx, slices.Collect(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
+	return r, dockerapi.InParallel(ctx, slices.Collect(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
 		if id, reached := r.Own[node], engines[node]; id != "" && reached != nil {
 			return reached.ImageTag(ctx, id, r.Shared)
 		}
@@ -139,7 +140,7 @@ func (e *Engine) present(ctx context.Context, reached client.APIClient, w wanted
 
 // pull has a host fetch an image from its registry.
 func (e *Engine) pull(ctx context.Context, reached client.APIClient, name string) error {
-	auth, err := e.connection.registryAuth(name)
+	auth, err := registries(e.connection.Settings.Docker.Registries).auth(name)
 	if err != nil {
 		return err
 	}

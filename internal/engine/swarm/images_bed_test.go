@@ -9,6 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -23,11 +24,11 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	digest := host + "/trainer@" + digestOf(t, registry.images["2"])
 	t.Cleanup(func() { s.forget(first) })
 
-	nodes, err := s.reads.nodes(t.Context())
+	nodes, err := s.reads.Nodes(t.Context())
 	must(t, err)
 	document, err := engine.Cluster(t.Context(), s)
 	must(t, err)
-	in := surroundings{spec.Target{Network: "net", Nodes: hostNodes(document.Spec, nodes)}, newNodeView(nodes)}
+	in := surroundings{spec.Target{Network: "net", Nodes: hostNodes(document.Spec, nodes)}, dockerapi.NewNodes(nodes)}
 	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
 		spec := domain.MemberSpec{
 			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index), Host: host, Hash: "h", Run: 2,
@@ -106,7 +107,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	}
 
 	down := in
-	down.view = newNodeView(nodes)
+	down.view = dockerapi.NewNodes(nodes)
 	lost := down.view[in.Nodes["node3"]]
 	lost.Status.State = dockerswarm.NodeStateDown
 	down.view[lost.ID] = lost
@@ -126,7 +127,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	check("what is mended", references, err, here)
 
 	// The controller reaches no host but its own: what runs on another one tells of it.
-	s.connection.settings.Controller = true
+	s.connection.Settings.Controller = true
 	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
 	check("a host that can't be asked, and runs the image", references, err, there)
 	references, err = provide(in, running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
@@ -137,10 +138,10 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	check("a host that can't be asked", references, err, name)
 
 	// The controller finds the local tag of an image that was brought to all hosts on its own host.
-	s.connection.settings.Controller = false
+	s.connection.Settings.Controller = false
 	brought := archived(t, "members/brought:1", "brought")
 	s.provide(brought)
-	s.connection.settings.Controller = true
+	s.connection.Settings.Controller = true
 	local := localName(sharedRepository, brought.ID)
 	for what, spec := range map[string]domain.MemberSpec{
 		"a host that can't be asked":    member(0, "node2", brought.ID, ""),

@@ -13,13 +13,14 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Inventory returns the hosts with the labels of their nodes, and which of them take no members.
 func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
-	nodes, err := e.reads.nodes(ctx)
-	if errors.Is(err, errNoManager) && joinsLater(cluster) {
+	nodes, err := e.reads.Nodes(ctx)
+	if errors.Is(err, dockerapi.ErrNoManager) && joinsLater(cluster) {
 		return inventory(cluster, domain.Cluster{}, nil, nil), nil
 	}
 	if err != nil {
@@ -29,13 +30,13 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return engine.Inventory{}, err
 	}
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return engine.Inventory{}, err
 	}
 	var tasks []swarm.Task
 	if slices.ContainsFunc(services, func(s swarm.Service) bool { return !isMembers(s, cluster.Name) && reserves(s.Spec.TaskTemplate) }) {
-		if tasks, err = e.reads.tasks(ctx); err != nil {
+		if tasks, err = e.reads.Tasks(ctx); err != nil {
 			return engine.Inventory{}, err
 		}
 	}
@@ -78,7 +79,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		Addresses: room(cluster, nodes),
 	}
 	byNode := map[string]string{}
-	view := newNodeView(nodes)
+	view := dockerapi.NewNodes(nodes)
 	for name, host := range cluster.Hosts {
 		node, found := f.known(name)
 		if found {
@@ -95,14 +96,14 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		case !found && host.ID == "" && host.Address != "":
 			lost = false // it joins when the cluster is applied
 		case !found || node.Status.State == swarm.NodeStateDown || node.Spec.Availability == swarm.NodeAvailabilityDrain:
-			why = view.trouble(name, node.ID)
+			why = view.Trouble(name, node.ID)
 		case host.Availability == domain.HostDrained:
 			why = fmt.Sprintf("host %s is to be drained", name)
 		case host.Availability == domain.HostPaused && node.Spec.Availability == swarm.NodeAvailabilityActive:
 			why, lost = fmt.Sprintf("host %s is to be paused", name), false
 		default:
 			// A node whose state is not known, as after the managers chose another leader, is ready or down within seconds.
-			why, lost = view.trouble(name, node.ID), false
+			why, lost = view.Trouble(name, node.ID), false
 		}
 		if why != "" {
 			inv.Closed[name] = why
@@ -112,7 +113,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		}
 	}
 	for _, task := range tasks {
-		if name, found := byNode[task.NodeID]; found && !ended(task) && !isMember(task, cluster.Name) && reserves(task.Spec) {
+		if name, found := byNode[task.NodeID]; found && !dockerapi.Ended(task) && !isMember(task, cluster.Name) && reserves(task.Spec) {
 			r := task.Spec.Resources.Reservations
 			has := capacity(r.NanoCPUs, r.MemoryBytes+mebibyte-1)
 			sum := inv.Reserved[name]

@@ -18,7 +18,7 @@ func (e *Engine) JoinToken(ctx context.Context, role domain.HostRole) (engine.Jo
 	if err != nil {
 		return engine.JoinToken{}, err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return engine.JoinToken{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -107,7 +108,7 @@ func written(t *testing.T, e *Engine, group string, writes int) domain.GroupDocu
 // wantObjects checks which config objects the cluster has, by kind, name and revision.
 func wantObjects(t *testing.T, e *Engine, want ...string) {
 	t.Helper()
-	configs, err := e.connection.configsWith(labelled(spec.LabelCluster, e.cluster.Name))(context.WithoutCancel(t.Context())) // a test's end looks, too
+	configs, err := e.connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, e.cluster.Name))(context.WithoutCancel(t.Context())) // a test's end looks, too
 	must(t, err)
 	found := map[string]bool{}
 	for _, config := range configs {
@@ -164,9 +165,9 @@ func wantConflict(t *testing.T, err error) {
 // leave creates a config object, which goes with the cluster's or with the test.
 func leave(t *testing.T, e *Engine, spec swarm.ConfigSpec) {
 	t.Helper()
-	m, err := e.manager(t.Context())
+	m, err := e.connection.Manager(t.Context())
 	must(t, err)
 	created, err := m.ConfigCreate(t.Context(), spec)
 	must(t, err)
-	t.Cleanup(func() { must(t, e.connection.removeConfig(context.WithoutCancel(t.Context()), created.ID)) })
+	t.Cleanup(func() { must(t, e.connection.RemoveConfig(context.WithoutCancel(t.Context()), created.ID)) })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -52,12 +53,12 @@ func (e *Engine) drain(ctx context.Context, id string) error {
 		return err
 	}
 	return until(ctx, "what runs on the host to end", func() (bool, error) {
-		tasks, err := e.reads.tasks(ctx)
+		tasks, err := e.reads.Tasks(ctx)
 		if err != nil {
 			return false, err
 		}
 		for _, task := range tasks {
-			if task.NodeID == id && !ended(task) {
+			if task.NodeID == id && !dockerapi.Ended(task) {
 				return false, nil
 			}
 		}
@@ -70,7 +71,7 @@ func (e *Engine) takeOut(ctx context.Context, host domain.Host, node swarm.Node)
 	if err := e.leaveSwarm(ctx, host, node); err != nil && node.Status.State == swarm.NodeStateReady {
 		return fmt.Errorf("it can't be told to leave the Swarm: %w", err)
 	}
-	err := e.connection.ask(ctx, func(m manager) error {
+	err := e.connection.Ask(ctx, func(m dockerapi.Manager) error {
 		return m.NodeRemove(ctx, node.ID, swarm.NodeRemoveOptions{Force: true})
 	})
 	if err != nil && !cerrdefs.IsNotFound(err) {
@@ -89,14 +90,14 @@ func (e *Engine) leaveSwarm(ctx context.Context, host domain.Host, node swarm.No
 		ctx, cancel = context.WithTimeout(ctx, downPatience)
 		defer cancel()
 	}
-	at, err := e.connection.client(host.Address)
+	at, err := e.connection.Client(host.Address)
 	if err != nil {
 		return err
 	}
 	info, err := at.Info(ctx)
 	switch {
 	case err != nil:
-		_, err = explain(host.Address, err)
+		_, err = dockerapi.Explain(host.Address, err)
 		return err
 	case info.Swarm.LocalNodeState == swarm.LocalNodeStateInactive:
 		return nil
@@ -119,8 +120,8 @@ func (e *Engine) leaveSwarm(ctx context.Context, host domain.Host, node swarm.No
 
 // createNetwork creates the cluster's network, and returns once it has its subnet, which the Swarm gives it after a moment. An Engine that
 // has just left a Swarm may still have that one's network of the name: it lists it, and refuses another until its last container is gone.
-func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
-	name := networkName(e.cluster.Name)
+func (e *Engine) createNetwork(ctx context.Context, want domain.Network) error {
+	name := spec.NetworkName(e.cluster.Name)
 	is, err := e.swarm(ctx)
 	if err != nil {
 		return err
@@ -132,8 +133,8 @@ func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
 	err = until(ctx, "it to be there, and no other of its name", func() (bool, error) {
 		var err error
 		if created == "" {
-			err = e.connection.ask(ctx, func(m manager) error {
-				response, err := m.NetworkCreate(ctx, name, networkOptions(e.cluster.Name, spec))
+			err = e.connection.Ask(ctx, func(m dockerapi.Manager) error {
+				response, err := m.NetworkCreate(ctx, name, networkOptions(e.cluster.Name, want))
 				created = response.ID
 				return err
 			})
@@ -142,28 +143,28 @@ func (e *Engine) createNetwork(ctx context.Context, spec domain.Network) error {
 			failure = err
 			return true, nil
 		}
-		networks, listErr := e.reads.networks(ctx)
-		live, found := ownNetwork(networks, e.cluster.Name)
-		return found && (live.ID == created || live.Created.After(is.CreatedAt)) && readNetwork(live) == spec, errors.Join(err, listErr)
+		networks, listErr := e.reads.Networks(ctx)
+		live, found := dockerapi.OwnNetwork(networks, e.cluster.Name)
+		return found && (live.ID == created || live.Created.After(is.CreatedAt)) && readNetwork(live) == want, errors.Join(err, listErr)
 	})
 	if err = errors.Join(failure, err); err != nil {
-		return fmt.Errorf("network %s (%s) could not be created: %w", name, describeNetwork(spec), err)
+		return fmt.Errorf("network %s (%s) could not be created: %w", name, describeNetwork(want), err)
 	}
 	return nil
 }
 
 // removeNetwork removes the cluster's network, which may be in use until the last containers are gone.
 func (e *Engine) removeNetwork(ctx context.Context) error {
-	return until(ctx, "network "+networkName(e.cluster.Name)+" to be no longer in use", func() (bool, error) {
-		networks, err := e.reads.networks(ctx)
+	return until(ctx, "network "+spec.NetworkName(e.cluster.Name)+" to be no longer in use", func() (bool, error) {
+		networks, err := e.reads.Networks(ctx)
 		if err != nil {
 			return false, err
 		}
-		live, found := ownNetwork(networks, e.cluster.Name)
+		live, found := dockerapi.OwnNetwork(networks, e.cluster.Name)
 		if !found {
 			return true, nil
 		}
-		err = e.connection.ask(ctx, func(m manager) error { return m.NetworkRemove(ctx, live.ID) })
+		err = e.connection.Ask(ctx, func(m dockerapi.Manager) error { return m.NetworkRemove(ctx, live.ID) })
 		return err == nil || cerrdefs.IsNotFound(err), err
 	})
 }

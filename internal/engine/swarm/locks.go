@@ -13,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -165,22 +166,22 @@ func (e *Engine) hasEnded(ctx context.Context, task string) bool {
 	if task == "" {
 		return false
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return false
 	}
 	found, _, err := m.TaskInspectWithRaw(ctx, task)
-	return err == nil && ended(found) && found.Status.State != swarm.TaskStateOrphaned
+	return err == nil && dockerapi.Ended(found) && found.Status.State != swarm.TaskStateOrphaned
 }
 
 // look returns the lock's object, nil where there is none, and its lease.
 func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, err error) {
-	found, err = l.engine.connection.configNamed(ctx, l.object)
+	found, err = l.engine.connection.ConfigNamed(ctx, l.object)
 	if err != nil || found == nil {
 		return nil, lease{}, err
 	}
 	if slotOf(*found) != (slot{cluster: l.engine.cluster.Name, kind: kindLock}) {
-		return nil, lease{}, foreign(l.object)
+		return nil, lease{}, dockerapi.Foreign(l.object)
 	}
 	if json.Unmarshal([]byte(found.Spec.Labels[labelLease]), &current) != nil {
 		// Whoever it is has to renew it, too.
@@ -192,7 +193,7 @@ func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, er
 // write makes the lease ours, or renews it, on top of the object as it was found.
 func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 	l.asked = time.Now()
-	m, err := l.engine.manager(ctx)
+	m, err := l.engine.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 
 // raced tells whether a write failed because somebody else's came first.
 func raced(err error) bool {
-	return cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) || outOfSequence(err)
+	return cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) || dockerapi.OutOfSequence(err)
 }
 
 // renew renews the lease and returns the lock's object, or [errLeaseLost].
@@ -255,7 +256,7 @@ func (l *lock) remove(ctx context.Context) error {
 		}
 		if err == nil {
 			asked = true
-			err = l.engine.connection.removeConfig(ctx, found.ID)
+			err = l.engine.connection.RemoveConfig(ctx, found.ID)
 		}
 		if err == nil {
 			return nil

@@ -71,7 +71,7 @@ func TestUnsure(t *testing.T) {
 // version returns the version of the object of the job's lock, 0 where there is none.
 func version(t *testing.T, e *Engine) uint64 {
 	t.Helper()
-	found, err := e.connection.configNamed(t.Context(), spec.LockName(e.cluster.Name, jobLock))
+	found, err := e.connection.ConfigNamed(t.Context(), spec.LockName(e.cluster.Name, jobLock))
 	must(t, err)
 	if found == nil {
 		return 0
@@ -356,9 +356,9 @@ func TestHold(t *testing.T) {
 	other, _ := documentsOf(t, "held")
 	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
-	found, err := e.connection.configNamed(t.Context(), spec.LockName("held", jobLock))
+	found, err := e.connection.ConfigNamed(t.Context(), spec.LockName("held", jobLock))
 	must(t, err)
-	must(t, e.connection.removeConfig(t.Context(), found.ID))
+	must(t, e.connection.RemoveConfig(t.Context(), found.ID))
 	taken, err := other.Lock(t.Context(), jobLock, bob)
 	must(t, err)
 	<-held.Done()
@@ -426,9 +426,9 @@ func TestLockRenewed(t *testing.T) {
 // touch changes the object of the job's lock and leaves the lease as it is.
 func touch(t *testing.T, e *Engine) {
 	t.Helper()
-	found, err := e.connection.configNamed(t.Context(), spec.LockName(e.cluster.Name, jobLock))
+	found, err := e.connection.ConfigNamed(t.Context(), spec.LockName(e.cluster.Name, jobLock))
 	must(t, err)
-	m, err := e.manager(t.Context())
+	m, err := e.connection.Manager(t.Context())
 	must(t, err)
 	must(t, m.ConfigUpdate(t.Context(), found.ID, found.Version, found.Spec))
 }

@@ -22,11 +22,11 @@ const logPatience = 15 * time.Second
 // Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last. It ends where the log of an
 // earlier one can't be had.
 func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := e.reads.tasks(ctx)
+	tasks, err := e.reads.Tasks(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func logged(cluster, member string, services []swarm.Service, tasks map[string][
 
 // taskLog returns the end of what one instance wrote.
 func (e *Engine) taskLog(ctx context.Context, task swarm.Task, options engine.LogOptions) ([]string, error) {
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -12,20 +12,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // using returns the node whose manager an engine uses.
 func using(t *testing.T, e *Engine, bed *testbed.Bed) *testbed.Node {
 	t.Helper()
-	e.connection.mu.Lock()
-	defer e.connection.mu.Unlock()
 	for _, node := range bed.Nodes {
-		if e.connection.managing != nil && e.connection.clients[node.Host()] == e.connection.managing {
+		if e.connection.Preferred() == node.Host() {
 			return node
 		}
 	}
-	t.Fatal("the engine has no manager yet")
+	t.Fatal("the engine has another manager")
 	return nil
 }
 
@@ -36,7 +35,7 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 	acctest.Eventually(t, dead.Name+" to be back", func() bool {
 		nodes, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		return err == nil && slices.ContainsFunc(nodes, func(n swarm.Node) bool {
-			return hostName(n) == dead.Name && isReachable(n) && n.Status.State == swarm.NodeStateReady
+			return dockerapi.HostName(n) == dead.Name && isReachable(n) && n.Status.State == swarm.NodeStateReady
 		})
 	})
 }
@@ -137,8 +136,8 @@ func TestManagersDie(t *testing.T) {
 		_, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		return err != nil
 	})
-	networks, err := open(bed.Nodes[0]).reads.networks(ctx)
-	if _, there := ownNetwork(networks, "handover"); err == nil && !there {
+	networks, err := open(bed.Nodes[0]).reads.Networks(ctx)
+	if _, there := dockerapi.OwnNetwork(networks, "handover"); err == nil && !there {
 		t.Errorf("without a leader the network is not among %d", len(networks))
 	}
 }

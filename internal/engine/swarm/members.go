@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	for _, c := range changes {
 		e.staged.put(c)
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 			firsts[c.want.Labels[spec.LabelRole]] = c
 		}
 	}
-	return inParallel(ctx, slices.Collect(maps.Values(firsts)), func(ctx context.Context, c change) error {
+	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(firsts)), func(ctx context.Context, c change) error {
 		c.want.Labels = maps.Clone(c.want.Labels)
 		c.want.Labels[spec.LabelStaged] = "true"
 		spec.SetReplicas(&c.want, 0)
@@ -53,7 +54,7 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 }
 
 // create creates a service, unless there is one of its name.
-func create(ctx context.Context, m manager, c change) (created bool, err error) {
+func create(ctx context.Context, m dockerapi.Manager, c change) (created bool, err error) {
 	_, err = m.ServiceCreate(ctx, c.want, swarm.ServiceCreateOptions{EncodedRegistryAuth: c.auth})
 	if cerrdefs.IsConflict(err) {
 		return false, nil
@@ -81,7 +82,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 		live, found := services[c.want.Name]
 		changes[i].starts = !found || live.Spec.Labels[spec.LabelStaged] != ""
 	}
-	return e.startInTurns(ctx, run, changes, func(ctx context.Context, m manager, c change) error {
+	return e.startInTurns(ctx, run, changes, func(ctx context.Context, m dockerapi.Manager, c change) error {
 		if _, found := services[c.want.Name]; !found {
 			if created, err := create(ctx, m, c); created || err != nil {
 				return err
@@ -109,7 +110,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 // Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last task,
 // and so exit code and log.
 func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
-	services, err := liveReads(e.connection).services(ctx)
+	services, err := dockerapi.Live(e.connection).Services(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,14 +127,14 @@ func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopRea
 			delete(stopped, o.Name)
 		}
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
 	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
 		return !spec.BelongsTo(s, e.cluster.Name) || !slices.ContainsFunc(membersOf(s, nil), func(i instances) bool { return stopped[i.name] })
 	})
-	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
+	return dockerapi.InParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
 		err := e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == ""
 		})
@@ -146,15 +147,15 @@ func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopRea
 
 // Remove removes the members' services, which ends their tasks; of an interchangeable role it takes replicas away.
 func (e *Engine) Remove(ctx context.Context, names []string) error {
-	services, err := liveReads(e.connection).services(ctx)
+	services, err := dockerapi.Live(e.connection).Services(ctx)
 	if err != nil {
 		return err
 	}
-	tasks, err := liveReads(e.connection).tasks(ctx)
+	tasks, err := dockerapi.Live(e.connection).Tasks(ctx)
 	if err != nil {
 		return err
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 		staying, kept := staying(s, of[s.ID], removed)
 		return !spec.BelongsTo(s, e.cluster.Name) || kept == staying
 	})
-	return inParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
+	return dockerapi.InParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
 		var err error
 		if _, kept := staying(service, of[service.ID], removed); kept == 0 {
 			e.staged.drop(service.Spec.Name)
@@ -208,7 +209,7 @@ const updateAttempts = 10
 
 // update changes a service from what it is to what next makes of it, if that is a change. Where somebody else changed it
 // meanwhile, next is asked again about what it has become.
-func (e *Engine) update(ctx context.Context, m manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
+func (e *Engine) update(ctx context.Context, m dockerapi.Manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
 	for range updateAttempts {
 		if live.ID == "" {
 			var err error
@@ -231,7 +232,7 @@ func (e *Engine) update(ctx context.Context, m manager, live swarm.Service, name
 		switch {
 		case err == nil:
 			return nil
-		case !outOfSequence(err):
+		case !dockerapi.OutOfSequence(err):
 			return fmt.Errorf("service %q could not be changed: %w", name, err)
 		}
 		live = swarm.Service{}
@@ -241,7 +242,7 @@ func (e *Engine) update(ctx context.Context, m manager, live swarm.Service, name
 
 // services returns the services of the Swarm by name, always read anew.
 func (e *Engine) services(ctx context.Context) (map[string]swarm.Service, error) {
-	list, err := liveReads(e.connection).services(ctx)
+	list, err := dockerapi.Live(e.connection).Services(ctx)
 	if err != nil {
 		return nil, err
 	}

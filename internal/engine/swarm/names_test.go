@@ -22,10 +22,7 @@ func TestItemName(t *testing.T) {
 		"trainyard-kept.":       {Watched: true},
 		"trainyard-kept-quiet.": {},
 	}
-	var planned []string
-	for _, by := range plannedNames() {
-		planned = append(planned, by.Value)
-	}
+	planned := spec.PlannedPrefixes()
 	for prefix, kind := range prefixes {
 		if slices.Contains(planned, prefix) != kind.Planned {
 			t.Errorf("plans list what begins with %q", planned)

@@ -10,11 +10,9 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
-
-// networkName is the name of a cluster's network.
-func networkName(cluster string) string { return "trainyard-" + cluster }
 
 var (
 	// subnets is the range in which a network's subnet is chosen where none is declared, and subnetBits its size, a /20. The
@@ -63,7 +61,7 @@ func (f *facts) reservations(cluster domain.Cluster) []reserved {
 func rangesOf(networks []network.Summary, cluster, where string) []reserved {
 	var taken []reserved
 	for _, n := range networks {
-		if isSwarmNetwork(n, networkName(cluster)) {
+		if dockerapi.IsSwarmNetwork(n, spec.NetworkName(cluster)) {
 			continue
 		}
 		for _, config := range n.IPAM.Config {
@@ -74,8 +72,6 @@ func rangesOf(networks []network.Summary, cluster, where string) []reserved {
 	}
 	return taken
 }
-
-func isSwarmNetwork(n network.Summary, name string) bool { return n.Name == name && n.Scope == "swarm" }
 
 // chooseSubnet returns the first free subnet of the range for them, or false where none is free.
 func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
@@ -105,17 +101,6 @@ func nextSubnet(subnet netip.Prefix) netip.Prefix {
 		octets[i], carry = byte(sum), sum>>octet //nolint:gosec // what does not fit is carried
 	}
 	return netip.PrefixFrom(netip.AddrFrom4(octets), subnet.Bits())
-}
-
-// ownNetwork returns the network of a cluster.
-func ownNetwork(networks []network.Summary, cluster string) (network.Summary, bool) {
-	i := slices.IndexFunc(networks, func(n network.Summary) bool {
-		return isSwarmNetwork(n, networkName(cluster)) && n.Labels[spec.LabelCluster] == cluster
-	})
-	if i < 0 {
-		return network.Summary{}, false
-	}
-	return networks[i], true
 }
 
 // encryptedOption is the driver's option for a network that is encrypted.
@@ -152,12 +137,12 @@ func (p *plan) connect(f *facts) {
 		want = *p.cluster.Network
 	}
 	declared := want.Subnet != ""
-	live, exists := ownNetwork(f.networks, p.cluster.Name)
+	live, exists := dockerapi.OwnNetwork(f.networks, p.cluster.Name)
 	if !exists && slices.ContainsFunc(f.networks, func(n network.Summary) bool {
-		return n.Name == networkName(p.cluster.Name) && n.Labels[spec.LabelCluster] != p.cluster.Name
+		return n.Name == spec.NetworkName(p.cluster.Name) && n.Labels[spec.LabelCluster] != p.cluster.Name
 	}) {
 		p.problems.Add(domain.Path{"network"}, "Network exists already",
-			"a manager has a network %q that is not Trainyard's: remove it, or give the cluster another name", networkName(p.cluster.Name))
+			"a manager has a network %q that is not Trainyard's: remove it, or give the cluster another name", spec.NetworkName(p.cluster.Name))
 		return
 	}
 	taken := f.reservations(p.cluster)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -149,12 +150,12 @@ func TestNetworkInUse(t *testing.T) {
 }
 
 func TestReadNetwork(t *testing.T) {
-	for _, spec := range []domain.Network{{Subnet: "10.64.0.0/20"}, {Subnet: "10.65.0.0/20", Encrypted: true, Attachable: true}} {
-		options := networkOptions("lab", spec)
-		live := network.Summary{Name: networkName("lab"), Scope: options.Scope, Labels: options.Labels, IPAM: *options.IPAM, Options: options.Options, Attachable: options.Attachable}
-		found, own := ownNetwork([]network.Summary{{Name: "x"}, live}, "lab")
-		if got := readNetwork(found); !own || got != spec {
-			t.Errorf("created from %+v, read as %+v", spec, got)
+	for _, want := range []domain.Network{{Subnet: "10.64.0.0/20"}, {Subnet: "10.65.0.0/20", Encrypted: true, Attachable: true}} {
+		options := networkOptions("lab", want)
+		live := network.Summary{Name: spec.NetworkName("lab"), Scope: options.Scope, Labels: options.Labels, IPAM: *options.IPAM, Options: options.Options, Attachable: options.Attachable}
+		found, own := dockerapi.OwnNetwork([]network.Summary{{Name: "x"}, live}, "lab")
+		if got := readNetwork(found); !own || got != want {
+			t.Errorf("created from %+v, read as %+v", want, got)
 		}
 	}
 }

@@ -16,13 +16,14 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes; and, where
 // somebody else changed a service, of config objects.
 func (e *Engine) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
-	tasks, err := e.reads.tasks(ctx)
+	tasks, err := e.reads.Tasks(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -35,16 +36,16 @@ func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed
 }
 
 func (e *Engine) observe(ctx context.Context, group string, tasks []swarm.Task) ([]domain.Observed, error) {
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	view := view{
-		cluster: e.cluster.Name, services: services, seals: e.reads.seals(services), tasks: byService(tasks), nodes: newNodeView(nodes),
+		cluster: e.cluster.Name, services: services, seals: e.reads.Seals(services), tasks: byService(tasks), nodes: dockerapi.NewNodes(nodes),
 		known: sync.OnceValues(func() (spec.Lookup, error) { return e.known(ctx, services) }),
 	}
 	return view.observe(group)
@@ -58,13 +59,13 @@ func (e *Engine) known(ctx context.Context, services []swarm.Service) (spec.Look
 			k.Configs[config.ID] = config
 		}
 	}
-	configs, err := e.reads.configs(ctx)
+	configs, err := e.reads.Configs(ctx)
 	if err != nil {
 		return k, err
 	}
 	add(configs)
 	if foreign := foreignTo(k, e.cluster.Name, services); len(foreign) > 0 {
-		if configs, err = e.connection.configsWith(foreign...)(ctx); err != nil {
+		if configs, err = e.connection.ConfigsWith(foreign...)(ctx); err != nil {
 			return k, err
 		}
 		add(configs)
@@ -112,7 +113,7 @@ type view struct {
 	services []swarm.Service
 	seals    map[string]spec.Sealed // by their IDs
 	tasks    map[string][]swarm.Task
-	nodes    nodeView
+	nodes    dockerapi.Nodes
 	// known reads what services refer to; only what was changed by others has to be looked up.
 	known func() (spec.Lookup, error)
 }
@@ -167,7 +168,7 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 		}
 		switch {
 		case service.Spec.Labels[spec.LabelStaged] != "":
-		case member.leaving && !v.nodes.awaited(member.tasks[len(member.tasks)-1].NodeID):
+		case member.leaving && !v.nodes.Awaited(member.tasks[len(member.tasks)-1].NodeID):
 			continue
 		case member.leaving:
 			o.State, o.LastError = domain.StateRunning, "it is about to end"
@@ -210,7 +211,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	for _, task := range slices.Backward(runs) {
 		if started(task) {
 			settle(o, task, r.Restart, stop != "")
-			if task.ID == labels[spec.LabelRestarted] || o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, task) {
+			if task.ID == labels[spec.LabelRestarted] || o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, task) {
 				o.State = domain.StateRestarting // its next task is about to appear, or to start
 			}
 			break
@@ -221,7 +222,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	}
 	v.stopIfTold(o, service, runs)
 	if o.State != domain.StateCompleted && o.State != domain.StateStopped {
-		o.HostTrouble = v.nodes.trouble(r.Host, spec.PinnedNode(service.Spec))
+		o.HostTrouble = v.nodes.Trouble(r.Host, spec.PinnedNode(service.Spec))
 	}
 }
 
@@ -242,7 +243,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		last := ran[len(ran)-1]
 		stop := service.Spec.Labels[spec.LabelStop]
 		settle(o, last, rule, stop != "")
-		if o.State == domain.StateRunning && stop == "" && v.nodes.isReplaced(service, last) {
+		if o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, last) {
 			o.State = domain.StateRestarting
 		}
 		if last.Status.State == swarm.TaskStateRejected {
@@ -256,19 +257,19 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		await(o, newest)
 	}
 	v.stopIfTold(o, service, runs)
-	o.Host = v.nodes.host(newest.NodeID)
+	o.Host = v.nodes.Host(newest.NodeID)
 	if o.State.Ended() && len(ran) > 0 {
-		o.Host = v.nodes.host(ran[len(ran)-1].NodeID) // what came after it was never on a host
+		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID) // what came after it was never on a host
 	}
 	if !o.State.Ended() && newest.NodeID != "" {
-		o.HostTrouble = v.nodes.trouble(o.Host, newest.NodeID)
+		o.HostTrouble = v.nodes.Trouble(o.Host, newest.NodeID)
 	}
 }
 
 // stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may start yet, for a moment.
 func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
 	stop := service.Spec.Labels[spec.LabelStop]
-	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !ended(t) && v.nodes.awaited(t.NodeID) }
+	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !dockerapi.Ended(t) && v.nodes.Awaited(t.NodeID) }
 	if stop == "" || slices.ContainsFunc(runs, mayStart) {
 		return
 	}
@@ -430,7 +431,7 @@ func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed
 	for i, slot := range slotsOf(tasks) {
 		task := slot[len(slot)-1]
 		id, found := spec.IdentityOfTask(task)
-		if !found || id.Cluster != v.cluster || group != "" && id.Group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.awaited(t.NodeID) }) {
+		if !found || id.Cluster != v.cluster || group != "" && id.Group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.Awaited(t.NodeID) }) {
 			continue
 		}
 		if id.Pooled {

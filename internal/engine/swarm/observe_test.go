@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -71,7 +72,7 @@ func (h *history) unplaced(message string) {
 func (h *history) view(node swarm.Node) view {
 	node.ID = "node1"
 	return view{
-		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}), tasks: byService(h.tasks), nodes: newNodeView([]swarm.Node{node}),
+		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}), tasks: byService(h.tasks), nodes: dockerapi.NewNodes([]swarm.Node{node}),
 		known: func() (spec.Lookup, error) { return spec.Lookup{}, nil },
 	}
 }
@@ -233,7 +234,7 @@ func TestObserveTrouble(t *testing.T) {
 	}
 	h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
 	v := h.view(ready)
-	v.nodes = nodeView{}
+	v.nodes = dockerapi.Nodes{}
 	if observed, err := v.observe(""); err != nil || observed[0].HostTrouble != "host gpu1 is not part of the Swarm" {
 		t.Errorf("on a host that is gone: %+v (%v)", observed, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -65,7 +66,7 @@ func (p *pacing) next(changes []change) (now, later []change) {
 func (p *pacing) arrive(tasks []swarm.Task) bool {
 	before := len(p.onWay)
 	for _, task := range tasks {
-		if id, found := spec.IdentityOfTask(task); found && id.Run == p.run && (ended(task) || task.Status.State == swarm.TaskStateRunning) {
+		if id, found := spec.IdentityOfTask(task); found && id.Run == p.run && (dockerapi.Ended(task) || task.Status.State == swarm.TaskStateRunning) {
 			delete(p.onWay, id.Member(id.Index))
 		}
 	}
@@ -73,8 +74,8 @@ func (p *pacing) arrive(tasks []swarm.Task) bool {
 }
 
 // startInTurns starts what is staged for a run, new members some at a time on each node.
-func (e *Engine) startInTurns(ctx context.Context, run int, changes []change, start func(ctx context.Context, m manager, c change) error) error {
-	nodes, err := liveReads(e.connection).nodes(ctx)
+func (e *Engine) startInTurns(ctx context.Context, run int, changes []change, start func(ctx context.Context, m dockerapi.Manager, c change) error) error {
+	nodes, err := dockerapi.Live(e.connection).Nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,11 +83,11 @@ func (e *Engine) startInTurns(ctx context.Context, run int, changes []change, st
 	for later := changes; len(later) > 0; {
 		var now []change
 		now, later = p.next(later)
-		m, err := e.manager(ctx)
+		m, err := e.connection.Manager(ctx)
 		if err != nil {
 			return err
 		}
-		err = inParallel(ctx, now, func(ctx context.Context, c change) error { return start(ctx, m, c) })
+		err = dockerapi.InParallel(ctx, now, func(ctx context.Context, c change) error { return start(ctx, m, c) })
 		if err != nil || len(later) == 0 {
 			return err
 		}
@@ -103,7 +104,7 @@ func (e *Engine) awaitArrival(ctx context.Context, p *pacing) error {
 	patience, outage := time.Now().Add(startPatience), time.Now().Add(engine.OutagePatience)
 	for {
 		began := time.Now()
-		tasks, err := liveReads(e.connection).tasks(ctx)
+		tasks, err := dockerapi.Live(e.connection).Tasks(ctx)
 		switch {
 		case err == nil && p.arrive(tasks):
 			return nil

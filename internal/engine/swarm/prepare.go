@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -50,7 +51,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		if err != nil {
 			return nil, err
 		}
-		auth, err := e.connection.registryAuth(member.Image)
+		auth, err := registries(e.connection.Settings.Docker.Registries).auth(member.Image)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +64,7 @@ func (e *Engine) prepare(ctx context.Context, specs []domain.MemberSpec, service
 type surroundings struct {
 	spec.Target
 
-	view nodeView
+	view dockerapi.Nodes
 }
 
 // surroundings returns the network and the nodes of the cluster.
@@ -72,20 +73,20 @@ func (e *Engine) surroundings(ctx context.Context) (in surroundings, err error) 
 	if err != nil {
 		return in, fmt.Errorf("cluster %q: %w", e.cluster.Name, err)
 	}
-	live := liveReads(e.connection)
-	networks, err := live.networks(ctx)
+	live := dockerapi.Live(e.connection)
+	networks, err := live.Networks(ctx)
 	if err != nil {
 		return in, err
 	}
-	own, found := ownNetwork(networks, e.cluster.Name)
+	own, found := dockerapi.OwnNetwork(networks, e.cluster.Name)
 	if !found {
-		return in, fmt.Errorf("the network %q of cluster %q is not there: apply the cluster, which makes it anew", networkName(e.cluster.Name), e.cluster.Name)
+		return in, fmt.Errorf("the network %q of cluster %q is not there: apply the cluster, which makes it anew", spec.NetworkName(e.cluster.Name), e.cluster.Name)
 	}
-	nodes, err := live.nodes(ctx)
+	nodes, err := live.Nodes(ctx)
 	if err != nil {
 		return in, err
 	}
-	in.Network, in.Nodes, in.view = own.ID, hostNodes(document.Spec, nodes), newNodeView(nodes)
+	in.Network, in.Nodes, in.view = own.ID, hostNodes(document.Spec, nodes), dockerapi.NewNodes(nodes)
 	ids := map[string]bool{}
 	for _, id := range in.Nodes {
 		ids[id] = true
@@ -130,11 +131,11 @@ func (e *Engine) provideImages(ctx context.Context, specs []domain.MemberSpec, i
 		live, found := services[spec.ServiceName(member)]
 		w.mends = w.mends || found && spec.IdentityOf(live).Run == member.Run
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, err
 	}
-	engines, err := e.engines(ctx, m)
+	engines, err := e.connection.Engines(ctx, e, m)
 	if err != nil {
 		return nil, err
 	}
@@ -161,5 +162,5 @@ func (in surroundings) takes(host string, placement domain.Placement) bool {
 			return false
 		}
 	}
-	return in.view.trouble(host, node.ID) == "" && (len(placement.Hosts) == 0 || slices.Contains(placement.Hosts, host))
+	return in.view.Trouble(host, node.ID) == "" && (len(placement.Hosts) == 0 || slices.Contains(placement.Hosts, host))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -17,7 +18,7 @@ func (e *Engine) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 	if len(needed) == 0 {
 		return nil, nil
 	}
-	existing, err := liveReads(e.connection).configs(ctx)
+	existing, err := dockerapi.Live(e.connection).Configs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +26,7 @@ func (e *Engine) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 	for _, config := range existing {
 		byName[config.Spec.Name] = config
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +42,11 @@ func (e *Engine) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 			continue
 		}
 		if !bytes.Equal(found.Spec.Data, config.Data) {
-			return nil, foreign(config.Name)
+			return nil, dockerapi.Foreign(config.Name)
 		}
 		if restored, changed := relabelled(found.Spec.Annotations, config.Annotations); changed {
 			found.Spec.Annotations = restored
-			if err := m.ConfigUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !outOfSequence(err) {
+			if err := m.ConfigUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !dockerapi.OutOfSequence(err) {
 				return nil, fmt.Errorf("config object %q could not be labelled again: %w", config.Name, err)
 			}
 		}
@@ -68,7 +69,7 @@ func (e *Engine) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 	for _, secret := range existing {
 		byName[secret.Spec.Name] = secret
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (e *Engine) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 		}
 		if restored, changed := relabelled(found.Spec.Annotations, secret.Object.Annotations); changed {
 			found.Spec.Annotations = restored
-			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !outOfSequence(err) {
+			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !dockerapi.OutOfSequence(err) {
 				return nil, fmt.Errorf("secret %q of role %q could not be labelled again: %w", secret.Name, secret.Role, err)
 			}
 		}
@@ -99,7 +100,7 @@ func (e *Engine) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 
 // secrets returns the secret objects of the Swarm, without their values.
 func (e *Engine) secrets(ctx context.Context) (found []swarm.Secret, err error) {
-	err = e.connection.ask(ctx, func(m manager) (err error) {
+	err = e.connection.Ask(ctx, func(m dockerapi.Manager) (err error) {
 		found, err = m.SecretList(ctx, swarm.SecretListOptions{})
 		return err
 	})

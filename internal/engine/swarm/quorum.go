@@ -7,6 +7,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 // quorum counts the managers of a Swarm.
@@ -87,7 +88,7 @@ func unreachable(nodes []swarm.Node, steps []step) []string {
 	for _, node := range nodes {
 		demoted := slices.ContainsFunc(steps, func(s step) bool { return s.do == demote && s.node.ID == node.ID })
 		if isManager(node) && !isReachable(node) && !demoted {
-			names = append(names, hostName(node))
+			names = append(names, dockerapi.HostName(node))
 		}
 	}
 	slices.Sort(names)

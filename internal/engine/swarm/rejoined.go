@@ -9,21 +9,22 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // followHosts has members follow their hosts to the nodes that these have become: a host that left the Swarm and joined it again is
 // another node. Agents keep off those that are nobody's yet.
 func (e *Engine) followHosts(ctx context.Context) error {
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return err
 	}
-	tasks, err := e.reads.tasks(ctx)
+	tasks, err := e.reads.Tasks(ctx)
 	if err != nil {
 		return err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,12 +39,12 @@ func (e *Engine) followHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
 	hosts := hostNodes(document.Spec, nodes)
-	return inParallel(ctx, stranded, func(ctx context.Context, service swarm.Service) error {
+	return dockerapi.InParallel(ctx, stranded, func(ctx context.Context, service swarm.Service) error {
 		err := e.update(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			return spec.Repin(live.Spec, spec.PinnedNode(service.Spec), hosts)
 		})
@@ -68,7 +69,7 @@ func hostNodes(cluster domain.Cluster, nodes []swarm.Node) map[string]string {
 
 // strandedAmong returns the services of members that have not ended, and are pinned to nodes that are gone.
 func strandedAmong(services []swarm.Service, tasks []swarm.Task, nodes []swarm.Node, cluster string) []swarm.Service {
-	view := view{nodes: newNodeView(nodes)}
+	view := view{nodes: dockerapi.NewNodes(nodes)}
 	own := byService(tasks)
 	return slices.DeleteFunc(slices.Clone(services), func(service swarm.Service) bool {
 		pin, id := spec.PinnedNode(service.Spec), spec.IdentityOf(service)

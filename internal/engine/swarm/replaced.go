@@ -5,12 +5,13 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
 // isReplaced tells whether a task that runs is to give way to another one: it was told to end, or its service was changed since in
 // a way that the Swarm carries out by another task.
-func (v nodeView) isReplaced(service swarm.Service, task swarm.Task) bool {
+func isReplaced(nodes dockerapi.Nodes, service swarm.Service, task swarm.Task) bool {
 	if task.DesiredState != swarm.TaskStateRunning {
 		return true
 	}
@@ -22,10 +23,5 @@ func (v nodeView) isReplaced(service swarm.Service, task swarm.Task) bool {
 		return true
 	}
 	// Another placement makes no difference to a task that is where it may be.
-	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !v.meets(task.NodeID, service.Spec)
-}
-
-// meets reports whether a node meets the constraints of a service.
-func (v nodeView) meets(id string, service swarm.ServiceSpec) bool {
-	return spec.Admits(service, id, v[id].Spec.Labels)
+	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !nodes.Meets(task.NodeID, service.Spec)
 }

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
@@ -31,7 +32,7 @@ type residentImage struct {
 // residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded
 // onto the hosts that can be reached, without any registry.
 func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, error) {
-	if given := e.connection.settings.Docker.ControllerImage; given != "" {
+	if given := e.connection.Settings.Docker.ControllerImage; given != "" {
 		return e.pulledImage(ctx, now, kindController, given, "controller_image")
 	}
 	img, err := e.program.image()
@@ -51,7 +52,7 @@ func (e *Engine) residentImage(ctx context.Context, now scene) (residentImage, e
 // pinned: all hosts run the same image, and run it until another apply. It is an error where the image is neither on
 // the manager nor to be had from its registry: no host would tell of that but by never starting it.
 func (e *Engine) pulledImage(ctx context.Context, now scene, kind, name, attribute string) (residentImage, error) {
-	auth, err := e.connection.registryAuth(name)
+	auth, err := registries(e.connection.Settings.Docker.Registries).auth(name)
 	if err != nil {
 		return residentImage{}, err
 	}
@@ -88,7 +89,7 @@ func loadProgram(ctx context.Context, now scene, img v1.Image, name string) (wit
 	})
 	var mu sync.Mutex
 	managers := 0
-	err = inParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
+	err = dockerapi.InParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
 		reached, found := now.engines[node.ID]
 		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node, runtime.GOARCH)
 		var err error
@@ -157,7 +158,7 @@ func (e *Engine) dropFormer(ctx context.Context, now scene, present string) {
 		return
 	}
 	// If it fails, the next apply tries again.
-	_ = inParallel(ctx, slices.Collect(maps.Values(now.engines)), func(ctx context.Context, docker client.APIClient) error {
+	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(now.engines)), func(ctx context.Context, docker client.APIClient) error {
 		for name := range former {
 			_ = untag(ctx, docker, name)
 		}

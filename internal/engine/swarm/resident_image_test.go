@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 // knowing is a manager that knows of an image what it has and what the registry tells it.
@@ -73,7 +74,7 @@ func TestResidentImageIsPinned(t *testing.T) {
 		"an ID that the manager doesn't have": {now.String(), knowing{}, "", "", 1},
 	} {
 		t.Run(what, func(t *testing.T) {
-			e := &Engine{cluster: domain.ClusterRef{Name: "lab"}, connection: &connection{}, tags: newTags()}
+			e := &Engine{cluster: domain.ClusterRef{Name: "lab"}, connection: &dockerapi.Connection{}, tags: newTags()}
 			found := scene{manager: &test.manager, services: map[string]swarm.Service{}}
 			if test.live != "" {
 				service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: test.live}}}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -23,19 +24,19 @@ func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 	if err != nil {
 		return domain.Residents{}, fmt.Errorf("cluster %q: %w", e.cluster.Name, err)
 	}
-	services, err := e.reads.services(ctx)
+	services, err := e.reads.Services(ctx)
 	if err != nil {
 		return domain.Residents{}, err
 	}
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return domain.Residents{}, err
 	}
-	tasks, err := e.reads.residents(ctx)
+	tasks, err := e.reads.Residents(ctx)
 	if err != nil {
 		return domain.Residents{}, err
 	}
-	r := residentView{cluster: document.Spec, nodes: newNodeView(nodes), tasks: byService(tasks), now: time.Now()}
+	r := residentView{cluster: document.Spec, nodes: dockerapi.NewNodes(nodes), tasks: byService(tasks), now: time.Now()}
 	for _, service := range services {
 		if spec.BelongsTo(service, e.cluster.Name) && service.Spec.Name == residentName(e.cluster.Name, kindController) {
 			r.controller = &service
@@ -53,7 +54,7 @@ type residentView struct {
 	// controller and agent are their services; nil if missing.
 	controller, agent *swarm.Service
 	tasks             map[string][]swarm.Task
-	nodes             nodeView
+	nodes             dockerapi.Nodes
 	now               time.Time
 }
 
@@ -94,10 +95,10 @@ func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 	if agent.State == domain.ResidentRunning {
 		return agent
 	}
-	if trouble := r.nodes.trouble(name, host.ID); trouble != "" {
+	if trouble := r.nodes.Trouble(name, host.ID); trouble != "" {
 		return domain.Resident{State: domain.ResidentAbsent, Host: name, Error: trouble, Excused: true}
 	}
-	if !r.nodes.meets(host.ID, r.agent.Spec) {
+	if !r.nodes.Meets(host.ID, r.agent.Spec) {
 		agent = domain.Resident{State: domain.ResidentAbsent, Host: name, Error: "the host lacks Trainyard's image", Excused: host.Address == ""}
 		agent.Advice = r.imageAdvice(name, host)
 	}
@@ -123,7 +124,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		return domain.Resident{State: domain.ResidentStarting}
 	}
 	newest := own[len(own)-1]
-	resident := domain.Resident{State: domain.ResidentStarting, Host: r.nodes.host(newest.NodeID)}
+	resident := domain.Resident{State: domain.ResidentStarting, Host: r.nodes.Host(newest.NodeID)}
 	if newest.Status.State == swarm.TaskStateRunning && outdated(newest, service) {
 		return resident // about to be replaced
 	}
@@ -134,7 +135,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		}
 		return resident
 	}
-	if !ended(newest) && newest.Status.Err != "" {
+	if !dockerapi.Ended(newest) && newest.Status.Err != "" {
 		resident.State, resident.Error = domain.ResidentFailing, newest.Status.Err
 		if service.Spec.Mode.Global == nil {
 			resident.Advice = "Add a manager that can run it, or bring one back."
@@ -142,7 +143,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		return resident
 	}
 	for _, task := range slices.Backward(own) {
-		if !ended(task) {
+		if !dockerapi.Ended(task) {
 			continue
 		}
 		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown || task.Status.Timestamp.Sub(task.CreatedAt) > domain.ResidentInARow {
@@ -150,7 +151,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		}
 		resident.Attempts++
 		if resident.Error == "" {
-			resident.Host, resident.Error = r.nodes.host(task.NodeID), taskError(task)
+			resident.Host, resident.Error = r.nodes.Host(task.NodeID), taskError(task)
 		}
 	}
 	if resident.Attempts > 0 {

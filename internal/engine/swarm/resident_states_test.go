@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -69,7 +70,7 @@ func TestResidentOfTasks(t *testing.T) {
 			}
 			r := residentView{
 				cluster: domain.Cluster{Name: "lab", Agent: domain.Agent{Disabled: true}, Hosts: map[string]domain.Host{"gpu1": {ID: "n1"}}},
-				nodes:   newNodeView([]swarm.Node{node}), controller: &service, tasks: map[string][]swarm.Task{"controller": test.tasks}, now: moment.Add(time.Second + test.later),
+				nodes:   dockerapi.NewNodes([]swarm.Node{node}), controller: &service, tasks: map[string][]swarm.Task{"controller": test.tasks}, now: moment.Add(time.Second + test.later),
 			}
 			got := r.residents()
 			if got.Controller.State != test.state || got.Controller.Attempts != test.attempts || got.Agents != nil {
@@ -100,7 +101,7 @@ func TestAgentsOfHosts(t *testing.T) {
 		cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{
 			"runs": {ID: "runs"}, "starts": {ID: "starts"}, "down": {ID: "down"}, "without": {ID: "without", Address: "ssh://without"}, "unknown": {ID: "unknown"}, "arm": {ID: "arm", Address: "ssh://arm"},
 		}},
-		nodes: newNodeView([]swarm.Node{
+		nodes: dockerapi.NewNodes([]swarm.Node{
 			node("runs", nil), node("starts", nil), node("without", nil), node("unknown", nil),
 			node("down", func(n *swarm.Node) { n.Status.State = swarm.NodeStateDown }),
 			node("arm", func(n *swarm.Node) { n.Description.Platform.Architecture = "riscv64" }),

@@ -21,6 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -73,7 +74,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return inParallel(ctx, wanted, func(ctx context.Context, want residentService) error {
+	return dockerapi.InParallel(ctx, wanted, func(ctx context.Context, want residentService) error {
 		live, found := services[want.Name]
 		switch {
 		case !found:
@@ -98,7 +99,7 @@ func (e *Engine) StartController(ctx context.Context) error {
 
 // scene is what is read of a Swarm, once, to start a cluster's residents.
 type scene struct {
-	manager manager
+	manager dockerapi.Manager
 	// cluster is the stored one; zero if none is stored.
 	cluster domain.Cluster
 	nodes   []swarm.Node
@@ -109,7 +110,7 @@ type scene struct {
 
 // scene reads the Swarm.
 func (e *Engine) scene(ctx context.Context) (now scene, err error) {
-	if now.manager, err = e.manager(ctx); err != nil {
+	if now.manager, err = e.connection.Manager(ctx); err != nil {
 		return now, err
 	}
 	document, err := engine.Cluster(ctx, e.live())
@@ -117,13 +118,13 @@ func (e *Engine) scene(ctx context.Context) (now scene, err error) {
 		return now, err
 	}
 	now.cluster = document.Spec
-	if now.nodes, err = liveReads(e.connection).nodes(ctx); err != nil {
+	if now.nodes, err = dockerapi.Live(e.connection).Nodes(ctx); err != nil {
 		return now, err
 	}
 	if now.services, err = e.services(ctx); err != nil {
 		return now, err
 	}
-	now.engines, err = e.engines(ctx, now.manager)
+	now.engines, err = e.connection.Engines(ctx, e, now.manager)
 	return now, err
 }
 
@@ -142,13 +143,13 @@ type residentService struct {
 
 // residentNetwork returns the network that the residents are on, the cluster's.
 func (e *Engine) residentNetwork(ctx context.Context) (network.Summary, error) {
-	networks, err := liveReads(e.connection).networks(ctx)
+	networks, err := dockerapi.Live(e.connection).Networks(ctx)
 	if err != nil {
 		return network.Summary{}, err
 	}
-	own, found := ownNetwork(networks, e.cluster.Name)
+	own, found := dockerapi.OwnNetwork(networks, e.cluster.Name)
 	if !found {
-		return own, fmt.Errorf("network %s is missing, on which the controller and the agents of cluster %q are: apply the cluster again", networkName(e.cluster.Name), e.cluster.Name)
+		return own, fmt.Errorf("network %s is missing, on which the controller and the agents of cluster %q are: apply the cluster again", spec.NetworkName(e.cluster.Name), e.cluster.Name)
 	}
 	if _, err := netip.ParsePrefix(readNetwork(own).Subnet); err != nil {
 		return own, fmt.Errorf("network %s has no subnet, in which the controller and the agents of cluster %q could listen: %w", own.Name, e.cluster.Name, err)
@@ -284,7 +285,7 @@ func (e *Engine) keepOff(ctx context.Context, services []swarm.Service, tasks []
 	if len(rejecting) == 0 {
 		return nil
 	}
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -329,7 +330,7 @@ func (e *Engine) StopController(ctx context.Context) error {
 
 // stop removes the services of kinds of residents, and returns when their tasks have ended.
 func (e *Engine) stop(ctx context.Context, kinds ...string) error {
-	m, err := e.manager(ctx)
+	m, err := e.connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
@@ -364,16 +365,16 @@ func (e *Engine) awaitTasks(ctx context.Context, leaving func(t swarm.Task) bool
 		return err
 	}
 	for {
-		tasks, err := liveReads(e.connection).tasks(ctx)
+		tasks, err := dockerapi.Live(e.connection).Tasks(ctx)
 		if err != nil {
 			return err
 		}
-		nodes, err := liveReads(e.connection).nodes(ctx)
+		nodes, err := dockerapi.Live(e.connection).Nodes(ctx)
 		if err != nil {
 			return err
 		}
-		view := newNodeView(nodes)
-		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !ended(t) && view.awaited(t.NodeID) }) {
+		view := dockerapi.NewNodes(nodes)
+		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !dockerapi.Ended(t) && view.Awaited(t.NodeID) }) {
 			return nil
 		}
 		if err := engine.Await(ctx, events, time.Time{}); err != nil {

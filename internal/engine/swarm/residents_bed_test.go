@@ -25,6 +25,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
@@ -37,13 +38,13 @@ func (s *standing) residentHosts(image string) map[string][]string {
 	must(s.T, err)
 	nodes, err := docker.NodeList(s.Context(), swarm.NodeListOptions{})
 	must(s.T, err)
-	view := newNodeView(nodes)
+	view := dockerapi.NewNodes(nodes)
 	hosts := map[string][]string{}
 	for _, task := range tasks {
 		labels := task.Spec.ContainerSpec.Labels
 		kind := labels[spec.LabelKind]
 		if labels[spec.LabelCluster] == s.name && task.Spec.ContainerSpec.Image == image && task.Status.State == swarm.TaskStateRunning {
-			hosts[kind] = append(hosts[kind], view.host(task.NodeID))
+			hosts[kind] = append(hosts[kind], view.Host(task.NodeID))
 			slices.Sort(hosts[kind])
 		}
 	}
@@ -72,7 +73,7 @@ func (s *standing) change(kind string, change func(*swarm.ServiceSpec)) {
 		service := s.residents()[kind]
 		change(&service.Spec)
 		_, err := s.bed.Nodes[0].Client().ServiceUpdate(s.Context(), service.ID, service.Version, service.Spec, swarm.ServiceUpdateOptions{})
-		if !outOfSequence(err) {
+		if !dockerapi.OutOfSequence(err) {
 			must(s.T, err)
 		}
 		return err == nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -112,7 +113,7 @@ func (s store) put(ctx context.Context, item engine.Item) (object string, err er
 	if err := s.check(before, item.Key, item.Revision); err != nil {
 		return "", err
 	}
-	m, err := s.connection.manager(ctx)
+	m, err := s.connection.Manager(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -144,10 +145,10 @@ func (s store) settle(ctx context.Context, item engine.Item, id string, after []
 		err = fmt.Errorf("%w: %s of cluster %q was deleted", engine.ErrConflict, item.Key, s.cluster)
 	}
 	if err != nil {
-		return errors.Join(err, s.connection.removeConfig(ctx, id))
+		return errors.Join(err, s.connection.RemoveConfig(ctx, id))
 	}
 	for _, r := range revisions[:len(revisions)-1] {
-		_ = s.connection.removeConfig(ctx, r.config.ID) // the item is stored: the next writer removes what is left below it
+		_ = s.connection.RemoveConfig(ctx, r.config.ID) // the item is stored: the next writer removes what is left below it
 	}
 	return nil
 }
@@ -175,18 +176,18 @@ func clusterAmong(configs []swarm.Config, cluster string) bool {
 
 // explainTaken returns the error for a name that somebody's config object has: another writer's to the same slot, as a rule.
 func (s store) explainTaken(ctx context.Context, key engine.Key, name string) error {
-	taken, err := s.connection.configNamed(ctx, name)
+	taken, err := s.connection.ConfigNamed(ctx, name)
 	if err != nil {
 		return err
 	}
 	if taken != nil && slotOf(*taken) != s.slot(key) {
-		return foreign(name)
+		return dockerapi.Foreign(name)
 	}
 	return fmt.Errorf("%w: %s of cluster %q was written by another run", engine.ErrConflict, key, s.cluster)
 }
 
 // removeObjects removes of the listed objects those in some slots, until none is left: a write may come in between.
-func (c *connection) removeObjects(ctx context.Context, list list[swarm.Config], in func(slot) bool) error {
+func (s store) removeObjects(ctx context.Context, list dockerapi.List[swarm.Config], in func(slot) bool) error {
 	for {
 		configs, err := list(ctx)
 		if err != nil {
@@ -199,7 +200,7 @@ func (c *connection) removeObjects(ctx context.Context, list list[swarm.Config],
 		// The highest revision goes last: without it the one below would count.
 		slices.SortFunc(configs, func(a, b swarm.Config) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
 		for _, config := range configs {
-			if err := c.removeConfig(ctx, config.ID); err != nil {
+			if err := s.connection.RemoveConfig(ctx, config.ID); err != nil {
 				return err
 			}
 		}

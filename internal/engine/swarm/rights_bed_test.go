@@ -21,6 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -57,7 +58,7 @@ func (s *standing) running(node *testbed.Node, kind string) (swarm.Task, contain
 	s.Helper()
 	info, err := node.Client().Info(s.Context())
 	must(s.T, err)
-	tasks, err := liveReads(s.open(node.Host()).connection).tasks(s.Context())
+	tasks, err := dockerapi.Live(s.open(node.Host()).connection).Tasks(s.Context())
 	must(s.T, err)
 	i := slices.IndexFunc(tasks, func(t swarm.Task) bool {
 		return t.Spec.ContainerSpec.Labels[spec.LabelCluster] == s.name && t.Spec.ContainerSpec.Labels[spec.LabelKind] == kind &&

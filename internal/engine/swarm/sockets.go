@@ -12,6 +12,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/endpoint"
 )
 
@@ -27,17 +28,17 @@ func declaredSocket(host domain.Host) string {
 	return ""
 }
 
-// foundSocket returns the socket of the Engine at an address, "" if the Engine does not answer. The path of a local
+// foundSocket returns the socket of the Engine at an address, where one may have been found before, "" if the Engine does not answer. The path of a local
 // address counts only if the Engine is on this machine: it may be a tunnel.
-func (e *Engine) foundSocket(ctx context.Context, address string, reached client.APIClient) string {
+func foundSocket(ctx context.Context, address, found string, reached client.APIClient) string {
 	info, err := reached.Info(ctx)
 	if err != nil {
 		return ""
 	}
-	if found := e.connection.socketAt(address); found != "" {
+	if found != "" {
 		return found
 	}
-	at, err := endpointAt(address)
+	at, err := dockerapi.EndpointAt(address)
 	if err != nil {
 		return ""
 	}
@@ -60,17 +61,17 @@ func (e *Engine) controllerSocket(ctx context.Context, now scene, without []stri
 	}
 	var mu sync.Mutex
 	sockets := map[string]string{}
-	err = inParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
+	err = dockerapi.InParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
 		if node.Spec.Role != swarm.NodeRoleManager || slices.Contains(without, node.ID) {
 			return nil
 		}
 		host, reached := byNode[node.ID], now.engines[node.ID]
 		if reached == now.manager {
-			host.Address = e.connection.order()[0] // the manager that answered
+			host.Address = e.connection.Preferred() // the manager that answered
 		}
 		socket := declaredSocket(byNode[node.ID])
 		if socket == "" && reached != nil {
-			socket = e.foundSocket(ctx, host.Address, reached)
+			socket = foundSocket(ctx, host.Address, e.connection.SocketAt(host.Address), reached)
 		}
 		if socket != "" {
 			mu.Lock()

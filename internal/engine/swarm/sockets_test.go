@@ -49,10 +49,9 @@ func TestSocketOfHost(t *testing.T) {
 		"at the default":              {host: domain.Host{Address: "unix://" + endpoint.DefaultSocket}, on: "gpu1", want: endpoint.DefaultSocket},
 		"without an answer":           {host: domain.Host{Address: "ssh://gpu1"}},
 	} {
-		e := &Engine{connection: &connection{sockets: test.found}}
 		got := declaredSocket(test.host)
 		if got == "" {
-			got = e.foundSocket(t.Context(), test.host.Address, namedEngine{name: test.on})
+			got = foundSocket(t.Context(), test.host.Address, test.found[test.host.Address], namedEngine{name: test.on})
 		}
 		if got != test.want {
 			t.Errorf("%s: it is at %q, want %q", name, got, test.want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 const (
@@ -31,7 +32,7 @@ func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map
 		return e.askAgents(ctx, from, engines, nodes, q)
 	}
 	patience := func(ctx context.Context, silent []string) (time.Duration, error) {
-		from = e.live().reads.remembered(e.cluster.Name) // the next round asks the agents that this look found
+		from = e.live().reads.Remembered(e.cluster.Name) // the next round asks the agents that this look found
 		return e.patienceFor(ctx, from, silent)
 	}
 	return gatherBy(ctx, cluster, ask, patience)
@@ -40,7 +41,7 @@ func (e *Engine) gather(ctx context.Context, cluster domain.Cluster, engines map
 // gatherBy has agents tell by asking all, and asks again as long as those that were silent are worth the patience. Why is why a host is not among
 // the reports. However long some are silent, the others have told.
 func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Context) (telemetry.Reports, string), patienceFor func(ctx context.Context, silent []string) (time.Duration, error)) (reports telemetry.Reports, why string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, dockerapi.ErrSilent)
 	defer cancel()
 	var since time.Time // when they became worth as much waiting as they are
 	for before := time.Duration(0); ; {
@@ -82,8 +83,8 @@ func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 }
 
 // patienceFor is how long the agents of nodes are worth waiting for.
-func (e *Engine) patienceFor(ctx context.Context, from reads, silent []string) (time.Duration, error) {
-	services, err := from.services(ctx)
+func (e *Engine) patienceFor(ctx context.Context, from dockerapi.Reads, silent []string) (time.Duration, error) {
+	services, err := from.Services(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -91,19 +92,19 @@ func (e *Engine) patienceFor(ctx context.Context, from reads, silent []string) (
 	if i < 0 {
 		return 0, nil
 	}
-	tasks, err := from.tasks(ctx)
+	tasks, err := from.Tasks(ctx)
 	if err != nil {
 		return 0, err
 	}
-	nodes, err := from.nodes(ctx)
+	nodes, err := from.Nodes(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return agentPatience(services[i], byService(tasks)[services[i].ID], newNodeView(nodes), silent, time.Now()), nil
+	return agentPatience(services[i], byService(tasks)[services[i].ID], dockerapi.NewNodes(nodes), silent, time.Now()), nil
 }
 
 // agentPatience is how long the agents of nodes are worth waiting for at a time, by what the Swarm makes of their service.
-func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silent []string, now time.Time) time.Duration {
+func agentPatience(service swarm.Service, own []swarm.Task, view dockerapi.Nodes, silent []string, now time.Time) time.Duration {
 	newest := newestByNode(own)
 	runs := func(task swarm.Task) bool {
 		return task.Status.State == swarm.TaskStateRunning && task.DesiredState == swarm.TaskStateRunning
@@ -118,10 +119,10 @@ func agentPatience(service swarm.Service, own []swarm.Task, view nodeView, silen
 	for _, id := range silent {
 		task, ordered := newest[id]
 		switch {
-		case view[id].Status.State != swarm.NodeStateReady, ordered && ended(task):
+		case view[id].Status.State != swarm.NodeStateReady, ordered && dockerapi.Ended(task):
 		case ordered && runs(task):
 			patience = max(patience, answer)
-		case view[id].Spec.Availability == swarm.NodeAvailabilityActive && view.meets(id, service.Spec):
+		case view[id].Spec.Availability == swarm.NodeAvailabilityActive && view.Meets(id, service.Spec):
 			patience = max(patience, agentArrival)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -113,7 +114,7 @@ func TestAgentPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: spec.KeepOff(nil, test.off)}}}
-			if got := agentPatience(service, test.tasks, newNodeView([]swarm.Node{test.node}), []string{"a"}, now); got != test.want {
+			if got := agentPatience(service, test.tasks, dockerapi.NewNodes([]swarm.Node{test.node}), []string{"a"}, now); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -111,7 +112,7 @@ func (f *facts) formerSteps(cluster domain.Cluster, matched map[string]bool) []s
 			s.do = takeOut
 			steps = append(steps, s)
 		case !reflect.DeepEqual(nodeSpec(node.Spec, cluster.Name, domain.Host{}), node.Spec):
-			steps = append(steps, step{do: amend, host: hostName(node), node: node})
+			steps = append(steps, step{do: amend, host: dockerapi.HostName(node), node: node})
 		}
 	}
 	return steps

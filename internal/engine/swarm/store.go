@@ -6,11 +6,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -20,9 +20,9 @@ const maxItem = 1_000_000
 // store keeps items as config objects of the Swarm, one a revision.
 type store struct {
 	cluster    string
-	connection *connection
+	connection *dockerapi.Connection
 	// planned are the items of all clusters that plans read, and may be remembered.
-	planned list[swarm.Config]
+	planned dockerapi.List[swarm.Config]
 }
 
 // Get returns an item.
@@ -42,7 +42,7 @@ func (s store) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
 func (s store) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
 	list := s.planned
 	if !kind.Planned {
-		list = s.connection.configsWith(labelled(spec.LabelCluster, s.cluster), labelled(spec.LabelKind, kind.Name))
+		list = s.connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.cluster), dockerapi.Labelled(spec.LabelKind, kind.Name))
 	}
 	configs, err := list(ctx)
 	if err != nil {
@@ -82,17 +82,17 @@ func (s store) Delete(ctx context.Context, key engine.Key) error {
 	isOwn := func(found slot) bool { return found == own }
 	switch {
 	case key.Kind.Planned && key.Kind != domain.ClusterKind:
-		return s.connection.removeObjects(ctx, s.objects, isOwn)
+		return s.removeObjects(ctx, s.objects, isOwn)
 	case !key.Kind.Planned:
-		return s.connection.removeObjects(ctx, s.revisionsOf(key), isOwn)
+		return s.removeObjects(ctx, s.revisionsOf(key), isOwn)
 	}
-	all := s.connection.configsWith(labelled(spec.LabelCluster, s.cluster))
+	all := s.connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.cluster))
 	dependent := func(found slot) bool { return !isOwn(found) && (found.isItem() || found.kind == kindLock) }
 	// The cluster's own item goes last, so that whoever dies before finds the cluster again. What is written until then goes with it.
-	if err := s.connection.removeObjects(ctx, all, dependent); err != nil {
+	if err := s.removeObjects(ctx, all, dependent); err != nil {
 		return err
 	}
-	return s.connection.removeObjects(ctx, all, func(found slot) bool { return isOwn(found) || dependent(found) })
+	return s.removeObjects(ctx, all, func(found slot) bool { return isOwn(found) || dependent(found) })
 }
 
 // latest returns the revision of an item that counts, among config objects.
@@ -105,13 +105,13 @@ func (s store) latest(key engine.Key, configs []swarm.Config) (engine.Item, erro
 }
 
 // revisionsOf lists the revisions of an item, and perhaps some more objects.
-func (s store) revisionsOf(key engine.Key) list[swarm.Config] {
-	return s.connection.configsWith(labelled(spec.LabelCluster, s.cluster), labelled(spec.LabelKind, key.Kind.Name), labelled(spec.LabelName, key.Name))
+func (s store) revisionsOf(key engine.Key) dockerapi.List[swarm.Config] {
+	return s.connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.cluster), dockerapi.Labelled(spec.LabelKind, key.Kind.Name), dockerapi.Labelled(spec.LabelName, key.Name))
 }
 
 // beside lists the revisions of an item and the cluster's own item, and perhaps some more objects. Those that plans read are small enough to be
 // listed all at once.
-func (s store) beside(key engine.Key) list[swarm.Config] {
+func (s store) beside(key engine.Key) dockerapi.List[swarm.Config] {
 	if key.Kind.Planned {
 		return s.objects
 	}
@@ -127,30 +127,21 @@ func (s store) beside(key engine.Key) list[swarm.Config] {
 
 // objects returns the config objects of the cluster that plans read, as they are now.
 func (s store) objects(ctx context.Context) ([]swarm.Config, error) {
-	return s.connection.configsWith(append(plannedNames(), labelled(spec.LabelCluster, s.cluster))...)(ctx)
+	return s.connection.PlannedConfigs(dockerapi.Labelled(spec.LabelCluster, s.cluster))(ctx)
 }
 
 // clusterObjects returns the config objects that are the cluster's own item, as they are now.
 func (s store) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
-	return s.connection.configsWith(labelled(spec.LabelCluster, s.cluster), labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
+	return s.connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.cluster), dockerapi.Labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
 }
-
-// plannedNames select the config objects that plans read: items, and what members find as files.
-func plannedNames() []filters.KeyValuePair {
-	return []filters.KeyValuePair{
-		filters.Arg("name", spec.ItemPrefix(domain.Kind{Planned: true, Watched: true})), filters.Arg("name", spec.ItemPrefix(domain.Kind{Planned: true})),
-	}
-}
-
-func labelled(label, value string) filters.KeyValuePair { return filters.Arg("label", label+"="+value) }
 
 // clusters returns the names of the clusters on the Swarm at an endpoint; see [engine.Driver].
 func clusters(ctx context.Context, endpoint string, settings engine.Settings) ([]string, error) {
-	c, err := newConnection(domain.ClusterRef{Endpoint: endpoint}, settings)
+	c, err := dockerapi.New(domain.ClusterRef{Endpoint: endpoint}, settings)
 	if err != nil {
 		return nil, err
 	}
-	configs, err := c.configsWith(labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
+	configs, err := c.ConfigsWith(dockerapi.Labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -79,9 +79,9 @@ func corruptIn(t *testing.T, e *Engine, key engine.Key) (object string) {
 	item, err := e.Get(t.Context(), key)
 	must(t, err)
 	object = strings.TrimPrefix(item.Where, whereOf(""))
-	found, err := e.connection.configNamed(t.Context(), object)
+	found, err := e.connection.ConfigNamed(t.Context(), object)
 	must(t, err)
-	must(t, e.connection.removeConfig(t.Context(), found.ID))
+	must(t, e.connection.RemoveConfig(t.Context(), found.ID))
 	found.Spec.Labels[spec.LabelRevision] = "one"
 	leave(t, e, found.Spec)
 	return object
@@ -100,14 +100,14 @@ func foreignIn(t *testing.T, e *Engine) (untouched func() error) {
 				annotations = swarm.Annotations{Name: strings.ToUpper(annotations.Name)}
 			}
 			leave(t, e, swarm.ConfigSpec{Annotations: annotations, Data: []byte("theirs")})
-			found, err := e.connection.configNamed(t.Context(), annotations.Name)
+			found, err := e.connection.ConfigNamed(t.Context(), annotations.Name)
 			must(t, err)
 			theirs = append(theirs, *found)
 		}
 	}
 	return func() error {
 		for _, before := range theirs {
-			after, err := e.connection.configNamed(t.Context(), before.Spec.Name)
+			after, err := e.connection.ConfigNamed(t.Context(), before.Spec.Name)
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -98,7 +99,7 @@ func TestItemsApart(t *testing.T) {
 	if asked != 4 {
 		t.Errorf("a write of an item takes %d lists, not the item and its cluster, before and after: %v", asked, proxy.Calls())
 	}
-	for name, list := range map[string]list[swarm.Config]{"of a plan": e.reads.configs, "of the cluster": e.objects} {
+	for name, list := range map[string]dockerapi.List[swarm.Config]{"of a plan": e.reads.Configs, "of the cluster": e.objects} {
 		configs, err := list(t.Context())
 		must(t, err)
 		if len(configs) == 0 || slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c).kind == kept.Name }) {
@@ -371,7 +372,7 @@ func TestForeignName(t *testing.T) {
 			t.Errorf("a name that is taken: %v", err)
 		}
 		must(t, e.Delete(t.Context(), job))
-		if theirs, err := e.connection.configNamed(t.Context(), name); err != nil || theirs == nil || string(theirs.Spec.Data) != "theirs" {
+		if theirs, err := e.connection.ConfigNamed(t.Context(), name); err != nil || theirs == nil || string(theirs.Spec.Data) != "theirs" {
 			t.Errorf("somebody's config object is %+v (%v)", theirs, err)
 		}
 	})

@@ -6,16 +6,17 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
 // Survey returns a stored cluster as it is found: without the hosts that are no nodes of the Swarm any more, without the network if
 // it is gone, and with the live values of what is declared of the others.
 func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
-	nodes, err := e.reads.nodes(ctx)
+	nodes, err := e.reads.Nodes(ctx)
 	if err != nil {
 		return cluster, err
 	}
-	networks, err := e.reads.networks(ctx)
+	networks, err := e.reads.Networks(ctx)
 	if err != nil {
 		return cluster, err
 	}
@@ -28,7 +29,7 @@ func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Clu
 		}
 	}
 	cluster.Network = nil
-	if live, found := ownNetwork(networks, cluster.Name); found {
+	if live, found := dockerapi.OwnNetwork(networks, cluster.Name); found {
 		is := readNetwork(live)
 		cluster.Network = &is
 	}

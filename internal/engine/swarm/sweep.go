@@ -7,6 +7,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -23,7 +24,7 @@ type object struct {
 // else.
 func (e *Engine) sweep(ctx context.Context, group string, kept map[string]bool) error {
 	// What uses them is read last: it may have come to do so meanwhile.
-	configs, err := liveReads(e.connection).configs(ctx)
+	configs, err := dockerapi.Live(e.connection).Configs(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,13 +32,13 @@ func (e *Engine) sweep(ctx context.Context, group string, kept map[string]bool) 
 	if err != nil {
 		return err
 	}
-	services, err := liveReads(e.connection).services(ctx)
+	services, err := dockerapi.Live(e.connection).Services(ctx)
 	if err != nil {
 		return err
 	}
 	unused := e.unused(group, kept, configs, secrets, append(specsOf(services), e.staged.specs()...))
-	return inParallel(ctx, unused, func(ctx context.Context, o object) error {
-		err := e.connection.ask(ctx, func(m manager) error {
+	return dockerapi.InParallel(ctx, unused, func(ctx context.Context, o object) error {
+		err := e.connection.Ask(ctx, func(m dockerapi.Manager) error {
 			if o.secret {
 				return m.SecretRemove(ctx, o.id)
 			}

@@ -16,7 +16,7 @@ import (
 func TestUpdateOfWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	e, _ := documentsOf(t, "contended")
-	m, err := e.manager(t.Context())
+	m, err := e.connection.Manager(t.Context())
 	must(t, err)
 	empty := swarm.ServiceSpec{
 		Annotations:  swarm.Annotations{Name: "contended", Labels: map[string]string{spec.LabelCluster: "contended"}},

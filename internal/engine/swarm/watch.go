@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -53,7 +54,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.present == nil {
-		m, err := e.manager(ctx)
+		m, err := e.connection.Manager(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +129,7 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 	look := time.NewTimer(taskLook)
 	defer look.Stop()
 	pace := lookPace
-	if e.connection.settings.Controller {
+	if e.connection.Settings.Controller {
 		pace = engine.ResidentPace
 	}
 	quiet, changed := 0, false
@@ -171,7 +172,7 @@ func (e *Engine) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 // taskStates returns a digest of the states of the cluster's tasks, and how many of them have not got where they should be, always read
 // anew.
 func (e *Engine) taskStates(ctx context.Context) (sum uint64, moving int, err error) {
-	tasks, err := liveReads(e.connection).tasks(ctx)
+	tasks, err := dockerapi.Live(e.connection).Tasks(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -181,7 +182,7 @@ func (e *Engine) taskStates(ctx context.Context) (sum uint64, moving int, err er
 			continue
 		}
 		sum += digestTask(task)
-		if !ended(task) && task.Status.State != task.DesiredState {
+		if !dockerapi.Ended(task) && task.Status.State != task.DesiredState {
 			moving++
 		}
 	}

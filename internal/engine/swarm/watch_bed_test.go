@@ -14,7 +14,7 @@ import (
 // TestQuietEvents: of what is written all the time nobody is told, and of a policy everybody.
 func TestQuietEvents(t *testing.T) {
 	e, _ := stored(t, "reported")
-	m, err := e.manager(t.Context())
+	m, err := e.connection.Manager(t.Context())
 	must(t, err)
 	messages, failures := m.Events(t.Context(), events.ListOptions{Filters: watched})
 	release, err := e.Lock(t.Context(), jobLock, ada)

@@ -56,6 +56,12 @@ func ItemPrefix(kind domain.Kind) string {
 	return prefix + "."
 }
 
+// PlannedPrefixes are what the names of those config objects begin with that plans read: items, and what members
+// find as files.
+func PlannedPrefixes() []string {
+	return []string{ItemPrefix(domain.Kind{Planned: true, Watched: true}), ItemPrefix(domain.Kind{Planned: true})}
+}
+
 // IsQuiet reports whether a change of a config object of a name concerns nobody who watches: locks are taken, renewed
 // and released all the time.
 func IsQuiet(name string) bool {
@@ -76,3 +82,6 @@ func prefixedName(prefix string, parts []string) string {
 	readable := unfit.ReplaceAllString(strings.ToLower(name), "-")
 	return readable[:min(len(readable), readableName)] + "." + hex.EncodeToString(sum[:digestBytes])
 }
+
+// NetworkName is the name of a cluster's network.
+func NetworkName(cluster string) string { return "trainyard-" + cluster }

@@ -1,4 +1,4 @@
-package swarm
+package dockerapi
 
 import (
 	"context"
@@ -9,19 +9,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// engines returns the Engines that can be reached, by the ID of their nodes: that of the manager, and those of the
-// cluster's hosts with addresses, which the controller has no way to.
-func (e *Engine) engines(ctx context.Context, m manager) (map[string]client.APIClient, error) {
+// Engines returns the Engines that can be reached, by the ID of their nodes: that of the manager, and those of the
+// hosts with addresses in the cluster's document, which the controller has no way to.
+func (c *Connection) Engines(ctx context.Context, documents engine.Store, m Manager) (map[string]client.APIClient, error) {
 	engines := map[string]client.APIClient{}
-	document, err := engine.Cluster(ctx, e)
+	document, err := engine.Cluster(ctx, documents)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}
 	for _, host := range document.Spec.Hosts {
-		if host.Address == "" || host.ID == "" || e.connection.settings.Controller {
+		if host.Address == "" || host.ID == "" || c.Settings.Controller {
 			continue
 		}
-		reached, err := e.connection.client(host.Address)
+		reached, err := c.Client(host.Address)
 		if err != nil {
 			return nil, err
 		}

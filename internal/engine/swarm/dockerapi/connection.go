@@ -1,4 +1,4 @@
-package swarm
+package dockerapi
 
 import (
 	"cmp"
@@ -18,10 +18,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// connection reaches the Engines of a cluster, each at its endpoint, and keeps what it has opened.
-type connection struct {
-	cluster  string
-	settings engine.Settings
+// Manager is the API of a manager of the Swarm.
+type Manager = client.APIClient
+
+// Connection reaches the Engines of a cluster, each at its endpoint, and keeps what it has opened.
+type Connection struct {
+	cluster string
+	// Settings are those that it was opened with.
+	Settings engine.Settings
 	// endpoints lead to managers, the preferred one first.
 	endpoints []string
 
@@ -35,27 +39,27 @@ type connection struct {
 	sockets map[string]string
 }
 
-// newConnection returns the connection to the Swarm of a cluster, without reaching out to it.
-func newConnection(cluster domain.ClusterRef, settings engine.Settings) (*connection, error) {
+// New returns the connection to the Swarm of a cluster, without reaching out to it.
+func New(cluster domain.ClusterRef, settings engine.Settings) (*Connection, error) {
 	endpoints := slices.Compact(append([]string{cluster.Endpoint}, settings.Endpoints...))
-	c := &connection{cluster: cluster.Name, settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}, sockets: map[string]string{}}
+	c := &Connection{cluster: cluster.Name, Settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}, sockets: map[string]string{}}
 	for _, endpoint := range endpoints {
-		if _, err := c.client(endpoint); err != nil {
+		if _, err := c.Client(endpoint); err != nil {
 			return nil, err
 		}
 	}
-	c.learn(settings.Hosts)
+	c.Learn(settings.Hosts)
 	return c, nil
 }
 
-// client returns the client of an endpoint, without reaching out to it; "" is where docker itself would look.
-func (c *connection) client(address string) (*client.Client, error) {
+// Client returns the client of an endpoint, without reaching out to it; "" is where docker itself would look.
+func (c *Connection) Client(address string) (*client.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, found := c.clients[address]; found {
 		return known, nil
 	}
-	opened, err := openEndpoint(address, c.settings, func(socket string) {
+	opened, err := openEndpoint(address, c.Settings, func(socket string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.sockets[address] = socket
@@ -67,16 +71,16 @@ func (c *connection) client(address string) (*client.Client, error) {
 	return opened, nil
 }
 
-// socketAt returns the socket path that was found on the host at an address, "" if it is in the address or the default.
-func (c *connection) socketAt(address string) string {
+// SocketAt returns the socket path that was found on the host at an address, "" if it is in the address or the default.
+func (c *Connection) SocketAt(address string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sockets[address]
 }
 
-// learn makes the addresses of a cluster's hosts known as endpoints: after those known before, those of managers first. Where all hosts
-// have one, docker's own default is none of them. What is wrong with addresses is returned by host.
-func (c *connection) learn(hosts map[string]domain.Host) map[string]error {
+// Learn makes the addresses of a cluster's hosts known as endpoints: after those known before, those of managers first.
+// Where all hosts have one, docker's own default is none of them. What is wrong with addresses is returned by host.
+func (c *Connection) Learn(hosts map[string]domain.Host) map[string]error {
 	invalid := map[string]error{}
 	if len(hosts) == 0 {
 		return invalid
@@ -90,7 +94,7 @@ func (c *connection) learn(hosts map[string]domain.Host) map[string]error {
 			if host.Role != role || host.Address == "" {
 				continue
 			}
-			if _, err := c.client(host.Address); err != nil {
+			if _, err := c.Client(host.Address); err != nil {
 				invalid[name] = err
 				continue
 			}
@@ -112,13 +116,14 @@ func (c *connection) learn(hosts map[string]domain.Host) map[string]error {
 	return invalid
 }
 
-// manager returns the client of a manager that can be reached: the one that answered last, or another where it does no more.
-func (c *connection) manager(ctx context.Context) (manager, error) {
+// Manager returns the client of a manager that can be reached: the one that answered last, or another where it does no
+// more.
+func (c *Connection) Manager(ctx context.Context) (Manager, error) {
 	c.mu.Lock()
 	managing := c.managing
 	c.mu.Unlock()
 	if managing != nil {
-		err := patiently(ctx, func(ctx context.Context) error {
+		err := Patiently(ctx, func(ctx context.Context) error {
 			_, err := managing.Ping(ctx)
 			return err
 		})
@@ -126,10 +131,10 @@ func (c *connection) manager(ctx context.Context) (manager, error) {
 			return managing, nil
 		}
 	}
-	var found manager
-	err := c.ask(ctx, func(m manager) error {
+	var found Manager
+	err := c.Ask(ctx, func(m Manager) error {
 		found = m
-		return patiently(ctx, func(ctx context.Context) error {
+		return Patiently(ctx, func(ctx context.Context) error {
 			_, err := m.SwarmInspect(ctx)
 			return err
 		})
@@ -140,23 +145,23 @@ func (c *connection) manager(ctx context.Context) (manager, error) {
 // patience is how long a manager is waited for that is asked for what it knows.
 const patience = 20 * time.Second
 
-// errSilent is returned where an Engine takes a question, and does not answer it.
-var errSilent = fmt.Errorf("it has not answered for %s", patience)
+// ErrSilent is returned where an Engine takes a question, and does not answer it.
+var ErrSilent = fmt.Errorf("it has not answered for %s", patience)
 
-// patiently asks a question that an Engine has to answer within its time.
-func patiently(ctx context.Context, ask func(context.Context) error) error {
+// Patiently asks a question that an Engine has to answer within its time.
+func Patiently(ctx context.Context, ask func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ask(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return errSilent
+		return ErrSilent
 	}
 	return err
 }
 
 const (
-	// electionPatience is how long managers are asked anew that are choosing a leader. A round of their elections takes 10 to 20 s, and ends
-	// without one where two stand at once, or one that knows less than the others.
+	// electionPatience is how long managers are asked anew that are choosing a leader. A round of their elections takes
+	// 10 to 20 s, and ends without one where two stand at once, or one that knows less than the others.
 	electionPatience = time.Minute
 	// electionRetry is how long they are left alone between.
 	electionRetry = time.Second
@@ -164,9 +169,9 @@ const (
 	pingPatience = 2 * time.Second
 )
 
-// ask asks the managers until one answers, and waits for them while they choose a leader. What is written by it has to bear being written
-// twice: a manager that is lost may have carried it out.
-func (c *connection) ask(ctx context.Context, read func(m manager) error) error {
+// Ask asks the managers until one answers, and waits for them while they choose a leader. What is written by it has to
+// bear being written twice: a manager that is lost may have carried it out.
+func (c *Connection) Ask(ctx context.Context, read func(m Manager) error) error {
 	over := time.Now().Add(electionPatience)
 	for {
 		err := c.askEach(ctx, read)
@@ -182,10 +187,10 @@ func (c *connection) ask(ctx context.Context, read func(m manager) error) error 
 }
 
 // askEach asks the manager that answered last, else the others in order, until one answers.
-func (c *connection) askEach(ctx context.Context, read func(m manager) error) error {
+func (c *Connection) askEach(ctx context.Context, read func(m Manager) error) error {
 	var failures []error
 	for _, endpoint := range c.order() {
-		asked, err := c.client(endpoint)
+		asked, err := c.Client(endpoint)
 		if err != nil {
 			return err
 		}
@@ -196,10 +201,10 @@ func (c *connection) askEach(ctx context.Context, read func(m manager) error) er
 			c.mu.Unlock()
 			return nil
 		}
-		if errors.Is(err, errSilent) && c.electing(ctx, asked) {
+		if errors.Is(err, ErrSilent) && c.electing(ctx, asked) {
 			err = fmt.Errorf("%w: %w", errLeaderless, err)
 		}
-		elsewhere, explained := explain(endpointName(endpoint, asked), err)
+		elsewhere, explained := Explain(endpointName(endpoint, asked), err)
 		if !elsewhere || ctx.Err() != nil {
 			return explained
 		}
@@ -215,17 +220,18 @@ func (c *connection) askEach(ctx context.Context, read func(m manager) error) er
 // errLeaderless is returned where the managers are choosing a leader, or too few are left for one.
 var errLeaderless = errors.New("the managers of the Swarm have no leader")
 
-// electing tells whether an Engine that does not answer a question may be waiting for a leader: there are other managers, and it is well.
-func (c *connection) electing(ctx context.Context, asked manager) bool {
+// electing tells whether an Engine that does not answer a question may be waiting for a leader: there are other
+// managers, and it is well.
+func (c *Connection) electing(ctx context.Context, asked Manager) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
 	_, err := asked.Ping(ctx)
 	return err == nil && len(c.order()) > 1
 }
 
-// dissolved tells whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are not known, the Swarm
-// may go on without the one that was asked: nothing is definite then.
-func (c *connection) dissolved(ctx context.Context) bool {
+// dissolved tells whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are
+// not known, the Swarm may go on without the one that was asked: nothing is definite then.
+func (c *Connection) dissolved(ctx context.Context) bool {
 	c.mu.Lock()
 	all := c.all
 	c.mu.Unlock()
@@ -233,7 +239,7 @@ func (c *connection) dissolved(ctx context.Context) bool {
 		return false
 	}
 	for _, address := range slices.Concat(all, c.order()) {
-		asked, err := c.client(address)
+		asked, err := c.Client(address)
 		if err != nil {
 			return false
 		}
@@ -246,7 +252,7 @@ func (c *connection) dissolved(ctx context.Context) bool {
 }
 
 // order returns the endpoints, that of the manager that answered last first.
-func (c *connection) order() []string {
+func (c *Connection) order() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	order := slices.Clone(c.endpoints)
@@ -256,31 +262,35 @@ func (c *connection) order() []string {
 	return order
 }
 
+// Preferred returns the endpoint of the manager that answered last, or the first one.
+func (c *Connection) Preferred() string { return c.order()[0] }
+
 // managed is 1 for the endpoint of the manager that answered last.
-func (c *connection) managed(endpoint string) int {
+func (c *Connection) managed(endpoint string) int {
 	if c.managing != nil && c.clients[endpoint] == c.managing {
 		return 1
 	}
 	return 0
 }
 
-// explain says what an Engine's answer means, and whether another Engine may know better: this one can't be reached, or is no manager.
-func explain(endpoint string, err error) (elsewhere bool, explained error) {
+// Explain says what an Engine's answer means, and whether another Engine may know better: this one can't be reached, or
+// is no manager.
+func Explain(endpoint string, err error) (elsewhere bool, explained error) {
 	switch {
 	case leaderless(err):
 		return true, fmt.Errorf("the Docker Engine at %s %w: %w: %w", endpoint, engine.ErrUnwell, errLeaderless, err)
-	case client.IsErrConnectionFailed(err), errors.Is(err, errSilent):
+	case client.IsErrConnectionFailed(err), errors.Is(err, ErrSilent):
 		return true, fmt.Errorf("the Docker Engine at %s %w: %w", endpoint, engine.ErrUnreachable, err)
 	case cerrdefs.IsUnavailable(err):
-		return true, fmt.Errorf("the Docker Engine at %s: %w: %w", endpoint, errNoManager, err)
+		return true, fmt.Errorf("the Docker Engine at %s: %w: %w", endpoint, ErrNoManager, err)
 	case cerrdefs.IsInternal(err):
 		return false, fmt.Errorf("the Docker Engine at %s %w: %w", endpoint, engine.ErrUnwell, err)
 	}
 	return false, fmt.Errorf("the Docker Engine at %s: %w", endpoint, err)
 }
 
-// errNoManager is returned where an Engine does not manage a Swarm, or manages one that has no leader.
-var errNoManager = fmt.Errorf("%w: it does not manage a Swarm; give the endpoint of a manager, or declare the cluster's hosts with their addresses to have them form one", engine.ErrNotFormed)
+// ErrNoManager is returned where an Engine does not manage a Swarm, or manages one that has no leader.
+var ErrNoManager = fmt.Errorf("%w: it does not manage a Swarm; give the endpoint of a manager, or declare the cluster's hosts with their addresses to have them form one", engine.ErrNotFormed)
 
 // endpointName names an endpoint in an error.
 func endpointName(endpoint string, c *client.Client) string {

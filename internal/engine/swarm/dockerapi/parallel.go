@@ -1,4 +1,4 @@
-package swarm
+package dockerapi
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 // parallel bounds the requests that are under way at a time.
 const parallel = 16
 
-// inParallel does something with each of the items. The first error ends what has not begun.
-func inParallel[T any](ctx context.Context, items []T, do func(ctx context.Context, item T) error) error {
+// InParallel does something with each of the items. The first error ends what has not begun.
+func InParallel[T any](ctx context.Context, items []T, do func(ctx context.Context, item T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for _, item := range items {

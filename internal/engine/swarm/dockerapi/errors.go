@@ -1,0 +1,15 @@
+package dockerapi
+
+import "strings"
+
+// OutOfSequence reports whether a write was refused because it was based on an older version of its object. The Engine
+// has no code for that: it answers with a status of 500 and this text.
+func OutOfSequence(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "update out of sequence")
+}
+
+// leaderless tells whether an Engine answers that the managers of its Swarm have no leader, or that theirs did not
+// answer it in time, as one that has just died. There is no code for either.
+func leaderless(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "does not have a leader") || strings.Contains(err.Error(), "code = DeadlineExceeded"))
+}

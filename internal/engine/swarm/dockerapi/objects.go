@@ -1,0 +1,64 @@
+package dockerapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// ConfigsWith lists the config objects that filters select, as they are now.
+func (c *Connection) ConfigsWith(by ...filters.KeyValuePair) List[swarm.Config] {
+	return ask(c, func(ctx context.Context, m Manager) ([]swarm.Config, error) {
+		return m.ConfigList(ctx, swarm.ConfigListOptions{Filters: filters.NewArgs(by...)})
+	})
+}
+
+// PlannedConfigs lists the config objects that plans read: items, and what members find as files. Filters may leave out
+// some.
+func (c *Connection) PlannedConfigs(by ...filters.KeyValuePair) List[swarm.Config] {
+	for _, prefix := range spec.PlannedPrefixes() {
+		by = append(by, filters.Arg("name", prefix))
+	}
+	return c.ConfigsWith(by...)
+}
+
+// Labelled selects objects with a label.
+func Labelled(label, value string) filters.KeyValuePair { return filters.Arg("label", label+"="+value) }
+
+// ConfigNamed returns the config object of a name as it is now, whoever's it is, or nil.
+func (c *Connection) ConfigNamed(ctx context.Context, name string) (*swarm.Config, error) {
+	configs, err := c.ConfigsWith(filters.Arg("name", name))(ctx) // those whose names begin so
+	if err != nil {
+		return nil, err
+	}
+	for _, config := range configs {
+		if strings.EqualFold(config.Spec.Name, name) { // the Swarm takes them for the same
+			return &config, nil
+		}
+	}
+	return nil, nil
+}
+
+// RemoveConfig removes a config object. One that is gone is fine.
+func (c *Connection) RemoveConfig(ctx context.Context, id string) error {
+	m, err := c.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.ConfigRemove(ctx, id); err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("config object %s can't be removed: %w", id, err)
+	}
+	return nil
+}
+
+// Foreign returns the error for a name that something has which is not Trainyard's.
+func Foreign(name string) error {
+	return fmt.Errorf("the Swarm has a config object %q that is not Trainyard's, or has lost its labels; it is left alone: remove it (docker config rm %s), "+
+		"or choose another name for the cluster or the group", name, name)
+}
