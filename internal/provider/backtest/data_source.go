@@ -12,25 +12,15 @@ import (
 )
 
 // policyBacktestDataSource is trainyard_policy_backtest.
-type policyBacktestDataSource struct {
-	session *resourcekit.Session
-}
+type policyBacktestDataSource struct{ resourcekit.DataSource }
 
 var (
 	_ datasource.DataSourceWithConfigure      = &policyBacktestDataSource{}
 	_ datasource.DataSourceWithValidateConfig = &policyBacktestDataSource{}
 )
 
-func (d *policyBacktestDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_policy_backtest"
-}
-
 func (d *policyBacktestDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = Schema()
-}
-
-func (d *policyBacktestDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
 }
 
 // ValidateConfig checks each of policy, trace and model that is known.
@@ -63,7 +53,7 @@ func (d *policyBacktestDataSource) Read(ctx context.Context, req datasource.Read
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	policy, trace, model, problems := config.expand(ctx, d.session.Logins, &resp.Diagnostics)
+	policy, trace, model, problems := config.expand(ctx, d.Session.Logins, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -82,4 +72,6 @@ func (d *policyBacktestDataSource) Read(ctx context.Context, req datasource.Read
 }
 
 // NewDataSource returns trainyard_policy_backtest.
-func NewDataSource() datasource.DataSource { return &policyBacktestDataSource{} }
+func NewDataSource() datasource.DataSource {
+	return &policyBacktestDataSource{resourcekit.NewDataSource("policy_backtest", nil)}
+}

@@ -19,10 +19,7 @@ import (
 )
 
 // clusterDataSource is trainyard_cluster.
-type clusterDataSource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type clusterDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &clusterDataSource{}
 
@@ -51,10 +48,6 @@ type agentResidentModel struct {
 	Error *string `tfsdk:"error"`
 }
 
-func (d *clusterDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_cluster"
-}
-
 func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A cluster, with its hosts and the names of its groups. It can be passed on as a resource is: `cluster = data.trainyard_cluster.lab`.",
@@ -71,7 +64,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				MarkdownDescription: resourcekit.ClusterEngineDescription,
 				Optional:            true,
 				Computed:            true,
-				Validators:          []validator.String{stringvalidator.OneOf(d.engines...)},
+				Validators:          []validator.String{stringvalidator.OneOf(d.Engines...)},
 			},
 			"endpoint": schema.StringAttribute{
 				MarkdownDescription: resourcekit.ClusterEndpointDescription,
@@ -188,10 +181,6 @@ const (
 	residentErrorDescription = "Why it isn't running, and what to do; null if it is, or is starting."
 )
 
-func (d *clusterDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
-}
-
 func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var model dataModel
@@ -199,7 +188,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		return
 	}
 	key := resourcekit.KeyOf(model.Name, model.Engine, model.Endpoint)
-	reconciler, err := d.session.Open(key)
+	reconciler, err := d.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to read the cluster", err)
 		return
@@ -209,7 +198,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("cluster %q", key.Name), err)
 		return
 	}
-	d.session.Know(cluster)
+	d.Session.Know(cluster)
 	groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
 	if err != nil {
 		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
@@ -247,5 +236,5 @@ func residentError(r domain.Resident) *string {
 
 // NewDataSource returns trainyard_cluster for clusters of these engines.
 func NewDataSource(engines []string) datasource.DataSource {
-	return &clusterDataSource{engines: engines}
+	return &clusterDataSource{resourcekit.NewDataSource("cluster", engines)}
 }

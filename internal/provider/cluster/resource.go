@@ -25,10 +25,7 @@ import (
 const defaultTimeout = 10 * time.Minute
 
 // clusterResource is trainyard_cluster.
-type clusterResource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type clusterResource struct{ resourcekit.Resource }
 
 var (
 	_ resource.ResourceWithConfigure      = &clusterResource{}
@@ -38,24 +35,8 @@ var (
 	_ resource.ResourceWithIdentity       = &clusterResource{}
 )
 
-func (r *clusterResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_cluster"
-}
-
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = Schema(ctx, r.engines)
-}
-
-func (r *clusterResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = identityschema.Schema{
-		Attributes: map[string]identityschema.Attribute{
-			"name": identityschema.StringAttribute{Description: "Name of the cluster.", RequiredForImport: true},
-		},
-	}
-}
-
-func (r *clusterResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(ctx, r.Engines)
 }
 
 // ValidateConfig checks a cluster as far as it is known, and can be told without its hosts.
@@ -69,7 +50,7 @@ func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.Valid
 // groups.
 func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
-	if req.Plan.Raw.IsNull() || r.session == nil || !resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
+	if req.Plan.Raw.IsNull() || r.Session == nil || !resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
 		return
 	}
 	if !resourcekit.SettledAttributes(req.Config.Raw, "id", "timeouts") {
@@ -77,7 +58,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		var name, engineName types.String
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("engine"), &engineName)...)
-		r.session.Plans.PutCluster(resourcekit.IDOf(resourcekit.KeyOf(name, engineName, types.StringNull())), resourcekit.PlannedCluster{})
+		r.Session.Plans.PutCluster(resourcekit.IDOf(resourcekit.KeyOf(name, engineName, types.StringNull())), resourcekit.PlannedCluster{})
 		return
 	}
 	var config Model
@@ -101,10 +82,10 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	if stored.Name != "" {
-		r.session.WarnOfResidents(ctx, at, resourcekit.ResidentWarning{Concerning: domain.Residents.Missing, Summary: resourcekit.NotRunning(at.Name)}, &resp.Diagnostics)
+		r.Session.WarnOfResidents(ctx, at, resourcekit.ResidentWarning{Concerning: domain.Residents.Missing, Summary: resourcekit.NotRunning(at.Name)}, &resp.Diagnostics)
 	}
 	keepMemory(cluster.Hosts, stored.Hosts, config.Hosts)
-	r.session.Plans.PutCluster(resourcekit.IDOf(cluster.Ref()), resourcekit.PlannedCluster{Spec: cluster, Settled: true})
+	r.Session.Plans.PutCluster(resourcekit.IDOf(cluster.Ref()), resourcekit.PlannedCluster{Spec: cluster, Settled: true})
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoint"), resourcekit.TextOrNull(cluster.Endpoint))...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("hosts"), resourcekit.Flatten(cluster, config).Hosts)...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("network"), flattenNetwork(cluster.Network, types.StringUnknown()))...)
@@ -126,8 +107,8 @@ func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned
 
 // complete has the engine fill in the cluster, and checks the result. The private state of one that is there tells which one it is.
 func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cluster domain.Cluster, known resourcekit.PrivateState, diags *diag.Diagnostics) (domain.Cluster, bool) {
-	r.session.Know(cluster)
-	reconciler, err := r.session.Plan(at)
+	r.Session.Know(cluster)
+	reconciler, err := r.Session.Plan(at)
 	if err != nil {
 		resourcekit.AddError(diags, "Unable to plan the cluster", err)
 		return domain.Cluster{}, false
@@ -214,10 +195,10 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan M
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	spec := plan.expand(diags)
-	defer r.session.Plans.DropCluster(resourcekit.IDOf(spec.Ref()))
+	defer r.Session.Plans.DropCluster(resourcekit.IDOf(spec.Ref()))
 
-	r.session.Know(spec)
-	reconciler, err := r.session.Open(spec.Ref())
+	r.Session.Know(spec)
+	reconciler, err := r.Session.Open(spec.Ref())
 	if err != nil {
 		resourcekit.AddError(diags, fmt.Sprintf("Unable to open cluster %q", spec.Name), err)
 		return
@@ -298,8 +279,8 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.Append(req.State.Get(ctx, &prior)...); resp.Diagnostics.HasError() {
 		return
 	}
-	r.session.Know(prior.expand(&resp.Diagnostics))
-	reconciler, err := r.session.Plan(prior.key())
+	r.Session.Know(prior.expand(&resp.Diagnostics))
+	reconciler, err := r.Session.Plan(prior.key())
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to read the cluster", err)
 		return
@@ -332,8 +313,8 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	defer cancel()
 
 	summary := fmt.Sprintf("Unable to delete cluster %q", state.Name.ValueString())
-	r.session.Know(state.expand(&resp.Diagnostics))
-	reconciler, err := r.session.Open(state.key())
+	r.Session.Know(state.expand(&resp.Diagnostics))
+	reconciler, err := r.Session.Open(state.key())
 	if err == nil {
 		err = resourcekit.Recognise(ctx, reconciler.Engine, req.Private)
 	}
@@ -356,7 +337,7 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
 	}
-	r.session.Plans.DropCluster(resourcekit.IDOf(state.key()))
+	r.Session.Plans.DropCluster(resourcekit.IDOf(state.key()))
 }
 
 // ImportState takes the cluster's name, as ID or as identity. The engine is the one that has a document of it.
@@ -370,7 +351,7 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	key, err := r.session.Find(ctx, name)
+	key, err := r.Session.Find(ctx, name)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to import the cluster", err)
 		return
@@ -381,5 +362,15 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{Name: types.StringValue(key.Name)})...)
 }
 
+func identitySchema() identityschema.Schema {
+	return identityschema.Schema{
+		Attributes: map[string]identityschema.Attribute{
+			"name": identityschema.StringAttribute{Description: "Name of the cluster.", RequiredForImport: true},
+		},
+	}
+}
+
 // NewResource returns trainyard_cluster for clusters of these engines.
-func NewResource(engines []string) resource.Resource { return &clusterResource{engines: engines} }
+func NewResource(engines []string) resource.Resource {
+	return &clusterResource{resourcekit.NewResource("cluster", engines, identitySchema())}
+}

@@ -38,14 +38,14 @@ func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.Valid
 // hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
 func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
-	if r.session == nil {
+	if r.Session == nil {
 		return
 	}
 	before, existed := resourcekit.AddressIn(ctx, req.State, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plans := r.session.Plans
+	plans := r.Session.Plans
 	if req.Plan.Raw.IsNull() {
 		plans.PutPool(before.Cluster, before.Name, resourcekit.PlannedPool{Leaving: true})
 		return
@@ -126,7 +126,7 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 		}
 		return found.MissingAgents(slices.Collect(maps.Keys(pool.Spec.Devices))...)
 	}
-	r.session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
+	r.Session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
 		Concerning: concerning, At: path.Root("slots"), Summary: fmt.Sprintf("GPUs of pool %q are not monitored", pool.Spec.Name),
 		Consequence: "Until then, GPU failures and memory used by others go undetected there.",
 	}, diags)
@@ -135,11 +135,11 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 // decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is stored as specified
 // keeps its devices, and no host is asked.
 func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.GPUPool, created bool, diags *diag.Diagnostics) (resourcekit.PlannedPool, error) {
-	reconciler, err := r.session.Plan(key)
+	reconciler, err := r.Session.Plan(key)
 	if err != nil {
 		return resourcekit.PlannedPool{}, err
 	}
-	cluster, planned := r.session.Plans.Cluster(resourcekit.IDOf(key))
+	cluster, planned := r.Session.Plans.Cluster(resourcekit.IDOf(key))
 	stored, err := engine.Cluster(ctx, reconciler.Engine)
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed), err == nil && planned && !cluster.Settled:
@@ -162,7 +162,7 @@ func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spe
 	if err != nil {
 		return resourcekit.PlannedPool{}, err
 	}
-	view.Pools = r.session.Plans.ForeseePools(resourcekit.IDOf(key), view.Pools)
+	view.Pools = r.Session.Plans.ForeseePools(resourcekit.IDOf(key), view.Pools)
 	if created {
 		delete(view.Pools, spec.Name) // it will be gone before this one is created
 	}

@@ -13,10 +13,7 @@ import (
 )
 
 // gpuPoolResource is trainyard_gpu_pool.
-type gpuPoolResource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type gpuPoolResource struct{ resourcekit.Resource }
 
 var (
 	_ resource.ResourceWithConfigure      = &gpuPoolResource{}
@@ -26,20 +23,8 @@ var (
 	_ resource.ResourceWithIdentity       = &gpuPoolResource{}
 )
 
-func (r *gpuPoolResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_gpu_pool"
-}
-
 func (r *gpuPoolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = Schema(ctx, r.engines)
-}
-
-func (r *gpuPoolResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = resourcekit.IdentitySchema("GPU pool")
-}
-
-func (r *gpuPoolResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(ctx, r.Engines)
 }
 
 func (r *gpuPoolResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -79,8 +64,8 @@ func (r *gpuPoolResource) write(ctx context.Context, w resourcekit.Write) {
 // put makes a pool be as planned, and returns its document, as it is read after the write.
 func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Write) (domain.GPUPoolDocument, error) {
 	key, spec := plan.Cluster.Key(), plan.specified(w.Diags)
-	defer r.session.Plans.DropPool(resourcekit.IDOf(key), spec.Name)
-	reconciler, err := resourcekit.Reach(ctx, r.session.Open, plan.Cluster, w.Private)
+	defer r.Session.Plans.DropPool(resourcekit.IDOf(key), spec.Name)
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, plan.Cluster, w.Private)
 	if err != nil {
 		return domain.GPUPoolDocument{}, err
 	}
@@ -108,7 +93,7 @@ func (r *gpuPoolResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 	// The framework insists on an identity even for what is gone.
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.identity())...)
-	reconciler, err := resourcekit.Reach(ctx, r.session.Plan, prior.Cluster, resp.Private)
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Plan, prior.Cluster, resp.Private)
 	var document domain.GPUPoolDocument
 	if err == nil {
 		document, err = reconciler.Pool(ctx, prior.Name.ValueString())
@@ -134,7 +119,7 @@ func (r *gpuPoolResource) Delete(ctx context.Context, req resource.DeleteRequest
 	defer cancel()
 
 	key, name := state.Cluster.Key(), state.Name.ValueString()
-	reconciler, err := resourcekit.Reach(ctx, r.session.Open, state.Cluster, resp.Private)
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, state.Cluster, resp.Private)
 	if err == nil {
 		err = reconciler.DeletePool(ctx, key.Name, name)
 	}
@@ -142,12 +127,12 @@ func (r *gpuPoolResource) Delete(ctx context.Context, req resource.DeleteRequest
 		resourcekit.AddError(&resp.Diagnostics, state.unable("remove"), err)
 		return
 	}
-	r.session.Plans.DropPool(resourcekit.IDOf(key), name)
+	r.Session.Plans.DropPool(resourcekit.IDOf(key), name)
 }
 
 // ImportState takes <cluster>/<pool>, as ID or in parts as identity.
 func (r *gpuPoolResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resourcekit.Importable{Kind: "GPU pool", Form: "a GPU pool, which is <cluster>/<pool>, such as lab/v100", Valid: resourcekit.PlainName}.Into(ctx, r.session, req, resp)
+	resourcekit.Importable{Kind: "GPU pool", Form: "a GPU pool, which is <cluster>/<pool>, such as lab/v100", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
 }
 
 // unable is the summary of an error: that something can't be done with the pool.
@@ -156,4 +141,6 @@ func (m Model) unable(do string) string {
 }
 
 // NewResource returns trainyard_gpu_pool for clusters of these engines.
-func NewResource(engines []string) resource.Resource { return &gpuPoolResource{engines: engines} }
+func NewResource(engines []string) resource.Resource {
+	return &gpuPoolResource{resourcekit.NewResource("gpu_pool", engines, resourcekit.IdentitySchema("GPU pool"))}
+}

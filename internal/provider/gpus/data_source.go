@@ -15,10 +15,7 @@ import (
 )
 
 // gpusDataSource is trainyard_gpus.
-type gpusDataSource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type gpusDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &gpusDataSource{}
 
@@ -65,15 +62,11 @@ type gpuProcessModel struct {
 	Member    *string `tfsdk:"member"`
 }
 
-func (d *gpusDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_gpus"
-}
-
 func (d *gpusDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The GPUs of a cluster's hosts as they are at the moment, read from NVIDIA's driver by `trainyard-agent`. What is not known is null, never 0.",
 		Attributes: map[string]schema.Attribute{
-			"cluster": resourcekit.ClusterReadAttribute(d.engines),
+			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"hosts": schema.MapNestedAttribute{
 				MarkdownDescription: "The hosts by name. Hosts that share a machine, as those of `process` do, show the GPUs of the machine.",
 				Computed:            true,
@@ -150,10 +143,6 @@ func gpuAttributes() map[string]schema.Attribute {
 	}
 }
 
-func (d *gpusDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
-}
-
 func (d *gpusDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var model Model
@@ -161,7 +150,7 @@ func (d *gpusDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 		return
 	}
 	key := model.Cluster.Key()
-	reconciler, err := d.session.Open(key)
+	reconciler, err := d.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to read the GPUs", err)
 		return
@@ -209,4 +198,6 @@ func flattenGPU(g domain.GPU) gpuModel {
 }
 
 // NewDataSource returns trainyard_gpus for clusters of these engines.
-func NewDataSource(engines []string) datasource.DataSource { return &gpusDataSource{engines: engines} }
+func NewDataSource(engines []string) datasource.DataSource {
+	return &gpusDataSource{resourcekit.NewDataSource("gpus", engines)}
+}

@@ -15,10 +15,7 @@ import (
 )
 
 // groupDataSource is trainyard_group.
-type groupDataSource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type groupDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &groupDataSource{}
 
@@ -48,10 +45,6 @@ type memberDataModel struct {
 	LastError  *string           `tfsdk:"last_error"`
 }
 
-func (d *groupDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_group"
-}
-
 func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "How a group is at the moment: its phase, and the state of each member. All that changes by itself is here, and makes no difference to the resource.",
@@ -60,7 +53,7 @@ func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				MarkdownDescription: "`<cluster>/<group>`.",
 				Computed:            true,
 			},
-			"cluster": resourcekit.ClusterReadAttribute(d.engines),
+			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the group.",
 				Required:            true,
@@ -123,10 +116,6 @@ func memberDataAttributes() map[string]schema.Attribute {
 	}
 }
 
-func (d *groupDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
-}
-
 func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var model dataModel
@@ -134,7 +123,7 @@ func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 		return
 	}
 	key, name := model.Cluster.Key(), model.Name.ValueString()
-	reconciler, err := d.session.Open(key)
+	reconciler, err := d.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to read the group", err)
 		return
@@ -170,4 +159,6 @@ func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 }
 
 // NewDataSource returns trainyard_group for clusters of these engines.
-func NewDataSource(engines []string) datasource.DataSource { return &groupDataSource{engines: engines} }
+func NewDataSource(engines []string) datasource.DataSource {
+	return &groupDataSource{resourcekit.NewDataSource("group", engines)}
+}

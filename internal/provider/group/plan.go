@@ -34,7 +34,7 @@ func (r *groupResource) ValidateConfig(ctx context.Context, req resource.Validat
 // apply. Where not all is known that a decision needs, the members are known after the apply.
 func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
-	if r.session == nil {
+	if r.Session == nil {
 		return
 	}
 	before, existed := resourcekit.AddressIn(ctx, req.State, &resp.Diagnostics)
@@ -42,13 +42,13 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	if req.Plan.Raw.IsNull() {
-		r.session.Plans.PutLeaving(before.Cluster, before.Name)
+		r.Session.Plans.PutLeaving(before.Cluster, before.Name)
 		return
 	}
 	if !resourcekit.SettledAttributes(req.Plan.Raw, undecisive...) {
 		if resourcekit.KnownAttribute(req.Plan.Raw, "cluster") && resourcekit.KnownAttribute(req.Plan.Raw, "name") {
 			planned := resourcekit.AddressOf(ctx, req.Plan, &resp.Diagnostics)
-			r.session.Plans.PutSpec(planned, resourcekit.PlannedSpec{Anew: before != planned})
+			r.Session.Plans.PutSpec(planned, resourcekit.PlannedSpec{Anew: before != planned})
 			r.planUnknown(ctx, req.Plan, before != planned, &resp.Diagnostics)
 		}
 		return
@@ -64,9 +64,9 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	planned := resourcekit.ItemAddress{Cluster: resourcekit.IDOf(plan.Cluster.Key()), Name: spec.Name}
 	created := before != planned
 	if existed && created {
-		r.session.Plans.PutLeaving(before.Cluster, before.Name)
+		r.Session.Plans.PutLeaving(before.Cluster, before.Name)
 	}
-	r.session.Plans.PutSpec(planned, resourcekit.PlannedSpec{Spec: spec, Known: true, Anew: created})
+	r.Session.Plans.PutSpec(planned, resourcekit.PlannedSpec{Spec: spec, Known: true, Anew: created})
 	found := refreshed{present: plan.Members}
 	if !created {
 		found = refreshedGroup(ctx, plan, req, &resp.Diagnostics)
@@ -150,12 +150,12 @@ type proposal struct {
 func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, proposed proposal, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
 	spec, created := proposed.spec, proposed.created
 	summary := fmt.Sprintf("Unable to plan group %q", spec.Name)
-	reconciler, err := r.session.Plan(key)
+	reconciler, err := r.Session.Plan(key)
 	if err != nil {
 		resourcekit.AddError(diags, summary, err)
 		return decision, known, false
 	}
-	cluster, planned := r.session.Plans.Cluster(resourcekit.IDOf(key))
+	cluster, planned := r.Session.Plans.Cluster(resourcekit.IDOf(key))
 	if !planned {
 		document, err := engine.Cluster(ctx, reconciler.Engine)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -169,7 +169,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 		return decision, known, false
 	}
 
-	plans := r.session.Plans
+	plans := r.Session.Plans
 	for _, role := range spec.Roles {
 		if role.GPUs != nil && plans.PoolIsOpen(resourcekit.IDOf(key), role.GPUs.Pool) {
 			tflog.Debug(ctx, "the devices of the GPU pool are not known yet: members will be known after the apply", map[string]any{"pool": role.GPUs.Pool, "group": spec.Name})
@@ -230,7 +230,7 @@ func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.
 	for _, name := range counted {
 		at, key, replicas := domain.Path{"roles", domain.Key(name), "replicas"}, domain.PolicyKey(spec.Name, name), *spec.Roles[name].Replicas
 		policy, found := stored[key]
-		known := r.session.Plans.Policy(resourcekit.PolicyAddress{Cluster: cluster, Key: key})
+		known := r.Session.Plans.Policy(resourcekit.PolicyAddress{Cluster: cluster, Key: key})
 		switch {
 		case known.Planned:
 			problems = append(problems, reconcile.CountedTwice(at, spec.Name, name, replicas, known.Spec))

@@ -29,7 +29,7 @@ func (r *groupResource) warnWithoutController(ctx context.Context, key domain.Cl
 	if len(lost) == 0 {
 		return
 	}
-	r.session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
+	r.Session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
 		Concerning: domain.Residents.MissingController, At: at, Summary: fmt.Sprintf("No controller for group %q", d.Document.Spec.Name),
 		Consequence: fmt.Sprintf("Until the controller runs, %s.", strings.Join(lost, ", and ")),
 	}, diags)

@@ -30,10 +30,7 @@ const (
 )
 
 // groupResource is trainyard_group.
-type groupResource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type groupResource struct{ resourcekit.Resource }
 
 var (
 	_ resource.ResourceWithConfigure      = &groupResource{}
@@ -43,20 +40,8 @@ var (
 	_ resource.ResourceWithIdentity       = &groupResource{}
 )
 
-func (r *groupResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_group"
-}
-
 func (r *groupResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = Schema(ctx, r.engines)
-}
-
-func (r *groupResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = resourcekit.IdentitySchema("group")
-}
-
-func (r *groupResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(ctx, r.Engines)
 }
 
 func (r *groupResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -121,7 +106,7 @@ type groupWrite struct {
 // after the group was stored, the state has it all the same: nothing that is there is untracked.
 func (r *groupResource) write(ctx context.Context, w groupWrite, to record, diags *diag.Diagnostics) {
 	key, spec := w.plan.Cluster.Key(), w.plan.expand(diags)
-	reconciler, err := r.session.Open(key)
+	reconciler, err := r.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(diags, w.summary, err)
 	}
@@ -129,7 +114,7 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to record, diag
 		return
 	}
 	reconciler.Secrets, reconciler.Planned = w.secrets, PlannedDevices(w.plan.Placements)
-	defer r.session.Plans.DropGroup(resourcekit.IDOf(key), spec.Name)
+	defer r.Session.Plans.DropGroup(resourcekit.IDOf(key), spec.Name)
 
 	bounded, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -199,7 +184,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		return
 	}
 	summary := fmt.Sprintf("Unable to read group %q", prior.Name.ValueString())
-	reconciler, err := r.session.Plan(prior.Cluster.Key())
+	reconciler, err := r.Session.Plan(prior.Cluster.Key())
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
@@ -235,7 +220,7 @@ func (r *groupResource) refresh(ctx context.Context, prior Model, reconciler rec
 	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
 		return group, err
 	}
-	if reconciler, err = r.session.Open(prior.Cluster.Key()); err != nil {
+	if reconciler, err = r.Session.Open(prior.Cluster.Key()); err != nil {
 		return group, err
 	}
 	return reconciler.ReadSettled(ctx, prior.Name.ValueString())
@@ -251,7 +236,7 @@ func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	reconciler, err := r.session.Open(state.Cluster.Key())
+	reconciler, err := r.Session.Open(state.Cluster.Key())
 	if err == nil {
 		err = resourcekit.Recognise(ctx, reconciler.Engine, req.Private)
 	}
@@ -262,13 +247,15 @@ func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to destroy group %q", state.Name.ValueString()), err)
 		return
 	}
-	r.session.Plans.DropGroup(resourcekit.IDOf(state.Cluster.Key()), state.Name.ValueString())
+	r.Session.Plans.DropGroup(resourcekit.IDOf(state.Cluster.Key()), state.Name.ValueString())
 }
 
 // ImportState takes <cluster>/<group>, as ID or in parts as identity.
 func (r *groupResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resourcekit.Importable{Kind: "group", Form: "a group, which is <cluster>/<group>, such as lab/mnist", Valid: resourcekit.PlainName}.Into(ctx, r.session, req, resp)
+	resourcekit.Importable{Kind: "group", Form: "a group, which is <cluster>/<group>, such as lab/mnist", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_group for clusters of these engines.
-func NewResource(engines []string) resource.Resource { return &groupResource{engines: engines} }
+func NewResource(engines []string) resource.Resource {
+	return &groupResource{resourcekit.NewResource("group", engines, resourcekit.IdentitySchema("group"))}
+}

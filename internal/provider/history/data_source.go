@@ -14,23 +14,12 @@ import (
 )
 
 // scalingHistoryDataSource is trainyard_scaling_history.
-type scalingHistoryDataSource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type scalingHistoryDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &scalingHistoryDataSource{}
 
-func (d *scalingHistoryDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_scaling_history"
-}
-
 func (d *scalingHistoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = Schema(d.engines)
-}
-
-func (d *scalingHistoryDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(d.Engines)
 }
 
 func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
@@ -47,7 +36,7 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 	}
 	const summary = "Unable to read the history of scaling"
 	key := model.Cluster.Key()
-	reconciler, err := d.session.Open(key)
+	reconciler, err := d.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
@@ -76,5 +65,5 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 
 // NewDataSource returns trainyard_scaling_history for clusters of these engines.
 func NewDataSource(engines []string) datasource.DataSource {
-	return &scalingHistoryDataSource{engines: engines}
+	return &scalingHistoryDataSource{resourcekit.NewDataSource("scaling_history", engines)}
 }

@@ -47,7 +47,8 @@ func remembering(t *testing.T, now time.Time, entries ...autoscale.Entry) *provi
 // readHistory reads the data source with these attributes.
 func readHistory(t *testing.T, stub *providertest.Stub, set map[string]tftypes.Value) (Model, diag.Diagnostics) {
 	t.Helper()
-	d := &scalingHistoryDataSource{session: resourcekit.NewSession(stub.Registry(), engine.Settings{})}
+	d := &scalingHistoryDataSource{resourcekit.NewDataSource("scaling_history", nil)}
+	d.Session = resourcekit.NewSession(stub.Registry(), engine.Settings{})
 	schema := Schema(nil)
 	typ, ok := schema.Type().TerraformType(t.Context()).(tftypes.Object)
 	if !ok {

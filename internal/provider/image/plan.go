@@ -39,7 +39,7 @@ func (r *imageResource) ValidateConfig(ctx context.Context, req resource.Validat
 // ModifyPlan looks at what the image is made from, and at what the hosts have. Both decide what of it will change.
 func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
-	if req.Plan.Raw.IsNull() || r.session == nil {
+	if req.Plan.Raw.IsNull() || r.Session == nil {
 		return
 	}
 	planned := Model{ID: types.StringUnknown(), ImageID: types.StringUnknown(), SourceHash: types.StringUnknown(), Hosts: types.MapUnknown(types.StringType)}
@@ -64,7 +64,7 @@ func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 
 // decide fills in what is computed of a planned image. Prior is nil for a new one.
 func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags *diag.Diagnostics) {
-	reconciler, err := r.session.Plan(planned.Cluster.Key())
+	reconciler, err := r.Session.Plan(planned.Cluster.Key())
 	if err != nil {
 		resourcekit.AddError(diags, planned.unable("plan"), err)
 		return
@@ -115,7 +115,7 @@ func held(have map[string]string, id string) bool {
 
 // hostsOf returns the hosts that a cluster will have when the image's turn comes in the apply; none where they are not known yet.
 func (r *imageResource) hostsOf(ctx context.Context, cluster resourcekit.ClusterReference, eng engine.Engine) ([]string, error) {
-	if planned, found := r.session.Plans.Cluster(resourcekit.IDOf(cluster.Key())); found {
+	if planned, found := r.Session.Plans.Cluster(resourcekit.IDOf(cluster.Key())); found {
 		return planned.Spec.HostNames(), nil
 	}
 	document, err := engine.Cluster(ctx, eng)

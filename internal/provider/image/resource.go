@@ -20,10 +20,7 @@ import (
 )
 
 // imageResource is trainyard_image.
-type imageResource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type imageResource struct{ resourcekit.Resource }
 
 var (
 	_ resource.ResourceWithConfigure      = &imageResource{}
@@ -33,20 +30,8 @@ var (
 	_ resource.ResourceWithIdentity       = &imageResource{}
 )
 
-func (r *imageResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_image"
-}
-
 func (r *imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = Schema(ctx, r.engines)
-}
-
-func (r *imageResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = resourcekit.IdentitySchema("image")
-}
-
-func (r *imageResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(ctx, r.Engines)
 }
 
 // images returns the store of a cluster's images, see [resourcekit.Reach].
@@ -106,7 +91,7 @@ func (r *imageResource) provide(ctx context.Context, plan Model, prior *Model, p
 			plan.SourceHash.ValueString(), source.hash.ValueString()))
 		return state, false
 	}
-	store, err := images(ctx, r.session.Open, plan.Cluster, private)
+	store, err := images(ctx, r.Session.Open, plan.Cluster, private)
 	if err != nil {
 		resourcekit.AddError(diags, unable, err)
 		return state, false
@@ -172,7 +157,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	}
 	// The framework insists on an identity even for what is gone.
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, state.identity())...)
-	store, err := images(ctx, r.session.Plan, state.Cluster, resp.Private)
+	store, err := images(ctx, r.Session.Plan, state.Cluster, resp.Private)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, state.unable("read"), err)
 		return
@@ -209,7 +194,7 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	store, err := images(ctx, r.session.Open, state.Cluster, resp.Private)
+	store, err := images(ctx, r.Session.Open, state.Cluster, resp.Private)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, state.unable("remove"), err)
 		return
@@ -230,8 +215,10 @@ func (r *imageResource) ImportState(ctx context.Context, req resource.ImportStat
 		_, err := parseName(name)
 		return err == nil
 	}
-	resourcekit.Importable{Kind: "image", Form: "an image, which is <cluster>/<name>, such as lab/trainer:1.2", Valid: named}.Into(ctx, r.session, req, resp)
+	resourcekit.Importable{Kind: "image", Form: "an image, which is <cluster>/<name>, such as lab/trainer:1.2", Valid: named}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_image for clusters of these engines.
-func NewResource(engines []string) resource.Resource { return &imageResource{engines: engines} }
+func NewResource(engines []string) resource.Resource {
+	return &imageResource{resourcekit.NewResource("image", engines, resourcekit.IdentitySchema("image"))}
+}

@@ -22,10 +22,7 @@ import (
 const defaultTail = 100
 
 // logsDataSource is trainyard_logs.
-type logsDataSource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type logsDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &logsDataSource{}
 
@@ -38,17 +35,13 @@ type Model struct {
 	Lines   []string                `tfsdk:"lines"`
 }
 
-func (d *logsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_logs"
-}
-
 func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The end of what a member wrote to its standard output and standard error.\n\n" +
 			"The lines are stored in the state in plain text. Where they may hold secrets, pass them on as `sensitive(data.trainyard_logs.<name>.lines)`, " +
 			"so that they are not shown, and protect the state; or leave this data source out.",
 		Attributes: map[string]schema.Attribute{
-			"cluster": resourcekit.ClusterReadAttribute(d.engines),
+			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"member": schema.StringAttribute{
 				MarkdownDescription: "Name of the member, `<group>-<role>-<index>`.",
 				Required:            true,
@@ -71,10 +64,6 @@ func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 	}
 }
 
-func (d *logsDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
-}
-
 func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var model Model
@@ -94,7 +83,7 @@ func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 		options.Since = since
 	}
 	key, member := model.Cluster.Key(), model.Member.ValueString()
-	reconciler, err := d.session.Open(key)
+	reconciler, err := d.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to read the logs", err)
 		return
@@ -113,4 +102,6 @@ func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 }
 
 // NewDataSource returns trainyard_logs for clusters of these engines.
-func NewDataSource(engines []string) datasource.DataSource { return &logsDataSource{engines: engines} }
+func NewDataSource(engines []string) datasource.DataSource {
+	return &logsDataSource{resourcekit.NewDataSource("logs", engines)}
+}

@@ -33,10 +33,10 @@ func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req reso
 // not in the middle of an apply.
 func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
-	if r.session == nil {
+	if r.Session == nil {
 		return
 	}
-	plans := r.session.Plans
+	plans := r.Session.Plans
 	var before resourcekit.PolicyAddress
 	existed := !req.State.Raw.IsNull()
 	if existed {
@@ -93,7 +93,7 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.session.WarnOfResidents(ctx, plan.Cluster.Key(), resourcekit.ResidentWarning{
+	r.Session.WarnOfResidents(ctx, plan.Cluster.Key(), resourcekit.ResidentWarning{
 		Concerning: domain.Residents.MissingController, At: path.Root("algorithm"), Summary: fmt.Sprintf("No controller for the autoscaling policy of role %q", spec.Role),
 		Consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its current size.", spec.Role, spec.Group),
 	}, &resp.Diagnostics)
@@ -129,8 +129,8 @@ func declaredTwice(plan Model) domain.Problem {
 
 // find checks a policy against what it finds of its group and of other policies. Found tells whether the policy will be there before an apply of its own.
 func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, created bool) (found bool, problems domain.Problems, err error) {
-	at, plans := plan.address(), r.session.Plans
-	reconciler, err := r.session.Plan(plan.Cluster.Key())
+	at, plans := plan.address(), r.Session.Plans
+	reconciler, err := r.Session.Plan(plan.Cluster.Key())
 	if err != nil {
 		return false, nil, err
 	}
@@ -198,7 +198,7 @@ func asWarnings(problems domain.Problems) domain.Problems {
 
 // checkRoom warns of counts that the cluster, as it will be, has no place for, where it is known.
 func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler reconcile.Reconciler, key domain.ClusterRef, group domain.Group, spec domain.AutoscalingPolicy) (domain.Problems, error) {
-	plans := r.session.Plans
+	plans := r.Session.Plans
 	cluster, planned := plans.Cluster(resourcekit.IDOf(key))
 	if !planned {
 		document, err := engine.Cluster(ctx, reconciler.Engine)

@@ -17,10 +17,7 @@ import (
 )
 
 // autoscalingPolicyResource is trainyard_autoscaling_policy.
-type autoscalingPolicyResource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type autoscalingPolicyResource struct{ resourcekit.Resource }
 
 var (
 	_ resource.ResourceWithConfigure      = &autoscalingPolicyResource{}
@@ -30,20 +27,8 @@ var (
 	_ resource.ResourceWithIdentity       = &autoscalingPolicyResource{}
 )
 
-func (r *autoscalingPolicyResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_autoscaling_policy"
-}
-
 func (r *autoscalingPolicyResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = Schema(ctx, r.engines)
-}
-
-func (r *autoscalingPolicyResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = identitySchema()
-}
-
-func (r *autoscalingPolicyResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(ctx, r.Engines)
 }
 
 func (r *autoscalingPolicyResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -89,8 +74,8 @@ func (r *autoscalingPolicyResource) write(ctx context.Context, w resourcekit.Wri
 func (r *autoscalingPolicyResource) put(
 	ctx context.Context, plan Model, spec domain.AutoscalingPolicy, private resourcekit.PrivateState, created bool,
 ) (document domain.AutoscalingPolicyDocument, adopted bool, err error) {
-	defer r.session.Plans.DropPolicy(plan.address())
-	reconciler, err := resourcekit.Reach(ctx, r.session.Open, plan.Cluster, private)
+	defer r.Session.Plans.DropPolicy(plan.address())
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, plan.Cluster, private)
 	if err != nil {
 		return document, false, err
 	}
@@ -108,8 +93,8 @@ func (r *autoscalingPolicyResource) Read(ctx context.Context, req resource.ReadR
 	}
 	// The framework insists on an identity even for what is gone.
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.Identity())...)
-	r.session.Plans.KnowPolicy(prior.address())
-	reconciler, err := resourcekit.Reach(ctx, r.session.Plan, prior.Cluster, resp.Private)
+	r.Session.Plans.KnowPolicy(prior.address())
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Plan, prior.Cluster, resp.Private)
 	var document domain.AutoscalingPolicyDocument
 	if err == nil {
 		document, err = reconciler.Policy(ctx, prior.Group.ValueString(), prior.Role.ValueString())
@@ -134,7 +119,7 @@ func (r *autoscalingPolicyResource) Delete(ctx context.Context, req resource.Del
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	reconciler, err := resourcekit.Reach(ctx, r.session.Open, state.Cluster, resp.Private)
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, state.Cluster, resp.Private)
 	var left string
 	if err == nil {
 		left, err = reconciler.EndPolicy(ctx, state.Group.ValueString(), state.Role.ValueString())
@@ -147,7 +132,7 @@ func (r *autoscalingPolicyResource) Delete(ctx context.Context, req resource.Del
 		resp.Diagnostics.AddWarning("Count left as it is", fmt.Sprintf("The autoscaling policy %q has ended, and the count is not what on_destroy = %q says: %s. A number of replicas in the role's configuration sets it.",
 			state.ID.ValueString(), resourcekit.Value(state.OnDestroy), left))
 	}
-	r.session.Plans.DropPolicy(state.address())
+	r.Session.Plans.DropPolicy(state.address())
 }
 
 // ImportState takes <cluster>/<group>/<role>, as ID or in parts as identity.
@@ -165,7 +150,7 @@ func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resourc
 		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of an autoscaling policy, which is <cluster>/<group>/<role>, such as lab/spark/worker.", req.ID))
 		return
 	}
-	if !resourcekit.ImportCluster(ctx, r.session, parts[0], "autoscaling policy", resp) {
+	if !resourcekit.ImportCluster(ctx, r.Session, parts[0], "autoscaling policy", resp) {
 		return
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("group"), parts[1])...)
@@ -180,5 +165,5 @@ func (m Model) unable(do string) string {
 
 // NewResource returns trainyard_autoscaling_policy for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
-	return &autoscalingPolicyResource{engines: engines}
+	return &autoscalingPolicyResource{resourcekit.NewResource("autoscaling_policy", engines, identitySchema())}
 }

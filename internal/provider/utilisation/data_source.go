@@ -29,26 +29,15 @@ const (
 )
 
 // utilisationDataSource is trainyard_utilisation.
-type utilisationDataSource struct {
-	engines []string
-	session *resourcekit.Session
-}
+type utilisationDataSource struct{ resourcekit.DataSource }
 
 var (
 	_ datasource.DataSourceWithConfigure      = &utilisationDataSource{}
 	_ datasource.DataSourceWithValidateConfig = &utilisationDataSource{}
 )
 
-func (d *utilisationDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_utilisation"
-}
-
 func (d *utilisationDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = Schema(d.engines)
-}
-
-func (d *utilisationDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
+	resp.Schema = Schema(d.Engines)
 }
 
 // ValidateConfig checks what goes together with whom is asked.
@@ -113,7 +102,7 @@ func expected(ctx context.Context, usage engine.Usage, of engine.Store) (engine.
 func (d *utilisationDataSource) usage(ctx context.Context, model Model, diags *diag.Diagnostics) engine.Usage {
 	const summary = "Unable to read the utilisation"
 	key := model.Cluster.Key()
-	reconciler, err := d.session.Open(key)
+	reconciler, err := d.Session.Open(key)
 	if err != nil {
 		resourcekit.AddError(diags, summary, err)
 		return engine.Usage{}
@@ -126,7 +115,7 @@ func (d *utilisationDataSource) usage(ctx context.Context, model Model, diags *d
 	var usage engine.Usage
 	if resourcekit.StringOr(model.Source, sourceAgent) == sourcePrometheus {
 		var settings prometheus.Settings
-		if settings, err = model.Prometheus.Expand(d.session.Logins); err == nil {
+		if settings, err = model.Prometheus.Expand(d.Session.Logins); err == nil {
 			usage, err = prometheus.Usage(ctx, settings, reconciler.Engine, window)
 		}
 	} else {
@@ -151,5 +140,5 @@ func (d *utilisationDataSource) usage(ctx context.Context, model Model, diags *d
 
 // NewDataSource returns trainyard_utilisation for clusters of these engines.
 func NewDataSource(engines []string) datasource.DataSource {
-	return &utilisationDataSource{engines: engines}
+	return &utilisationDataSource{resourcekit.NewDataSource("utilisation", engines)}
 }
