@@ -7,6 +7,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -237,7 +239,8 @@ func (s *supervisor) release() (complete bool) {
 		return false
 	}
 	complete = true
-	for name := range starts {
+	// Earlier runs come first: a later one drops what is staged for them.
+	for _, name := range slices.SortedFunc(maps.Keys(starts), func(a, b string) int { return cmp.Compare(runOf(a), runOf(b)) }) {
 		if err := s.releaseStart(name); err != nil {
 			s.log.Error("staged members can't be released; trying again", "start", name, "error", err)
 			complete = false
@@ -248,6 +251,16 @@ func (s *supervisor) release() (complete bool) {
 
 // claimed ends the name of a request that a supervisor is at work on.
 const claimed = ".claimed"
+
+// runOf returns the run of a request to start, by its name.
+func runOf(request string) int {
+	request = strings.TrimSuffix(request, claimed)
+	run, err := strconv.Atoi(request[strings.LastIndex(request, ".")+1:])
+	if err != nil {
+		return 0 // it is somebody else's
+	}
+	return run
+}
 
 // releaseStart puts the staged specifications of one run of a group in force: none before all of them can be read. What
 // was staged for an earlier run is that of an apply that died, and dropped.
