@@ -185,7 +185,7 @@ func planOf(t *testing.T, attributes map[string]tftypes.Value) tfsdk.Plan {
 	return tfsdk.Plan{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), attributes)}
 }
 
-// same tells whether two plans have the same value at a path.
+// same reports whether two plans have the same value at a path.
 func same(t *testing.T, a, b tfsdk.Plan, at path.Path) bool {
 	t.Helper()
 	get := func(p tfsdk.Plan) attr.Value {

@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// drifted tells whether somebody else changed a member that is not to stay ended: finished is not drift.
+// drifted reports whether somebody else changed a member that is not to stay ended: finished is not drift.
 func drifted(o *domain.Observed) bool {
 	switch {
 	case o.State == domain.StateCompleted, o.State == domain.StateStopped && o.StopReason != "":
@@ -160,13 +160,13 @@ func newCanvas(declared domain.Group, counts map[string]int) *canvas {
 	return c
 }
 
-// showsReplicas tells whether a role declares another number of replicas than it has.
+// showsReplicas reports whether a role declares another number of replicas than it has.
 func (c *canvas) showsReplicas(role string) bool {
 	declared := c.declared.Roles[role].Replicas
 	return declared != nil && *declared != *c.roles[role].Replicas
 }
 
-// lay puts what drifted of a member of a role where that is declared, and tells whether any of it can be seen.
+// lay puts what drifted of a member of a role where that is declared, and reports whether any of it can be seen.
 func (c *canvas) lay(role string, d drift) (visible bool) {
 	for _, a := range d.attributes {
 		key := role + " " + a.path.String()

@@ -175,7 +175,7 @@ func keepMemory(completed, stored map[string]domain.Host, config map[string]Host
 	}
 }
 
-// sameCluster tells whether a stored cluster is what is specified. How it is reached does not matter, nor what the
+// sameCluster reports whether a stored cluster is what is specified. How it is reached does not matter, nor what the
 // engine knows of it, nor a network that the specification leaves open.
 func sameCluster(stored, spec domain.Cluster) bool {
 	if resourcekit.IDOf(stored.Ref()) != resourcekit.IDOf(spec.Ref()) || len(stored.Hosts) != len(spec.Hosts) || !sameNetwork(stored.Network, spec.Network) {

@@ -174,7 +174,7 @@ func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spe
 	return resourcekit.PlannedPool{Document: document, Settled: len(problems) == 0}, nil // hosts of which a warning says that they are not known may be by then
 }
 
-// awaitsHost tells whether a pool may have devices of a host that is to become part of the cluster.
+// awaitsHost reports whether a pool may have devices of a host that is to become part of the cluster.
 func awaitsHost(view reconcile.PoolView, spec domain.GPUPool) bool {
 	for name, host := range view.Hosts {
 		if _, joined := view.GPUs[name]; joined {

@@ -260,9 +260,9 @@ func keptPresent(kept map[string]bool, present types.Map) map[string]bool {
 type certain struct {
 	// places are those of the members of which host and GPUs are known.
 	places map[string]string
-	// addresses tells whether those of all members are known.
+	// addresses reports whether those of all members are known.
 	addresses bool
-	// moves tells whether members that are there get another place or address.
+	// moves reports whether members that are there get another place or address.
 	moves bool
 }
 
@@ -312,7 +312,7 @@ func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	return known
 }
 
-// hasAll tells whether a group has all devices of a GPU pool, on one host, so that there is nothing to choose for others. Of one with
+// hasAll reports whether a group has all devices of a GPU pool, on one host, so that there is nothing to choose for others. Of one with
 // slots, whose devices others may use as well, that can be told where there is one device.
 func hasAll(document domain.GroupDocument, pool domain.GPUPoolDocument) bool {
 	given := map[string]bool{}

@@ -154,7 +154,7 @@ func PlannedDevices(placements types.Map) map[string]domain.Assignment {
 	return planned
 }
 
-// foreign tells whether an error says that the group is somebody else's, or in somebody else's hands.
+// foreign reports whether an error says that the group is somebody else's, or in somebody else's hands.
 func foreign(err error) bool {
 	var locked *engine.LockedError
 	var exists *reconcile.ExistsError

@@ -26,7 +26,7 @@ func leaveOpen(ctx context.Context, planned Model, changes bool, plan *tfsdk.Pla
 	return diags
 }
 
-// moves tells whether members get another place than they have, or another address than the refresh found. Members that came or went since do not
+// moves reports whether members get another place than they have, or another address than the refresh found. Members that came or went since do not
 // matter.
 func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bool {
 	before := view.Groups[decision.Document.Spec.Name].Assignments

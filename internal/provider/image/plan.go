@@ -103,7 +103,7 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 	}
 }
 
-// held tells whether a host has an image.
+// held reports whether a host has an image.
 func held(have map[string]string, id string) bool {
 	for _, found := range have {
 		if found == id {

@@ -106,7 +106,7 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 // plannedKey is where the private state of a policy has the address that it was planned for last.
 const plannedKey = "planned"
 
-// plannedBefore tells whether this plan is the second one of a policy that is replaced: Terraform hands over what the first one noted.
+// plannedBefore reports whether this plan is the second one of a policy that is replaced: Terraform hands over what the first one noted.
 func plannedBefore(ctx context.Context, at resourcekit.PolicyAddress, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (bool, error) {
 	noted, err := json.Marshal([]string{at.Cluster.Engine, at.Cluster.Name, at.Key})
 	if err != nil {
@@ -127,7 +127,7 @@ func declaredTwice(plan Model) domain.Problem {
 	return problems[0]
 }
 
-// find checks a policy against what it finds of its group and of other policies. Found tells whether the policy will be there before an apply of its own.
+// find checks a policy against what it finds of its group and of other policies. Found reports whether the policy will be there before an apply of its own.
 func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, created bool) (found bool, problems domain.Problems, err error) {
 	at, plans := plan.address(), r.Session.Plans
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
@@ -224,7 +224,7 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 	return reconcile.CheckRoom(view, group, spec), nil
 }
 
-// notThereYet tells whether an error says that a cluster has nothing as it is still to be made.
+// notThereYet reports whether an error says that a cluster has nothing as it is still to be made.
 func notThereYet(err error) bool {
 	return errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNotFormed)
 }

@@ -60,7 +60,7 @@ const (
 // ClusterReferenceAttribute is the attribute by which a resource refers to its cluster.
 func ClusterReferenceAttribute(engines []string) schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: ClusterReferenceDescription + " Another cluster means another resource: the old one is destroyed.",
+		MarkdownDescription: ClusterReferenceDescription + " Changing the cluster forces replacement.",
 		Required:            true,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{

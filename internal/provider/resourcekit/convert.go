@@ -70,7 +70,7 @@ func Moment(t *time.Time) timetypes.RFC3339 {
 	return timetypes.NewRFC3339TimeValue(t.UTC())
 }
 
-// settled tells whether a value is known in all its parts, and no element of a list or map in it is null.
+// settled reports whether a value is known in all its parts, and no element of a list or map in it is null.
 func settled(v tftypes.Value) bool {
 	switch {
 	case !v.IsKnown():
@@ -101,7 +101,7 @@ func settled(v tftypes.Value) bool {
 	return true
 }
 
-// SettledAttributes tells whether an object is settled in all attributes but those named.
+// SettledAttributes reports whether an object is settled in all attributes but those named.
 func SettledAttributes(object tftypes.Value, except ...string) bool {
 	var attributes map[string]tftypes.Value // the object's own map, which must not be changed
 	err := object.As(&attributes)
@@ -113,7 +113,7 @@ func SettledAttributes(object tftypes.Value, except ...string) bool {
 	return err == nil
 }
 
-// KnownAttribute tells whether an attribute of an object is known in all its parts.
+// KnownAttribute reports whether an attribute of an object is known in all its parts.
 func KnownAttribute(object tftypes.Value, name string) bool {
 	var attributes map[string]tftypes.Value
 	err := object.As(&attributes)

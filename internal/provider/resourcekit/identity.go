@@ -31,7 +31,7 @@ func IdentitySchema(kind string) identityschema.Schema {
 type Importable struct {
 	// Kind is what it is called, and form says what its ID looks like, beginning with what it is the ID of.
 	Kind, Form string
-	// Valid tells whether it can have a name.
+	// Valid reports whether it can have a name.
 	Valid func(name string) bool
 }
 
@@ -69,5 +69,5 @@ func ImportCluster(ctx context.Context, s *Session, cluster, kind string, resp *
 	return true
 }
 
-// PlainName tells whether a name can be part of an ID.
+// PlainName reports whether a name can be part of an ID.
 func PlainName(name string) bool { return name != "" && !strings.Contains(name, "/") }

@@ -128,7 +128,7 @@ func (p *Plans) PutPolicyLeaving(at PolicyAddress) {
 	p.changePolicy(at, func(known *PlannedPolicy) { known.Leaving = true })
 }
 
-// PutPolicy remembers the specification that a policy will have, and tells whether it is the first one that is planned for its role.
+// PutPolicy remembers the specification that a policy will have, and reports whether it is the first one that is planned for its role.
 func (p *Plans) PutPolicy(at PolicyAddress, spec domain.AutoscalingPolicy) (first bool) {
 	p.changePolicy(at, func(known *PlannedPolicy) {
 		first = !known.Planned
@@ -176,7 +176,7 @@ func (p *Plans) DropPool(id ClusterID, name string) {
 	delete(p.pools[id], name)
 }
 
-// PoolIsOpen tells whether the devices of a GPU pool become known only during the apply.
+// PoolIsOpen reports whether the devices of a GPU pool become known only during the apply.
 func (p *Plans) PoolIsOpen(id ClusterID, name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

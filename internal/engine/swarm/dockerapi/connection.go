@@ -220,7 +220,7 @@ func (c *Connection) askEach(ctx context.Context, read func(m Manager) error) er
 // errLeaderless is returned where the managers are choosing a leader, or too few are left for one.
 var errLeaderless = errors.New("the managers of the Swarm have no leader")
 
-// electing tells whether an Engine that does not answer a question may be waiting for a leader: there are other
+// electing reports whether an Engine that does not answer a question may be waiting for a leader: there are other
 // managers, and it is well.
 func (c *Connection) electing(ctx context.Context, asked Manager) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
@@ -229,7 +229,7 @@ func (c *Connection) electing(ctx context.Context, asked Manager) bool {
 	return err == nil && len(c.order()) > 1
 }
 
-// dissolved tells whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are
+// dissolved reports whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are
 // not known, the Swarm may go on without the one that was asked: nothing is definite then.
 func (c *Connection) dissolved(ctx context.Context) bool {
 	c.mu.Lock()

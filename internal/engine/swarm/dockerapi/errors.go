@@ -8,7 +8,7 @@ func OutOfSequence(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "update out of sequence")
 }
 
-// leaderless tells whether an Engine answers that the managers of its Swarm have no leader, or that theirs did not
+// leaderless reports whether an Engine answers that the managers of its Swarm have no leader, or that theirs did not
 // answer it in time, as one that has just died. There is no code for either.
 func leaderless(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "does not have a leader") || strings.Contains(err.Error(), "code = DeadlineExceeded"))
