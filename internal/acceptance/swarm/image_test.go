@@ -21,8 +21,8 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
@@ -95,7 +95,7 @@ func (l imageLab) forget(id string) {
 	l.Helper()
 	ctx := context.WithoutCancel(l.Context())
 	for _, node := range l.bed.Nodes {
-		held, err := swarm.InspectImage(ctx, node.Client(), id)
+		held, err := images.InspectImage(ctx, node.Client(), id)
 		if err == nil {
 			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
 		}
@@ -127,7 +127,7 @@ func (l imageLab) expectImages(ctx context.Context, name string, want ...string)
 	l.Helper()
 	var got []string
 	for _, node := range l.bed.Nodes {
-		held, err := swarm.InspectImage(context.WithoutCancel(ctx), node.Client(), name)
+		held, err := images.InspectImage(context.WithoutCancel(ctx), node.Client(), name)
 		if !cerrdefs.IsNotFound(err) {
 			l.must(err)
 			got = append(got, held.Content)
@@ -260,7 +260,7 @@ func testAccImageTaken(t *testing.T, engine string) {
 		},
 		resource.TestStep{
 			PreConfig: func() {
-				held, err := swarm.InspectImage(t.Context(), l.bed.Nodes[1].Client(), memberImage)
+				held, err := images.InspectImage(t.Context(), l.bed.Nodes[1].Client(), memberImage)
 				l.must(err)
 				l.expectImages(t.Context(), l.image, held.Content)
 				l.expectImages(t.Context(), ours)

@@ -22,8 +22,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/daemons"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -82,38 +83,6 @@ func testAgentKeys(t *testing.T, engine string) {
 	}
 }
 
-// TestAgentKeyMadeAtOnce: several runs that make the first key make one between them. A key that has lost its labels is
-// left alone, and is in nobody's way.
-func TestAgentKeyMadeAtOnce(t *testing.T) {
-	t.Parallel()
-	e, _ := documentsOf(t, "keys-at-once")
-	m, err := e.connection.Manager(t.Context())
-	must(t, err)
-	made := make([][]swarm.Secret, 8)
-	must(t, dockerapi.InParallel(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, func(ctx context.Context, i int) (err error) {
-		made[i], err = e.addKey(ctx, m, nil)
-		return err
-	}))
-	all, err := e.agentKeys(t.Context(), m)
-	must(t, err)
-	for _, keys := range made {
-		if len(keys) != 1 || len(all) != 1 || keys[0].ID != all[0].ID {
-			t.Fatalf("of the keys %+v, a run knows %+v", all, keys)
-		}
-	}
-	t.Cleanup(func() { must(t, m.SecretRemove(context.WithoutCancel(t.Context()), all[0].ID)) })
-
-	unlabelled := all[0].Spec
-	unlabelled.Labels = nil
-	must(t, m.SecretUpdate(t.Context(), all[0].ID, all[0].Version, unlabelled))
-	next, err := e.addKey(t.Context(), m, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, removeKeys(context.WithoutCancel(t.Context()), m, next)) })
-	if len(next) != 1 || keyNumber(next[0]) != 2 {
-		t.Errorf("beside a key without labels, the keys are %+v", next)
-	}
-}
-
 // keysLab is a cluster with an agent on each of three nodes, which it has made a Swarm.
 type keysLab struct {
 	*testing.T
@@ -125,9 +94,9 @@ type keysLab struct {
 
 func newKeysLab(t *testing.T, engineName string) keysLab {
 	t.Helper()
-	l := keysLab{T: t, bed: testbed.New(t, testbed.Options{Nodes: 3, Engine: engineName}), subnet: ownSubnet()}
+	l := keysLab{T: t, bed: testbed.New(t, testbed.Options{Nodes: 3, Engine: engineName}), subnet: swarmtest.OwnSubnet()}
 	var err error
-	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{}, Program{File: acctest.Build(t, acctest.Provider)})
+	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{}, daemons.Program{File: acctest.Build(t, acctest.Provider)})
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, l.engine.Dissolve(acctest.Bounded(t)))
@@ -180,16 +149,16 @@ func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report,
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := l.engine.connection.Manager(ctx)
+	m, err := l.engine.Connection.Manager(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	engines, err := l.engine.connection.Engines(ctx, l.engine, m)
+	engines, err := l.engine.Connection.Engines(ctx, l.engine, m)
 	if err != nil {
 		return nil, nil, err
 	}
 	asked := []string{document.Spec.Hosts["node1"].ID}
-	answers, err := l.engine.answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: telemetry.Memory})
+	answers, err := l.engine.Answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: telemetry.Memory})
 	reports, failures = map[string]telemetry.Report{}, map[string]string{}
 	for host, answer := range answers {
 		if answer.Why == "" {
@@ -265,7 +234,7 @@ func (l keysLab) agent() (pid int) {
 func (l keysLab) stealKeys() (folder string) {
 	l.Helper()
 	folder = l.TempDir()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/root%s/*.pem", l.agent(), keysPath))
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/root%s/*.pem", l.agent(), daemons.KeysPath))
 	must(l.T, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -280,10 +249,8 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 	l.Helper()
 	document, err := engine.Cluster(l.Context(), l.engine)
 	must(l.T, err)
-	agents, err := readAgents(l.Context(), l.engine.reads, "keys")
-	must(l.T, err)
 	node := document.Spec.Hosts[host].ID
-	peer := telemetry.Peer{Node: node, Address: agents[node].address}
+	peer := telemetry.Peer{Node: node, Address: l.address(node)}
 	text, err := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", l.agent()),
 		acctest.Build(l, acctest.Provider), "agent", "sample", "--keys", folder, "--peer", peer.String()).Output()
 	if err != nil {
@@ -295,17 +262,33 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 	return told
 }
 
+// address returns the address of the agent that runs on a node, on the cluster's network.
+func (l keysLab) address(node string) string {
+	l.Helper()
+	tasks, err := l.bed.Nodes[0].Client().TaskList(l.Context(), swarm.TaskListOptions{Filters: filters.NewArgs(
+		filters.Arg("service", spec.ResidentName("keys", spec.KindAgent)), filters.Arg("node", node), filters.Arg("desired-state", "running"),
+	)})
+	must(l.T, err)
+	address := "" // while it is being replaced
+	for _, task := range tasks {
+		if task.Status.State == swarm.TaskStateRunning && len(task.NetworksAttachments) > 0 {
+			address, _, _ = strings.Cut(task.NetworksAttachments[0].Addresses[0], "/")
+		}
+	}
+	return address
+}
+
 // keys returns the IDs of the keys that the service of the agents refers to, and of all that there are.
 func (l keysLab) keys() (handedOut, all []string) {
 	l.Helper()
-	services, err := l.engine.services(l.Context())
+	services, err := l.engine.Services(l.Context())
 	must(l.T, err)
-	for _, ref := range heldKeys(services[residentName("keys", kindAgent)].Spec) {
+	for _, ref := range services[spec.ResidentName("keys", spec.KindAgent)].Spec.TaskTemplate.ContainerSpec.Secrets {
 		handedOut = append(handedOut, ref.SecretID)
 	}
-	m, err := l.engine.connection.Manager(l.Context())
-	must(l.T, err)
-	keys, err := l.engine.agentKeys(l.Context(), m)
+	keys, err := l.bed.Nodes[0].Client().SecretList(l.Context(), swarm.SecretListOptions{Filters: filters.NewArgs(
+		filters.Arg("label", spec.LabelCluster+"=keys"), filters.Arg("label", spec.LabelKind+"="+spec.KindAgent),
+	)})
 	must(l.T, err)
 	for _, key := range keys {
 		all = append(all, key.ID)
@@ -318,7 +301,7 @@ func (l keysLab) claim(host string) {
 	l.Helper()
 	document, err := engine.Cluster(l.Context(), l.engine)
 	must(l.T, err)
-	m, err := l.engine.connection.Manager(l.Context())
+	m, err := l.engine.Connection.Manager(l.Context())
 	must(l.T, err)
 	lie := func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		env := live.Spec.TaskTemplate.ContainerSpec.Env
@@ -326,7 +309,7 @@ func (l keysLab) claim(host string) {
 		env[i] = agent.NodeVariable + "=" + document.Spec.Hosts[host].ID
 		return live.Spec, true
 	}
-	must(l.T, l.engine.update(l.Context(), m, swarm.Service{}, residentName("keys", kindAgent), "", lie))
+	must(l.T, l.engine.UpdateService(l.Context(), m, swarm.Service{}, spec.ResidentName("keys", spec.KindAgent), "", lie))
 	l.awaitResidents()
 }
 

@@ -17,16 +17,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // TestMemberPosesAsAgent: a member whose image has an agent's labels isn't asked in the agent's place.
 func TestMemberPosesAsAgent(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, testbed.Shared(t, three), "posing")
+	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "posing")
 	const name = "posing/member:1"
 	loadPrograms(t, s.bed, name, v1.Config{
-		Entrypoint: []string{"/member"}, Labels: map[string]string{spec.LabelCluster: s.name, spec.LabelKind: kindAgent},
+		Entrypoint: []string{"/member"}, Labels: map[string]string{spec.LabelCluster: s.name, spec.LabelKind: spec.KindAgent},
 	}, map[string]string{"/member": acctest.Member})
 
 	manager := s.bed.Nodes[0] // the only host whose address is known, and so with an agent
@@ -47,7 +48,7 @@ func TestMemberPosesAsAgent(t *testing.T) {
 		t.Errorf("the host isn't known beside a member that poses as an agent: %q", u.Reason)
 	}
 	members, err := manager.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
-		filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group.Name), filters.Arg("label", spec.LabelKind+"="+kindAgent),
+		filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group.Name), filters.Arg("label", spec.LabelKind+"="+spec.KindAgent),
 	)})
 	must(t, err)
 	if len(members) != 1 {

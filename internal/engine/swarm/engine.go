@@ -6,38 +6,42 @@
 package swarm
 
 import (
-	"context"
-
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/daemons"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/members"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/nodes"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/store"
 )
 
 // Name is the engine's name in a configuration.
-const Name = "swarm"
+const Name = dockerapi.EngineName
 
 // Program is what the controllers of clusters are run from.
-type Program struct {
-	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that one is taken, see
-	// [telemetry.AgentProgram].
-	File string
-	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
-	Version string
+type Program = daemons.Program
+
+// Engine runs one cluster: it is its parts, each of which works on the same Swarm. It is safe for concurrent use.
+type Engine struct {
+	dockerapi.Swarm
+	store.Items
+	store.Locks
+	images.Images
+	members.Members
+	daemons.Daemons
+	daemons.Agents
+	nodes.Hosts
+
+	program Program
+	memory  memory
 }
 
-// Engine runs one cluster. It is safe for concurrent use.
-type Engine struct {
-	store
-	cluster    domain.ClusterRef
-	program    Program
-	connection *dockerapi.Connection
-	reads      dockerapi.Reads
-	// gpus reads the GPUs of all hosts.
-	gpus    func(ctx context.Context) (map[string]domain.HostGPUs, error)
-	staged  *staged
-	locks   *locks
-	watcher *watcher
-	tags    *tags
+// memory is what parts remember from one call to the next, and share with their snapshots.
+type memory struct {
+	locks   *store.Leases
+	tags    *images.Tags
+	members *members.Memory
 }
 
 // Driver returns the driver of this engine, which runs the controllers of clusters from a program. An endpoint is that of a manager.
@@ -46,7 +50,7 @@ func Driver(program Program) engine.Driver {
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 			return Open(cluster, settings, program)
 		},
-		Clusters: clusters, Endpoint: "address of a manager of the Swarm, as DOCKER_HOST has it", Lookup: "the Docker Engine that DOCKER_HOST or the present Docker context names",
+		Clusters: store.Clusters, Endpoint: "address of a manager of the Swarm, as DOCKER_HOST has it", Lookup: "the Docker Engine that DOCKER_HOST or the present Docker context names",
 	}
 }
 
@@ -56,19 +60,20 @@ func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) 
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{
-		cluster: cluster, program: program, connection: c,
-		staged: newStaged(), locks: newLocks(), watcher: &watcher{}, tags: newTags(),
-	}
-	return e.with(dockerapi.Live(c)), nil
+	m := memory{store.NewLeases(), images.NewTags(), members.NewMemory()}
+	return newEngine(dockerapi.Swarm{Cluster: cluster.Name, Connection: c, Reads: dockerapi.Live(c)}, program, m), nil
 }
 
-// with returns the engine with other reads.
-func (e *Engine) with(reads dockerapi.Reads) *Engine {
-	other := *e
-	other.reads, other.store = reads, store{e.cluster.Name, e.connection, reads.Configs}
-	other.gpus = other.readGPUs
-	return &other
+// newEngine puts the parts together.
+func newEngine(in dockerapi.Swarm, program Program, m memory) *Engine {
+	items := store.NewItems(in)
+	in.Items = items
+	held := images.New(in, m.tags)
+	of := members.New(in, held, m.members)
+	residents := daemons.New(in, program, held, of)
+	return &Engine{
+		in, items, store.NewLocks(items, m.locks), held, of, residents, daemons.NewAgents(in, of), nodes.New(in, of, residents), program, m,
+	}
 }
 
 // Traits returns what is particular to this engine: members are reached by their names.
@@ -81,7 +86,7 @@ func (e *Engine) Traits() engine.Traits {
 			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
 		},
 		Contained: true,
-		MaxItem:   maxItem,
+		MaxItem:   store.MaxItem,
 		FilesDir:  func(string) string { return domain.FilesDir },
 	}
 }
@@ -90,7 +95,9 @@ func (e *Engine) Traits() engine.Traits {
 func (e *Engine) Snapshot() engine.Engine { return e.snapshot() }
 
 func (e *Engine) snapshot() *Engine {
-	snapshot := e.with(e.reads.Remembered(e.cluster.Name))
-	snapshot.gpus = engine.Once(snapshot.readGPUs)
+	in := e.Swarm
+	in.Reads = in.Reads.Remembered(in.Cluster)
+	snapshot := newEngine(in, e.program, e.memory)
+	snapshot.Agents = snapshot.Once()
 	return snapshot
 }

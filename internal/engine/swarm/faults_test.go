@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/docker/docker/api/types/filters"
@@ -14,30 +14,15 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/daemons"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/store"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
-
-// memberRef is the image of the program that members run, on the beds that tests share.
-const memberRef = "trainyard/member:faults"
-
-var (
-	loadMutex sync.Mutex
-	loaded    = map[*testbed.Bed]bool{}
-)
-
-// loadShared loads it on a bed that tests share, once.
-func loadShared(t *testing.T, bed *testbed.Bed) {
-	t.Helper()
-	loadMutex.Lock()
-	defer loadMutex.Unlock()
-	if !loaded[bed] {
-		acctest.LoadMember(t, bed, memberRef)
-		loaded[bed] = true
-	}
-}
 
 // standing is a cluster with a controller, in which tests have groups of their own.
 type standing struct {
@@ -51,12 +36,12 @@ type standing struct {
 // newStanding forms a cluster on a bed, which is deleted at the end of the test.
 func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	t.Helper()
-	s := &standing{t, bed, name, ownSubnet()}
-	loadShared(t, bed)
+	s := &standing{t, bed, name, swarmtest.OwnSubnet()}
+	swarmtest.LoadMember(t, bed)
 	e := s.open(s.bed.Nodes[0].Host())
 	t.Cleanup(func() { must(t, e.Dissolve(acctest.Bounded(t))) })
 	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
-		Name: name, Engine: Name, Endpoint: e.cluster.Endpoint, Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
+		Name: name, Engine: Name, Endpoint: e.Connection.Preferred(), Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
 	})
 	must(t, err)
 	must(t, problems.Err())
@@ -71,7 +56,7 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 // open opens the cluster at an endpoint.
 func (s *standing) open(endpoint string) *Engine {
 	s.Helper()
-	e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: endpoint}, engine.Settings{}, Program{File: acctest.Build(s, acctest.Provider)})
+	e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: endpoint}, engine.Settings{}, daemons.Program{File: acctest.Build(s, acctest.Provider)})
 	must(s.T, err)
 	return e
 }
@@ -81,7 +66,7 @@ func (s *standing) group(name string) (domain.Group, domain.SecretValues) {
 	one := 1
 	return domain.Group{
 		Cluster: s.name, Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
-		Template: domain.Template{Image: memberRef, Args: []string{"file:/etc/setting", "wait"}, Container: &domain.Container{
+		Template: domain.Template{Image: swarmtest.MemberImage, Args: []string{"file:/etc/setting", "wait"}, Container: &domain.Container{
 			Configs: map[string]domain.ConfigFile{"setting": {Content: "a setting", Target: "/etc/setting"}},
 			Secrets: map[string]domain.SecretFile{"token": {Version: "1"}},
 		}},
@@ -130,12 +115,15 @@ func (s *standing) faulty(t *testing.T) faulty {
 func (f faulty) run(t *testing.T, secrets domain.SecretValues, do func(reconcile.Reconciler) error) error {
 	t.Helper()
 	e := f.open(f.Host())
-	self, process := childOwner(t)
+	child := exec.CommandContext(t.Context(), "sleep", "infinity")
+	must(t, child.Start())
 	defer func() {
-		_ = process.Process.Kill()
-		_ = process.Wait() // it was killed
+		_ = child.Process.Kill()
+		_ = child.Wait() // it was killed
 	}()
-	e.locks.self = self
+	process, err := proctree.Lookup(child.Process.Pid)
+	must(t, err)
+	e.Leases.Self = store.Owner{Machine: store.ThisProcess().Machine, Process: process.PID, StartTime: process.StartTime}
 	return do(reconcile.Reconciler{Engine: e, Secrets: secrets})
 }
 
@@ -169,7 +157,7 @@ func (f faulty) count() int {
 // each of them. The next run gets there, and leaves nothing.
 func TestCallsFail(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, testbed.Shared(t, three), "mishaps")
+	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "mishaps")
 	ctx := acctest.Bounded(t)
 	rehearsal := s.faulty(t)
 	group, secrets := s.group("rehearsal")

@@ -11,7 +11,9 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/members"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 // counted returns reads that count how often each list is asked for.
@@ -35,11 +37,11 @@ func counting[T any](read dockerapi.List[T], calls map[string]int, name string) 
 // TestGuardReadsOnce: the controller looks at everything again and again while others work.
 func TestGuardReadsOnce(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, testbed.Shared(t, three), "guarded")
+	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "guarded")
 	e := s.open(s.bed.Nodes[0].Host())
 	calls := map[string]int{}
-	e.reads = counted(e.reads, calls)
-	if _, err := e.guardOnce(t.Context(), ends{}); err != nil {
+	e.Reads = counted(e.Reads, calls)
+	if _, err := e.guardOnce(t.Context(), members.Ends{}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]int{"nodes": 1, "services": 1, "tasks": 1}, calls); diff != "" {
@@ -50,20 +52,20 @@ func TestGuardReadsOnce(t *testing.T) {
 // TestServiceOfSomebodyElse: what somebody made under a member's name meanwhile is not changed.
 func TestServiceOfSomebodyElse(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, testbed.Shared(t, three), "elsewhere")
+	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "elsewhere")
 	e := s.open(s.bed.Nodes[0].Host())
-	m, err := e.connection.Manager(t.Context())
+	m, err := e.Connection.Manager(t.Context())
 	must(t, err)
 	none := uint64(0)
 	theirs := swarm.ServiceSpec{
 		Annotations:  swarm.Annotations{Name: "elsewhere-worker-0", Labels: map[string]string{"owner": "them"}},
-		TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: memberRef}},
+		TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: swarmtest.MemberImage}},
 		Mode:         swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &none}},
 	}
 	created, err := m.ServiceCreate(t.Context(), theirs, swarm.ServiceCreateOptions{})
 	must(t, err)
 	t.Cleanup(func() { must(t, m.ServiceRemove(context.WithoutCancel(t.Context()), created.ID)) })
-	err = e.update(t.Context(), m, swarm.Service{}, theirs.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+	err = e.UpdateService(t.Context(), m, swarm.Service{}, theirs.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		live.Spec.Labels = map[string]string{spec.LabelCluster: "elsewhere"}
 		return live.Spec, true
 	})
@@ -74,20 +76,5 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 	must(t, err)
 	if !maps.Equal(found.Spec.Labels, theirs.Labels) {
 		t.Errorf("its labels are %v", found.Spec.Labels)
-	}
-}
-
-// TestRunsProgram: nodes name their architectures as their kernels do.
-func TestRunsProgram(t *testing.T) {
-	node := func(architecture string) swarm.Node {
-		return swarm.Node{Description: swarm.NodeDescription{Platform: swarm.Platform{OS: "linux", Architecture: architecture}}}
-	}
-	for architecture, goes := range map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64"} {
-		if is, want := runsProgram(node(architecture), "amd64"), goes == "amd64"; is != want {
-			t.Errorf("a node of %s runs a program for amd64: %t, want %t", architecture, is, want)
-		}
-		if !runsProgram(node(architecture), goes) {
-			t.Errorf("a node of %s does not run a program for %s", architecture, goes)
-		}
 	}
 }

@@ -25,10 +25,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
-func nothing() (io.ReadCloser, error) { return nil, errors.New("there is no archive") }
+func Nothing() (io.ReadCloser, error) { return nil, errors.New("there is no archive") }
 
 // shelf is a cluster of all nodes of a bed, whose images a test looks at.
 type shelf struct {
@@ -82,7 +84,7 @@ func contentOf(t *testing.T, img v1.Image) string {
 // id returns a node's own ID of an image.
 func (s shelf) id(node int, image string) string {
 	s.Helper()
-	held, err := InspectImage(s.Context(), s.bed.Nodes[node].Client(), image)
+	held, err := images.InspectImage(s.Context(), s.bed.Nodes[node].Client(), image)
 	must(s.T, err)
 	return held.ID
 }
@@ -106,7 +108,7 @@ func (s shelf) provide(spec engine.ImageSpec) string {
 func (s shelf) forget(id string) {
 	ctx := context.WithoutCancel(s.Context())
 	for _, node := range s.bed.Nodes {
-		held, err := InspectImage(ctx, node.Client(), id)
+		held, err := images.InspectImage(ctx, node.Client(), id)
 		if err == nil {
 			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
 		}
@@ -139,7 +141,7 @@ func (s shelf) want(name string, ids ...string) {
 // remove removes a name, or an image, from a node.
 func (s shelf) remove(node int, ref string) {
 	s.Helper()
-	if isID(ref) {
+	if strings.HasPrefix(ref, "sha256:") {
 		ref = s.id(node, ref)
 	}
 	_, err := s.bed.Nodes[node].Client().ImageRemove(s.Context(), ref, dockerimage.RemoveOptions{Force: true})
@@ -152,7 +154,7 @@ func (s shelf) tag(node int, id, name string) {
 	must(s.T, s.bed.Nodes[node].Client().ImageTag(s.Context(), s.id(node, id), name))
 }
 
-func TestImagesFromArchives(t *testing.T) { onBeds(t, testImagesFromArchives) }
+func TestImagesFromArchives(t *testing.T) { swarmtest.OnBeds(t, testImagesFromArchives) }
 
 func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "archives", nil)
@@ -168,7 +170,7 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	s.tag(2, first.ID, "archives/other:1")
 	s.remove(2, first.Name)
 	unread := first
-	unread.Archive = nothing
+	unread.Archive = Nothing
 	s.provide(unread)
 
 	// Another image is not overwritten, and nothing is changed anywhere.
@@ -197,8 +199,8 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	// Once it is back, it no longer counts as replaced.
 	first.Replaces = map[string]string{"node1": second.ID, "node2": second.ID, "node3": second.ID}
 	s.provide(first)
-	s.want(localName(sharedRepository, first.ID), first.ID, first.ID, first.ID)
-	s.want(localName(replacedRepository, first.ID), "", "", "")
+	s.want(images.LocalName(images.SharedRepository, first.ID), first.ID, first.ID, first.ID)
+	s.want(images.LocalName(images.ReplacedRepository, first.ID), "", "", "")
 	s.want(second.ID, "", "", "")
 }
 
@@ -207,7 +209,7 @@ func (s shelf) runs(image string) (stop func()) {
 	s.Helper()
 	none, manager := uint64(0), s.bed.Nodes[0].Client()
 	service, err := manager.ServiceCreate(s.Context(), dockerswarm.ServiceSpec{
-		Annotations:  dockerswarm.Annotations{Name: s.cluster.Name},
+		Annotations:  dockerswarm.Annotations{Name: s.Cluster},
 		Mode:         dockerswarm.ServiceMode{Replicated: &dockerswarm.ReplicatedService{Replicas: &none}},
 		TaskTemplate: dockerswarm.TaskSpec{ContainerSpec: &dockerswarm.ContainerSpec{Image: image}},
 	}, dockerswarm.ServiceCreateOptions{})
@@ -220,7 +222,7 @@ func (s shelf) runs(image string) (stop func()) {
 func TestImagesThatFail(t *testing.T) {
 	testbed.OnEngines(t, func(t *testing.T, engine string) {
 		t.Parallel()
-		testImagesThatFail(t, threeOf(t, engine))
+		testImagesThatFail(t, swarmtest.ThreeOf(t, engine))
 	})
 }
 
@@ -262,9 +264,11 @@ func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 	if _, err := nowhere.FindImage(t.Context(), "trainer:1"); err == nil || !strings.Contains(err.Error(), "node2, node3 of cluster") || strings.Contains(err.Error(), "node1") {
 		t.Errorf("hosts without addresses: %v", err) // node1 is reached as the manager
 	}
-	none, _ := documentsOf(t, "uncharted")
+	none, _ := documentsOn(t, bed, "uncharted")
 	_, err = none.FindImage(t.Context(), "trainer:1")
-	wantNotFound(t, err)
+	if !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("%v, not ErrNotFound", err)
+	}
 	_, err = none.RemoveImage(t.Context(), "trainer:1", other.ID)
 	must(t, err)
 }
@@ -286,7 +290,7 @@ func builtFrom(t *testing.T, name string, files map[string]string) engine.ImageS
 	}}
 }
 
-func TestImagesFromBuilds(t *testing.T) { onBeds(t, testImagesFromBuilds) }
+func TestImagesFromBuilds(t *testing.T) { swarmtest.OnBeds(t, testImagesFromBuilds) }
 
 func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "builds", nil)
@@ -296,14 +300,14 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	first := s.provide(spec)
 	inspected, err := s.bed.Nodes[2].Client().ImageInspect(t.Context(), s.id(2, first))
 	must(t, err)
-	want := map[string]string{"version": "7", labelImageCluster: "builds", labelImageSource: spec.Build.Source}
+	want := map[string]string{"version": "7", images.LabelCluster: "builds", images.LabelSource: spec.Build.Source}
 	if diff := cmp.Diff(want, inspected.Config.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 
 	// What was built is not built again: not after an apply that died, and not for a host that has lost it.
 	unread := spec
-	unread.Build = &engine.ImageBuild{Context: nothing, Source: spec.Build.Source}
+	unread.Build = &engine.ImageBuild{Context: Nothing, Source: spec.Build.Source}
 	s.remove(0, first)
 	if again := s.provide(unread); again != first {
 		t.Errorf("it was %s and is %s", first, again)
@@ -342,7 +346,7 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	}
 }
 
-func TestImagesThatArePulled(t *testing.T) { onBeds(t, testImagesThatArePulled) }
+func TestImagesThatArePulled(t *testing.T) { swarmtest.OnBeds(t, testImagesThatArePulled) }
 
 func testImagesThatArePulled(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "pulls", nil)

@@ -13,9 +13,10 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-func TestRemoveImage(t *testing.T) { onBeds(t, testRemoveImage) }
+func TestRemoveImage(t *testing.T) { swarmtest.OnBeds(t, testRemoveImage) }
 
 func testRemoveImage(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "removals", nil)
@@ -58,7 +59,9 @@ func testRemoveImage(t *testing.T, bed *testbed.Bed) {
 
 // The containers of a service outlive it for a moment: an image that only they use is removed all the same, one that another container
 // uses is left.
-func TestRemoveImageOfServiceThatIsGone(t *testing.T) { onBeds(t, testRemoveImageOfServiceThatIsGone) }
+func TestRemoveImageOfServiceThatIsGone(t *testing.T) {
+	swarmtest.OnBeds(t, testRemoveImageOfServiceThatIsGone)
+}
 
 func testRemoveImageOfServiceThatIsGone(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "leftovers", nil)

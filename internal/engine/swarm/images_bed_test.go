@@ -10,11 +10,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 // TestImagesOfMembers has hosts provide themselves with the images of members, from a registry, each by its policy.
-func TestImagesOfMembers(t *testing.T) { onBeds(t, testImagesOfMembers) }
+func TestImagesOfMembers(t *testing.T) { swarmtest.OnBeds(t, testImagesOfMembers) }
 
 func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "members", nil)
@@ -24,11 +26,11 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	digest := host + "/trainer@" + digestOf(t, registry.images["2"])
 	t.Cleanup(func() { s.forget(first) })
 
-	nodes, err := s.reads.Nodes(t.Context())
+	nodes, err := s.Reads.Nodes(t.Context())
 	must(t, err)
 	document, err := engine.Cluster(t.Context(), s)
 	must(t, err)
-	in := surroundings{spec.Target{Network: "net", Nodes: hostNodes(document.Spec, nodes)}, dockerapi.NewNodes(nodes)}
+	in := images.Surroundings{IDs: dockerapi.NodesOf(document.Spec, nodes), Nodes: dockerapi.NewNodes(nodes)}
 	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
 		spec := domain.MemberSpec{
 			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index), Host: host, Hash: "h", Run: 2,
@@ -47,16 +49,17 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	}
 	// running is the service of a member that runs an image by an ID.
 	running := func(given domain.MemberSpec, id string) map[string]dockerswarm.Service {
-		around := in.Target
+		around := spec.Target{Network: "net", Nodes: in.IDs}
 		around.Images = map[string]spec.References{given.Image: {Shared: id}}
 		rendered, err := spec.Render(given, around, 1)
 		must(t, err)
 		return map[string]dockerswarm.Service{rendered.Name: {Spec: rendered}}
 	}
-	provide := func(in surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec) (references []string, err error) {
-		images, err := s.provideImages(t.Context(), specs, in, services)
+	provide := func(in images.Surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec) (references []string, err error) {
+		in.Services = services
+		resolved, err := s.Resolve(t.Context(), specs, in)
 		for _, spec := range specs {
-			references = append(references, images[useOf(spec)].On(in.Nodes[spec.Host]))
+			references = append(references, resolved.Of(spec).On(in.IDs[spec.Host]))
 		}
 		return references, err
 	}
@@ -107,10 +110,10 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	}
 
 	down := in
-	down.view = dockerapi.NewNodes(nodes)
-	lost := down.view[in.Nodes["node3"]]
+	down.Nodes = dockerapi.NewNodes(nodes)
+	lost := down.Nodes[in.IDs["node3"]]
 	lost.Status.State = dockerswarm.NodeStateDown
-	down.view[lost.ID] = lost
+	down.Nodes[lost.ID] = lost
 	references, err = provide(down, nil, member(0, "", name, domain.PullNever, anywhere()))
 	check("members that could be on a host that is down", references, err, shared)
 
@@ -127,7 +130,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	check("what is mended", references, err, here)
 
 	// The controller reaches no host but its own: what runs on another one tells of it.
-	s.connection.Settings.Controller = true
+	s.Connection.Settings.Controller = true
 	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
 	check("a host that can't be asked, and runs the image", references, err, there)
 	references, err = provide(in, running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
@@ -138,11 +141,11 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	check("a host that can't be asked", references, err, name)
 
 	// The controller finds the local tag of an image that was brought to all hosts on its own host.
-	s.connection.Settings.Controller = false
+	s.Connection.Settings.Controller = false
 	brought := archived(t, "members/brought:1", "brought")
 	s.provide(brought)
-	s.connection.Settings.Controller = true
-	local := localName(sharedRepository, brought.ID)
+	s.Connection.Settings.Controller = true
+	local := images.LocalName(images.SharedRepository, brought.ID)
 	for what, spec := range map[string]domain.MemberSpec{
 		"a host that can't be asked":    member(0, "node2", brought.ID, ""),
 		"hosts that can't all be asked": member(0, "", brought.ID, "", anywhere("node1", "node2")),

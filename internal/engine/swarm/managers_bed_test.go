@@ -12,7 +12,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/daemons"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -20,7 +22,7 @@ import (
 func using(t *testing.T, e *Engine, bed *testbed.Bed) *testbed.Node {
 	t.Helper()
 	for _, node := range bed.Nodes {
-		if e.connection.Preferred() == node.Host() {
+		if e.Connection.Preferred() == node.Host() {
 			return node
 		}
 	}
@@ -35,7 +37,7 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 	acctest.Eventually(t, dead.Name+" to be back", func() bool {
 		nodes, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		return err == nil && slices.ContainsFunc(nodes, func(n swarm.Node) bool {
-			return dockerapi.HostName(n) == dead.Name && isReachable(n) && n.Status.State == swarm.NodeStateReady
+			return dockerapi.HostName(n) == dead.Name && dockerapi.IsReachable(n) && n.Status.State == swarm.NodeStateReady
 		})
 	})
 }
@@ -45,7 +47,7 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 func TestManagersDie(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3})
-	acctest.LoadMember(t, bed, memberRef)
+	acctest.LoadMember(t, bed, swarmtest.MemberImage)
 	ctx := acctest.Bounded(t)
 	open := func(nodes ...*testbed.Node) *Engine {
 		var others []string
@@ -53,12 +55,12 @@ func TestManagersDie(t *testing.T) {
 			others = append(others, node.Host())
 		}
 		ref := domain.ClusterRef{Engine: Name, Name: "handover", Endpoint: nodes[0].Host()}
-		e, err := Open(ref, engine.Settings{Endpoints: others}, Program{File: acctest.Build(t, acctest.Provider)})
+		e, err := Open(ref, engine.Settings{Endpoints: others}, daemons.Program{File: acctest.Build(t, acctest.Provider)})
 		must(t, err)
 		return e
 	}
 	first := open(bed.Nodes[0])
-	spec, problems, err := first.Complete(ctx, domain.Cluster{Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(), Network: &domain.Network{Subnet: ownSubnet() + ".0.0/20"}})
+	spec, problems, err := first.Complete(ctx, domain.Cluster{Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(), Network: &domain.Network{Subnet: swarmtest.OwnSubnet() + ".0.0/20"}})
 	must(t, err)
 	must(t, problems.Err())
 	spec, err = first.Form(ctx, spec)
@@ -68,14 +70,14 @@ func TestManagersDie(t *testing.T) {
 
 	// The leader is the first node, and no apply reaches it: so the others can die one after the other.
 	e := open(bed.Nodes[1], bed.Nodes[2])
-	_, err = engine.Cluster(ctx, e)
+	_, err = engine.Cluster(ctx, e.Items)
 	must(t, err)
 	var dead *testbed.Node
 	var met []string
 	one := 1
 	group := domain.Group{
 		Cluster: "handover", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
-		Template: domain.Template{Image: memberRef, Args: []string{"wait"}},
+		Template: domain.Template{Image: swarmtest.MemberImage, Args: []string{"wait"}},
 		Roles:    map[string]domain.Role{"worker": {Replicas: &one, Placement: domain.Placement{Hosts: []string{"node1"}}}},
 	}
 	mortal := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
@@ -102,7 +104,7 @@ func TestManagersDie(t *testing.T) {
 
 	// The others choose another leader when it dies, and those who ask wait for it.
 	e = open(bed.Nodes...)
-	_, err = engine.Cluster(ctx, e)
+	_, err = engine.Cluster(ctx, e.Items)
 	must(t, err)
 	group.Roles["worker"] = domain.Role{Replicas: &one, Placement: domain.Placement{Hosts: []string{"node3"}}}
 	leaderless := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
@@ -136,7 +138,7 @@ func TestManagersDie(t *testing.T) {
 		_, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		return err != nil
 	})
-	networks, err := open(bed.Nodes[0]).reads.Networks(ctx)
+	networks, err := open(bed.Nodes[0]).Reads.Networks(ctx)
 	if _, there := dockerapi.OwnNetwork(networks, "handover"); err == nil && !there {
 		t.Errorf("without a leader the network is not among %d", len(networks))
 	}

@@ -13,6 +13,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/filters"
 	dockerimage "github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -25,9 +26,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/daemons"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 // residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services' kinds.
@@ -54,11 +58,11 @@ func (s *standing) residentHosts(image string) map[string][]string {
 // residents returns the services of the cluster's residents.
 func (s *standing) residents() map[string]swarm.Service {
 	s.Helper()
-	services, err := s.open(s.bed.Nodes[0].Host()).services(s.Context())
+	services, err := s.open(s.bed.Nodes[0].Host()).Services(s.Context())
 	must(s.T, err)
 	found := map[string]swarm.Service{}
-	for _, kind := range []string{kindController, kindAgent} {
-		found[kind] = services[residentName(s.name, kind)]
+	for _, kind := range []string{spec.KindController, spec.KindAgent} {
+		found[kind] = services[spec.ResidentName(s.name, kind)]
 	}
 	return found
 }
@@ -84,9 +88,9 @@ func (s *standing) change(kind string, change func(*swarm.ServiceSpec)) {
 // hosts have it then, those that the provider can't reach as well.
 func TestResidentsFromARegistry(t *testing.T) {
 	t.Parallel()
-	s := newStanding(t, testbed.Shared(t, three), "published")
-	program := Program{File: acctest.Build(t, acctest.Provider)}
-	img, err := program.image()
+	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "published")
+	program := daemons.Program{File: acctest.Build(t, acctest.Provider)}
+	img, err := program.Image()
 	must(t, err)
 	config, err := img.ConfigFile()
 	must(t, err)
@@ -102,7 +106,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 		settings := engine.Settings{Docker: engine.DockerSettings{
 			ControllerImage: image, Registries: map[string]engine.RegistryCredentials{host: {Username: "ops", Password: engine.Secret(password)}},
 		}}
-		e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: s.bed.Nodes[0].Host()}, settings, Program{File: "/no/program"})
+		e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: s.bed.Nodes[0].Host()}, settings, daemons.Program{File: "/no/program"})
 		must(t, err)
 		return e.StartController(acctest.Bounded(t))
 	}
@@ -130,7 +134,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 			}
 		}
 	})
-	want := map[string][]string{kindController: {"node1"}, kindAgent: {"node1", "node2", "node3"}}
+	want := map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1", "node2", "node3"}}
 	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
 		return cmp.Equal(s.residentHosts(first), want)
 	})
@@ -166,18 +170,18 @@ func TestResidentsFromARegistry(t *testing.T) {
 
 	// Without an image that is given, it is this program's again.
 	must(t, s.open(s.bed.Nodes[0].Host()).StartController(acctest.Bounded(t)))
-	own := s.residents()[kindController].Spec.TaskTemplate.ContainerSpec.Image
+	own := s.residents()[spec.KindController].Spec.TaskTemplate.ContainerSpec.Image
 	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
-		return !strings.HasPrefix(own, host) && cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
+		return !strings.HasPrefix(own, host) && cmp.Equal(s.residentHosts(own), map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
 	})
 
 	// A node that has it not rejects the agent, as one that has just joined: there is no second attempt.
 	before = s.residents()
-	s.change(kindAgent, func(spec *swarm.ServiceSpec) { spec.TaskTemplate.Placement = &swarm.Placement{} })
+	s.change(spec.KindAgent, func(spec *swarm.ServiceSpec) { spec.TaskTemplate.Placement = &swarm.Placement{} })
 	acctest.Eventually(t, "the agents to keep off the nodes without the image", func() bool {
-		now := s.residents()[kindAgent].Spec.TaskTemplate.Placement
-		return now != nil && cmp.Equal(now.Constraints, before[kindAgent].Spec.TaskTemplate.Placement.Constraints) &&
-			cmp.Equal(s.residentHosts(own), map[string][]string{kindController: {"node1"}, kindAgent: {"node1"}})
+		now := s.residents()[spec.KindAgent].Spec.TaskTemplate.Placement
+		return now != nil && cmp.Equal(now.Constraints, before[spec.KindAgent].Spec.TaskTemplate.Placement.Constraints) &&
+			cmp.Equal(s.residentHosts(own), map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
 	})
 
 	// A cluster may do without agents.
@@ -188,7 +192,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	_, err = engine.Put(t.Context(), e, document)
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
-	if left := s.residents(); left[kindAgent].ID != "" || left[kindController].ID == "" {
+	if left := s.residents(); left[spec.KindAgent].ID != "" || left[spec.KindController].ID == "" {
 		t.Errorf("without agents there are %+v", left)
 	}
 	usage, err = e.Usage(t.Context(), time.Second)
@@ -201,20 +205,20 @@ func TestResidentsFromARegistry(t *testing.T) {
 // TestResidentImageLoadedAtOnce: several clusters load Trainyard's image onto the same host concurrently.
 func TestResidentImageLoadedAtOnce(t *testing.T) {
 	t.Parallel()
-	bed := testbed.Shared(t, mixed)
+	bed := testbed.Shared(t, swarmtest.Mixed)
 	for round := range 5 {
 		img, err := image.Build(v1.Config{}, image.FromBytes("/program", 0o755, fmt.Appendf(nil, "at once %d", round)))
 		must(t, err)
 		digest, err := image.ID(img)
 		must(t, err)
-		name := localName(localRegistry+"at-once", digest)
+		name := images.LocalName(images.ProgramRepository+"/at-once", digest)
 		var archive bytes.Buffer
 		must(t, image.Write(&archive, name, img))
 		var all sync.WaitGroup
 		for _, node := range bed.Nodes {
 			for range 4 {
 				all.Go(func() {
-					if err := loadOnce(t.Context(), node.Client(), name, func() ([]byte, error) { return archive.Bytes(), nil }); err != nil {
+					if err := images.LoadOnce(t.Context(), node.Client(), name, func() ([]byte, error) { return archive.Bytes(), nil }); err != nil {
 						t.Errorf("%s: %v", node.Name, err)
 					}
 				})
@@ -222,16 +226,28 @@ func TestResidentImageLoadedAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		for _, node := range bed.Nodes {
-			must(t, untag(t.Context(), node.Client(), name))
+			must(t, images.Untag(t.Context(), node.Client(), name))
 		}
 	}
+}
+
+// network returns the cluster's network.
+func (s *standing) network() network.Summary {
+	s.Helper()
+	networks, err := s.bed.Nodes[0].Client().NetworkList(s.Context(), network.ListOptions{})
+	must(s.T, err)
+	own, found := dockerapi.OwnNetwork(networks, s.name)
+	if !found {
+		s.Fatal("the cluster has no network")
+	}
+	return own
 }
 
 // controllerOn tells whether the controller runs on the cluster's network, and only there.
 func (s *standing) controllerOn(network string) bool {
 	s.Helper()
 	tasks, err := s.bed.Nodes[0].Client().TaskList(s.Context(), swarm.TaskListOptions{
-		Filters: filters.NewArgs(filters.Arg("service", residentName(s.name, kindController)), filters.Arg("desired-state", "running")),
+		Filters: filters.NewArgs(filters.Arg("service", spec.ResidentName(s.name, spec.KindController)), filters.Arg("desired-state", "running")),
 	})
 	must(s.T, err)
 	return len(tasks) == 1 && tasks[0].Status.State == swarm.TaskStateRunning && len(tasks[0].NetworksAttachments) == 1 &&
@@ -276,10 +292,9 @@ func TestControllerOnTheNetwork(t *testing.T) {
 
 func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	t.Parallel()
-	s := newStanding(t, threeOf(t, engineName), "attached")
+	s := newStanding(t, swarmtest.ThreeOf(t, engineName), "attached")
 	e := s.open(s.bed.Nodes[0].Host())
-	network, err := e.residentNetwork(t.Context())
-	must(t, err)
+	network := s.network()
 	acctest.Eventually(t, "the controller to run on the network", func() bool { return s.controllerOn(network.ID) })
 	var metrics map[string]uint64
 	acctest.Eventually(t, "the controller and the agent to tell Prometheus", func() bool {
@@ -291,13 +306,13 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 			t.Errorf("they tell at %v, and not on the cluster's network alone", metrics)
 		}
 	}
-	before := s.residents()[kindController]
+	before := s.residents()[spec.KindController]
 	if mode := before.Spec.EndpointSpec.Mode; mode != swarm.ResolutionModeDNSRR {
 		t.Errorf("the name of the controller stands for a %q", mode)
 	}
 
 	// As an earlier version had made it.
-	s.change(kindController, func(spec *swarm.ServiceSpec) {
+	s.change(spec.KindController, func(spec *swarm.ServiceSpec) {
 		spec.TaskTemplate.Networks, spec.EndpointSpec = nil, nil
 		spec.TaskTemplate.ContainerSpec.Args = spec.TaskTemplate.ContainerSpec.Args[:5]
 	})
@@ -308,8 +323,8 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	after := s.residents()
-	if diff := cmp.Diff(before.Spec, after[kindController].Spec); diff != "" || after[kindController].ID != before.ID || after[kindAgent].ID != "" {
-		t.Errorf("the controller, and agents %+v, after another start (-before +after):\n%s", after[kindAgent], diff)
+	if diff := cmp.Diff(before.Spec, after[spec.KindController].Spec); diff != "" || after[spec.KindController].ID != before.ID || after[spec.KindAgent].ID != "" {
+		t.Errorf("the controller, and agents %+v, after another start (-before +after):\n%s", after[spec.KindAgent], diff)
 	}
 	acctest.Eventually(t, "the controller to run on the network again", func() bool { return s.controllerOn(network.ID) })
 
@@ -320,8 +335,7 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	_, err = engine.Put(t.Context(), e, document)
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
-	next, err := e.residentNetwork(t.Context())
-	must(t, err)
+	next := s.network()
 	if next.ID == network.ID {
 		t.Error("the network is the former one")
 	}

@@ -21,9 +21,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/daemons"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -58,7 +60,7 @@ func (s *standing) running(node *testbed.Node, kind string) (swarm.Task, contain
 	s.Helper()
 	info, err := node.Client().Info(s.Context())
 	must(s.T, err)
-	tasks, err := dockerapi.Live(s.open(node.Host()).connection).Tasks(s.Context())
+	tasks, err := dockerapi.Live(s.open(node.Host()).Connection).Tasks(s.Context())
 	must(s.T, err)
 	i := slices.IndexFunc(tasks, func(t swarm.Task) bool {
 		return t.Spec.ContainerSpec.Labels[spec.LabelCluster] == s.name && t.Spec.ContainerSpec.Labels[spec.LabelKind] == kind &&
@@ -82,7 +84,7 @@ func (s *standing) does(node *testbed.Node, id, step string) (out, complaint str
 	must(s.T, err)
 	defer attached.Close()
 	var written, complained bytes.Buffer
-	must(s.T, demultiplex(&written, &complained, attached.Reader))
+	must(s.T, dockerapi.Demultiplex(&written, &complained, attached.Reader))
 	return written.String(), complained.String()
 }
 
@@ -96,9 +98,9 @@ func TestAgentRights(t *testing.T) {
 func testAgentRights(t *testing.T, engineName string) {
 	t.Parallel()
 	const agents, members = "rights/agent:1", "rights/member:1"
-	bed := threeOf(t, engineName)
-	loadPrograms(t, bed, agents, v1.Config{Entrypoint: []string{programPath}}, map[string]string{
-		programPath: acctest.Provider, probe: acctest.Member,
+	bed := swarmtest.ThreeOf(t, engineName)
+	loadPrograms(t, bed, agents, v1.Config{Entrypoint: []string{daemons.ProgramPath}}, map[string]string{
+		daemons.ProgramPath: acctest.Provider, probe: acctest.Member,
 	})
 	loadPrograms(t, bed, members, v1.Config{Entrypoint: []string{probe}, User: "65534:65534"}, map[string]string{
 		probe: acctest.Member,
@@ -108,10 +110,10 @@ func testAgentRights(t *testing.T, engineName string) {
 
 	// As an earlier version had them run.
 	e := s.open(manager.Host())
-	s.change(kindAgent, func(spec *swarm.ServiceSpec) {
+	s.change(spec.KindAgent, func(spec *swarm.ServiceSpec) {
 		runs := spec.TaskTemplate.ContainerSpec
 		runs.CapabilityDrop, runs.ReadOnly = nil, false
-		runs.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: hostProc, ReadOnly: true}}
+		runs.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: "/proc", Target: daemons.HostProc, ReadOnly: true}}
 	})
 	document, err := engine.Cluster(t.Context(), e)
 	must(t, err)
@@ -122,9 +124,9 @@ func testAgentRights(t *testing.T, engineName string) {
 	r := reconcile.Reconciler{Engine: e}
 	_, err = r.AwaitResidents(acctest.Bounded(t))
 	must(t, err)
-	before := s.residents()[kindAgent].Spec
+	before := s.residents()[spec.KindAgent].Spec
 	must(t, e.StartController(acctest.Bounded(t)))
-	if diff := cmp.Diff(before, s.residents()[kindAgent].Spec); diff != "" {
+	if diff := cmp.Diff(before, s.residents()[spec.KindAgent].Spec); diff != "" {
 		t.Errorf("another start changed the agents' service:\n%s", diff)
 	}
 
@@ -137,12 +139,12 @@ func testAgentRights(t *testing.T, engineName string) {
 	must(t, r.Update(acctest.Bounded(t), group))
 	t.Cleanup(func() { must(t, r.Destroy(acctest.Bounded(t), group.Name)) })
 
-	task, agent := s.running(manager, kindAgent)
+	task, agent := s.running(manager, spec.KindAgent)
 	given := agent.HostConfig
 	if !slices.Equal(given.CapDrop, []string{"ALL"}) || len(given.CapAdd) > 0 || given.Privileged {
 		t.Errorf("its container drops %v, adds %v, is privileged: %v", given.CapDrop, given.CapAdd, given.Privileged)
 	}
-	if i := slices.IndexFunc(given.Mounts, func(m mount.Mount) bool { return m.Target == hostProc }); i < 0 ||
+	if i := slices.IndexFunc(given.Mounts, func(m mount.Mount) bool { return m.Target == daemons.HostProc }); i < 0 ||
 		!given.Mounts[i].ReadOnly || given.Mounts[i].BindOptions == nil || !given.Mounts[i].BindOptions.NonRecursive || !given.ReadonlyRootfs {
 		t.Errorf("its mounts are %+v, on a root that is read-only: %v", given.Mounts, given.ReadonlyRootfs)
 	}
@@ -157,8 +159,8 @@ func testAgentRights(t *testing.T, engineName string) {
 		t.Errorf("it can write to its file system: %q", complaint)
 	}
 
-	_, controller := s.running(manager, kindController)
-	its := fmt.Sprintf("file:%s/%d/", hostProc, controller.State.Pid)
+	_, controller := s.running(manager, spec.KindController)
+	its := fmt.Sprintf("file:%s/%d/", daemons.HostProc, controller.State.Pid)
 	if out, complaint := s.does(manager, agent.ID, its+"cmdline"); !strings.Contains(out, "controller") {
 		t.Fatalf("it doesn't find the controller: %s %s", out, complaint)
 	}
@@ -184,7 +186,7 @@ func testAgentRights(t *testing.T, engineName string) {
 		"\ntrainyard_member_info{cluster=%q,group=%q,id=%q,member=%q,role=\"worker\"} 1\n"
 	for at, want := range map[string]string{
 		fmt.Sprintf("%s:%d", address, telemetry.MetricsPort): fmt.Sprintf(used, id, manager.Name),
-		fmt.Sprintf("%s:%d", residentName(s.name, kindController), telemetry.ControllerMetricsPort): fmt.Sprintf(
+		fmt.Sprintf("%s:%d", spec.ResidentName(s.name, spec.KindController), telemetry.ControllerMetricsPort): fmt.Sprintf(
 			whose, s.name, group.Name, id, member),
 	} {
 		acctest.Eventually(t, "to be told"+want, func() bool {

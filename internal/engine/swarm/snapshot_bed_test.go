@@ -5,15 +5,20 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 // TestSnapshotOfDocuments: a plan takes one list for all documents, and, as there are groups, asks for what they consist
 // of ahead.
 func TestSnapshotOfDocuments(t *testing.T) {
-	e, proxy := stored(t, "snapshot")
-	written(t, e, "job", 1)
+	e, proxy := documentsOn(t, testbed.Shared(t, swarmtest.Three), "snapshot")
+	_, err := engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "snapshot", Engine: Name}})
+	must(t, err)
+	_, err = engine.Put(t.Context(), e, domain.GroupDocument{Spec: domain.Group{Cluster: "snapshot", Name: "job"}})
+	must(t, err)
 	snapshot := e.Snapshot()
 	proxy.Reset()
 	for range 2 {
@@ -35,7 +40,8 @@ func TestSnapshotOfDocuments(t *testing.T) {
 		t.Errorf("the calls were %v", asked)
 	}
 	// Its writes are not based on what it remembers.
-	doc := written(t, e, "new", 1)
+	doc, err := engine.Put(t.Context(), e, domain.GroupDocument{Spec: domain.Group{Cluster: "snapshot", Name: "new"}})
+	must(t, err)
 	_, err = engine.Put(t.Context(), snapshot, doc)
 	must(t, err)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/store"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 // StoreOn is what the suite of stores needs on a bed.
@@ -22,7 +24,7 @@ func StoreOn(bed *testbed.Bed) storetest.Harness {
 			e, proxy := documentsOn(t, bed, cluster)
 			return proxied{e, proxy}
 		},
-		MaxItem: maxItem,
+		MaxItem: store.MaxItem,
 		Watch: func(t *testing.T, s engine.Store) <-chan struct{} {
 			events, err := proxiedIn(t, s).Watch(t.Context())
 			must(t, err)
@@ -34,7 +36,7 @@ func StoreOn(bed *testbed.Bed) storetest.Harness {
 		},
 		Foreign: func(t *testing.T, s engine.Store) func() error { return foreignIn(t, proxiedIn(t, s).Engine) },
 		Dying: func(t *testing.T, s engine.Store, change storetest.Change, moment int) bool {
-			survived, err := proxiedIn(t, s).dies(t, change, moment)
+			survived, err := swarmtest.Dies(t, s, proxiedIn(t, s).proxy, change, moment)
 			if survived && err != nil && !errors.Is(err, engine.ErrConflict) {
 				t.Error(err)
 			}
@@ -59,31 +61,17 @@ func proxiedIn(t *testing.T, s engine.Store) proxied {
 	return p
 }
 
-// dies makes a change whose maker loses the manager at a moment: before one of its calls, or after it.
-func (p proxied) dies(t *testing.T, change storetest.Change, moment int) (survived bool, err error) {
-	t.Helper()
-	call, loss := moment/2+1, testbed.Drop()
-	if moment%2 == 1 {
-		loss = testbed.DropAnswer()
-	}
-	p.proxy.Reset()
-	defer p.proxy.Reset()
-	p.proxy.On(testbed.Fault{Nth: call, Onwards: true, Do: loss})
-	err = change.Make(t.Context(), p)
-	return len(p.proxy.Calls()) < call, err
-}
-
 // corruptIn replaces an item's object with one whose revision is not a number, and returns the object's name.
 func corruptIn(t *testing.T, e *Engine, key engine.Key) (object string) {
 	t.Helper()
 	item, err := e.Get(t.Context(), key)
 	must(t, err)
-	object = strings.TrimPrefix(item.Where, whereOf(""))
-	found, err := e.connection.ConfigNamed(t.Context(), object)
+	object = strings.TrimPrefix(item.Where, "config object ")
+	found, err := e.Connection.ConfigNamed(t.Context(), object)
 	must(t, err)
-	must(t, e.connection.RemoveConfig(t.Context(), found.ID))
+	must(t, e.Connection.RemoveConfig(t.Context(), found.ID))
 	found.Spec.Labels[spec.LabelRevision] = "one"
-	leave(t, e, found.Spec)
+	swarmtest.Leave(t, e.Connection, found.Spec)
 	return object
 }
 
@@ -94,20 +82,20 @@ func foreignIn(t *testing.T, e *Engine) (untouched func() error) {
 	var theirs []swarm.Config
 	for _, kind := range storetest.Kinds {
 		for i, lacking := range []string{"", spec.LabelCluster, spec.LabelKind} {
-			annotations := e.annotations(engine.Key{Kind: kind, Name: "job"}, 7+i)
+			annotations := e.Annotations(engine.Key{Kind: kind, Name: "job"}, 7+i)
 			delete(annotations.Labels, lacking)
 			if lacking == "" {
 				annotations = swarm.Annotations{Name: strings.ToUpper(annotations.Name)}
 			}
-			leave(t, e, swarm.ConfigSpec{Annotations: annotations, Data: []byte("theirs")})
-			found, err := e.connection.ConfigNamed(t.Context(), annotations.Name)
+			swarmtest.Leave(t, e.Connection, swarm.ConfigSpec{Annotations: annotations, Data: []byte("theirs")})
+			found, err := e.Connection.ConfigNamed(t.Context(), annotations.Name)
 			must(t, err)
 			theirs = append(theirs, *found)
 		}
 	}
 	return func() error {
 		for _, before := range theirs {
-			after, err := e.connection.ConfigNamed(t.Context(), before.Spec.Name)
+			after, err := e.Connection.ConfigNamed(t.Context(), before.Spec.Name)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/docker/docker/api/types/network"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -36,3 +37,16 @@ func OwnNetwork(networks []network.Summary, cluster string) (network.Summary, bo
 
 // IsSwarmNetwork reports whether a network is the Swarm's of that name, not one of a host alone.
 func IsSwarmNetwork(n network.Summary, name string) bool { return n.Name == name && n.Scope == "swarm" }
+
+// ReadNetwork returns what a live network is like.
+func ReadNetwork(n network.Summary) domain.Network {
+	_, encrypted := n.Options[EncryptedOption]
+	is := domain.Network{Encrypted: encrypted, Attachable: n.Attachable}
+	if len(n.IPAM.Config) > 0 {
+		is.Subnet = n.IPAM.Config[0].Subnet
+	}
+	return is
+}
+
+// EncryptedOption is the driver's option for a network that is encrypted.
+const EncryptedOption = "encrypted"

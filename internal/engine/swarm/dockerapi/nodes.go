@@ -2,10 +2,12 @@ package dockerapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/swarm"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -67,11 +69,52 @@ func (v Nodes) Meets(id string, service swarm.ServiceSpec) bool {
 // HostName is the name of a node's host.
 func HostName(node swarm.Node) string { return strings.ToLower(node.Description.Hostname) }
 
-// Ended reports whether a task will not run any more.
-func Ended(task swarm.Task) bool {
-	switch task.Status.State {
-	case swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
-		return true
+// IsManager reports whether a node is to be a manager.
+func IsManager(node swarm.Node) bool { return node.Spec.Role == swarm.NodeRoleManager }
+
+// IsReachable reports whether a node is a manager that the others reach.
+func IsReachable(node swarm.Node) bool {
+	return node.ManagerStatus != nil && node.ManagerStatus.Reachability == swarm.ReachabilityReachable
+}
+
+// NodeOf returns the node of a host by the ID that it had, or by its name.
+func NodeOf(nodes []swarm.Node, host, id string) (swarm.Node, bool) {
+	i := slices.IndexFunc(nodes, func(node swarm.Node) bool { return id != "" && node.ID == id })
+	if i >= 0 {
+		return nodes[i], true
 	}
-	return false
+	if named := Named(nodes, host); len(named) == 1 {
+		return named[0], true
+	}
+	return swarm.Node{}, false
+}
+
+// Named returns the nodes of a host's name: those that are ready where there are any, as what is left of a node that
+// has left and joined again has its name, too.
+func Named(nodes []swarm.Node, host string) []swarm.Node {
+	var named, ready []swarm.Node
+	for _, node := range nodes {
+		if HostName(node) != host {
+			continue
+		}
+		named = append(named, node)
+		if node.Status.State == swarm.NodeStateReady {
+			ready = append(ready, node)
+		}
+	}
+	if len(ready) > 0 {
+		return ready
+	}
+	return named
+}
+
+// NodesOf returns the IDs of the nodes that a cluster's hosts are, as far as they are part of the Swarm.
+func NodesOf(cluster domain.Cluster, nodes []swarm.Node) map[string]string {
+	ids := map[string]string{}
+	for name, host := range cluster.Hosts {
+		if node, found := NodeOf(nodes, name, host.ID); found {
+			ids[name] = node.ID
+		}
+	}
+	return ids
 }

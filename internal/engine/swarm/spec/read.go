@@ -221,19 +221,19 @@ func (r *reader) resources() {
 		return
 	}
 	if reserved := r.task.Resources.Reservations; reserved != nil {
-		r.found.Resources.CPUs, r.found.Resources.MemoryMiB = float64(reserved.NanoCPUs)/1e9, r.mib("reserved memory", reserved.MemoryBytes)
+		r.found.Resources.CPUs, r.found.Resources.MemoryMiB = float64(reserved.NanoCPUs)/NanoCPUs, r.mib("reserved memory", reserved.MemoryBytes)
 	}
 	if limits := r.task.Resources.Limits; limits != nil {
-		r.found.Resources.Limits = domain.Resources{CPUs: float64(limits.NanoCPUs) / 1e9, MemoryMiB: r.mib("memory limit", limits.MemoryBytes)}
+		r.found.Resources.Limits = domain.Resources{CPUs: float64(limits.NanoCPUs) / NanoCPUs, MemoryMiB: r.mib("memory limit", limits.MemoryBytes)}
 	}
 }
 
 // mib returns a size in mebibytes, and notes where it is between two of them.
 func (r *reader) mib(what string, bytes int64) int64 {
-	if bytes%mebibyte != 0 {
+	if bytes%MiB != 0 {
 		r.deviate("%s is %d bytes", what, bytes)
 	}
-	return bytes / mebibyte
+	return bytes / MiB
 }
 
 // restart reads the restart rule. Of an indexed member Swarm knows none, and of a pooled one a part.

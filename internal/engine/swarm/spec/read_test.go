@@ -145,7 +145,7 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	mib := rapid.Int64Range(0, 1<<30)
 	duration := rapid.Map(rapid.Int64Range(0, 1<<50), func(n int64) domain.Duration { return domain.Duration(n) })
 	mode := rapid.Map(rapid.Uint32Range(0, 0o777), func(n uint32) domain.FileMode { return domain.FileMode(n) })
-	cpus := rapid.Map(rapid.Int64Range(0, 1e12), func(n int64) float64 { return float64(n) / 1e9 })
+	cpus := rapid.Map(rapid.Int64Range(0, 1e12), func(n int64) float64 { return float64(n) / NanoCPUs })
 	spec := domain.MemberSpec{
 		Cluster: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "cluster"), Group: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "group"),
 		Role: rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "role"), Index: rapid.IntRange(0, 9999).Draw(t, "index"),

@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	mebibyte = 1 << 20
 	// shmMode are the permissions of the shared memory. Swarm has no size for it: it is a tmpfs, told from a user's by
 	// its mode.
 	shmMode = os.FileMode(0o1777)
@@ -175,13 +174,13 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 			Type: mountTypes[cmp.Or(m.Type, domain.MountBind)], Source: literal(m.Source), Target: literal(m.Target), ReadOnly: m.ReadOnly,
 		}
 		if m.SizeMiB > 0 {
-			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * mebibyte}
+			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * MiB}
 		}
 		list = append(list, rendered)
 	}
 	if size := spec.Container.ShmSizeMiB; size > 0 {
 		list = append(list, mount.Mount{
-			Type: mount.TypeTmpfs, Target: domain.ShmDir, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * mebibyte, Mode: shmMode},
+			Type: mount.TypeTmpfs, Target: domain.ShmDir, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * MiB, Mode: shmMode},
 		})
 	}
 	return list
@@ -261,10 +260,10 @@ func ports(published map[string]domain.PublishedPort) []swarm.PortConfig {
 func resources(spec domain.MemberSpec) *swarm.ResourceRequirements {
 	var requirements swarm.ResourceRequirements
 	if r := spec.Resources.Requests(); r != (domain.Resources{}) {
-		requirements.Reservations = &swarm.Resources{NanoCPUs: nano(r.CPUs), MemoryBytes: r.MemoryMiB * mebibyte}
+		requirements.Reservations = &swarm.Resources{NanoCPUs: nano(r.CPUs), MemoryBytes: r.MemoryMiB * MiB}
 	}
 	if l := spec.Resources.Limits; l != (domain.Resources{}) {
-		requirements.Limits = &swarm.Limit{NanoCPUs: nano(l.CPUs), MemoryBytes: l.MemoryMiB * mebibyte}
+		requirements.Limits = &swarm.Limit{NanoCPUs: nano(l.CPUs), MemoryBytes: l.MemoryMiB * MiB}
 	}
 	if requirements == (swarm.ResourceRequirements{}) {
 		return nil
@@ -272,7 +271,7 @@ func resources(spec domain.MemberSpec) *swarm.ResourceRequirements {
 	return &requirements
 }
 
-func nano(cpus float64) int64 { return int64(math.Round(cpus * 1e9)) }
+func nano(cpus float64) int64 { return int64(math.Round(cpus * NanoCPUs)) }
 
 // swarmConditions are Swarm's names of the conditions under which it restarts pooled members by itself.
 var swarmConditions = map[domain.Condition]swarm.RestartPolicyCondition{

@@ -297,7 +297,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	check("health check", c.Config.Healthcheck.Test, []string{"CMD", "/member", "exit:0"})
 	check("image", c.Image, b.in.Images[spec.Image].Shared)
 	check("init", *c.HostConfig.Init, true)
-	check("memory", c.HostConfig.Memory, spec.Resources.Limits.MemoryMiB*mebibyte)
+	check("memory", c.HostConfig.Memory, spec.Resources.Limits.MemoryMiB*MiB)
 	check("CPUs", c.HostConfig.NanoCPUs, nano(spec.Resources.Limits.CPUs))
 	check("log driver", c.HostConfig.LogConfig, container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}})
 	check("ports", c.HostConfig.PortBindings["6006/tcp"][0].HostPort, "16006")
@@ -312,7 +312,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	for _, m := range c.HostConfig.Mounts {
 		line := fmt.Sprintf("%s %s", m.Type, m.Source)
 		if m.Type == mount.TypeTmpfs {
-			line = fmt.Sprintf("%s %d MiB", m.Type, m.TmpfsOptions.SizeBytes/mebibyte)
+			line = fmt.Sprintf("%s %d MiB", m.Type, m.TmpfsOptions.SizeBytes/MiB)
 		}
 		mounted[m.Target] = strings.TrimSpace(line)
 	}

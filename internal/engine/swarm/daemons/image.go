@@ -1,0 +1,154 @@
+package daemons
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// residentImage is what the controller and the agents run from.
+type residentImage struct {
+	// reference is what the hosts are told to run, and auth what they show to its registry.
+	reference, auth string
+	// without are the nodes that don't have it, and have no registry to pull it from.
+	without []string
+}
+
+// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded
+// onto the hosts that can be reached, without any registry.
+func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, error) {
+	if given := e.Connection.Settings.Docker.ControllerImage; given != "" {
+		return e.pulledImage(ctx, now, spec.KindController, given, "controller_image")
+	}
+	img, err := e.program.Image()
+	if err != nil {
+		return residentImage{}, err
+	}
+	digest, err := image.ID(img)
+	if err != nil {
+		return residentImage{}, err
+	}
+	name := images.LocalName(images.ProgramRepository, digest)
+	without, err := loadProgram(ctx, now, img, name)
+	return residentImage{reference: name, without: without}, err
+}
+
+// pulledImage returns an image that all hosts pull, by the attribute that names it, for a kind of resident. A tag is
+// pinned: all hosts run the same image, and run it until another apply. It is an error where the image is neither on
+// the manager nor to be had from its registry: no host would tell of that but by never starting it.
+func (e Daemons) pulledImage(ctx context.Context, now scene, kind, name, attribute string) (residentImage, error) {
+	auth, err := e.images.Auth(name)
+	if err != nil {
+		return residentImage{}, err
+	}
+	held, err := now.manager.ImageInspect(ctx, name)
+	onManager := err == nil
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return residentImage{}, err
+	}
+	asGiven := residentImage{reference: name, auth: auth}
+	if onManager && (images.Fixed(name) || !images.Published(name, held.RepoDigests)) {
+		return asGiven, nil
+	}
+	pinned, err := e.images.Pin(ctx, now.manager, name, auth)
+	live := now.services[spec.ResidentName(e.Cluster, kind)].Spec.TaskTemplate.ContainerSpec
+	switch {
+	case err == nil && images.Fixed(name):
+		return asGiven, nil
+	case err == nil:
+		return residentImage{reference: pinned, auth: auth}, nil
+	case live != nil && images.IsPinned(live.Image, name):
+		return residentImage{reference: live.Image, auth: auth}, nil
+	case onManager:
+		return asGiven, nil
+	}
+	return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
+}
+
+// loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.
+func loadProgram(ctx context.Context, now scene, img v1.Image, name string) (without []string, err error) {
+	archive := sync.OnceValues(func() ([]byte, error) {
+		var archive bytes.Buffer
+		err := image.Write(&archive, name, img)
+		return archive.Bytes(), err
+	})
+	var mu sync.Mutex
+	managers := 0
+	err = dockerapi.InParallel(ctx, now.nodes, func(ctx context.Context, node swarm.Node) error {
+		reached, found := now.engines[node.ID]
+		found = found && node.Status.State == swarm.NodeStateReady && runsProgram(node, runtime.GOARCH)
+		var err error
+		if found {
+			err = images.LoadOnce(ctx, reached, name, archive)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case client.IsErrConnectionFailed(err):
+			without = append(without, node.ID)
+		case err != nil:
+			return fmt.Errorf("the image of Trainyard itself could not be loaded onto host %s: %w", node.Description.Hostname, err)
+		case !found:
+			without = append(without, node.ID)
+		case node.Spec.Role == swarm.NodeRoleManager:
+			managers++
+		}
+		return nil
+	})
+	if err == nil && managers == 0 {
+		err = fmt.Errorf("no manager of the Swarm can be reached that Trainyard's own image could be loaded onto, which the controller runs from and which is for %s, as this program is; "+
+			"where the managers are of another platform, push one for theirs to a registry, and name it in the provider's docker.controller_image", runtime.GOARCH)
+	}
+	slices.Sort(without)
+	return without, err
+}
+
+// architectures are what nodes call the architectures that Go has another name for.
+var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+// runsProgram reports whether a node has the architecture that a program is built for.
+func runsProgram(node swarm.Node, architecture string) bool {
+	its := node.Description.Platform.Architecture
+	return cmp.Or(architectures[its], its) == architecture
+}
+
+// dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the present one or
+// a service uses it. Any other image may have been loaded just now, for a cluster whose services are yet to come.
+func (e Daemons) dropFormer(ctx context.Context, now scene, present string) {
+	used := images.Of(maps.Values(now.services))
+	former := map[string]bool{}
+	for _, kind := range []string{spec.KindController, spec.KindAgent} {
+		before := now.services[spec.ResidentName(e.Cluster, kind)].PreviousSpec
+		if before == nil || before.TaskTemplate.ContainerSpec == nil {
+			continue
+		}
+		if name := before.TaskTemplate.ContainerSpec.Image; images.IsLocal(name) && name != present && !used[name] {
+			former[name] = true
+		}
+	}
+	if len(former) == 0 {
+		return
+	}
+	// If it fails, the next apply tries again.
+	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(now.engines)), func(ctx context.Context, docker client.APIClient) error {
+		for name := range former {
+			_ = images.Untag(ctx, docker, name)
+		}
+		return nil
+	})
+}

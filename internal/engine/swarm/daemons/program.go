@@ -1,0 +1,45 @@
+package daemons
+
+import (
+	"fmt"
+	"os"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
+)
+
+// Program is what the controllers of clusters are run from.
+type Program struct {
+	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that one is taken, see
+	// [telemetry.AgentProgram].
+	File string
+	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
+	Version string
+}
+
+// Image returns the image of a program.
+func (p Program) Image() (v1.Image, error) {
+	file := p.File
+	if file == "" {
+		var err error
+		if file, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	file = telemetry.AgentProgram(file)
+	libraries, err := image.Libraries(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w; name an image of Trainyard in the provider's docker.controller_image", err)
+	}
+	program, err := image.FromDisk(ProgramPath, file)
+	if err != nil {
+		return nil, err
+	}
+	program.Mode = 0o755
+	return image.Build(v1.Config{Entrypoint: []string{ProgramPath}, Env: []string{libraryPath}}, append(libraries, program)...)
+}
+
+// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an
+// image for.
+const libraryPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"

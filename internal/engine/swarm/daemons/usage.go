@@ -1,0 +1,18 @@
+package daemons
+
+import (
+	"context"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Usage has the agents tell of their hosts and of the members' containers.
+func (e Agents) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
+	answers, running, err := e.told(ctx, window)
+	if err != nil {
+		return engine.Usage{}, err
+	}
+	return telemetry.Usage(answers, running), nil
+}

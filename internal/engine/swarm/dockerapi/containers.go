@@ -1,0 +1,25 @@
+package dockerapi
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+)
+
+// ClearEnded removes those of a host's containers that have ended, and returns how many it found.
+func ClearEnded(ctx context.Context, host client.APIClient, some filters.Args) (found int, err error) {
+	left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: some})
+	left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
+	_ = InParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
+		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
+		return nil
+	})
+	return len(left), err
+}
+
+// ClearPatience is how long the hosts have to remove what is left of a group.
+const ClearPatience = 5 * time.Second

@@ -1,0 +1,135 @@
+package dockerapi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// EngineName is the engine's name in a configuration.
+const EngineName = "swarm"
+
+// Swarm is the Swarm that a cluster is in, as it is reached and read: what each part of the engine works on.
+type Swarm struct {
+	// Cluster is the cluster's name.
+	Cluster    string
+	Connection *Connection
+	Reads      Reads
+	// Items is the cluster's store.
+	Items engine.Store
+}
+
+// Live returns the Swarm with its lists as they are now.
+func (s Swarm) Live() Swarm {
+	s.Reads = Live(s.Connection)
+	return s
+}
+
+// Engines returns the Engines that can be reached, see [Connection.Engines].
+func (s Swarm) Engines(ctx context.Context, m Manager) (map[string]client.APIClient, error) {
+	return s.Connection.Engines(ctx, s.Items, m)
+}
+
+// ReadyEngines returns the reachable Engines of the nodes that are ready.
+func (s Swarm) ReadyEngines(ctx context.Context) ([]client.APIClient, error) {
+	m, err := s.Connection.Manager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engines, err := s.Engines(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := s.Reads.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range nodes {
+		if node.Status.State != swarm.NodeStateReady {
+			delete(engines, node.ID)
+		}
+	}
+	return slices.Collect(maps.Values(engines)), nil
+}
+
+// Inspect returns the Swarm itself.
+func (s Swarm) Inspect(ctx context.Context) (is swarm.Swarm, err error) {
+	err = s.Connection.Ask(ctx, func(m Manager) (err error) {
+		is, err = m.SwarmInspect(ctx)
+		return err
+	})
+	return is, err
+}
+
+// Secrets returns the secret objects of the Swarm, without their values.
+func (s Swarm) Secrets(ctx context.Context) (found []swarm.Secret, err error) {
+	err = s.Connection.Ask(ctx, func(m Manager) (err error) {
+		found, err = m.SecretList(ctx, swarm.SecretListOptions{})
+		return err
+	})
+	return found, err
+}
+
+// Services returns the services of the Swarm by name, always read anew.
+func (s Swarm) Services(ctx context.Context) (map[string]swarm.Service, error) {
+	list, err := s.Live().Reads.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]swarm.Service, len(list))
+	for _, service := range list {
+		byName[service.Spec.Name] = service
+	}
+	return byName, nil
+}
+
+// UpdateAttempts bounds the updates of one service that come to nothing because somebody else changed it meanwhile.
+const UpdateAttempts = 10
+
+// UpdateService changes a service from what it is to what next makes of it, if that is a change. Where somebody else changed it
+// meanwhile, next is asked again about what it has become.
+func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
+	for range UpdateAttempts {
+		if live.ID == "" {
+			var err error
+			if live, _, err = m.ServiceInspectWithRaw(ctx, name, swarm.ServiceInspectOptions{}); err != nil {
+				return fmt.Errorf("service %q could not be read: %w", name, err)
+			}
+		}
+		if !spec.BelongsTo(live, s.Cluster) {
+			return fmt.Errorf("service %q has come to be somebody else's, and not that of cluster %q: remove it, or rename the group or the role", name, s.Cluster)
+		}
+		spec, changed := next(live)
+		if !changed {
+			return nil
+		}
+		options := swarm.ServiceUpdateOptions{EncodedRegistryAuth: auth}
+		if auth == "" {
+			options.RegistryAuthFrom = swarm.RegistryAuthFromSpec
+		}
+		_, err := m.ServiceUpdate(ctx, live.ID, live.Version, spec, options)
+		switch {
+		case err == nil:
+			return nil
+		case !OutOfSequence(err):
+			return fmt.Errorf("service %q could not be changed: %w", name, err)
+		}
+		live = swarm.Service{}
+	}
+	return fmt.Errorf("service %q could not be changed: others changed it %d times in a row", name, UpdateAttempts)
+}
+
+// RemoveObject removes something of the Swarm. What is gone is fine.
+func (s Swarm) RemoveObject(ctx context.Context, what string, remove func(m Manager) error) error {
+	if err := s.Connection.Ask(ctx, remove); err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("%s can't be removed: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package images
+
+import (
+	"fmt"
+
+	"github.com/distribution/reference"
+	"github.com/docker/docker/api/types/registry"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// registries are the credentials of registries, by their hosts.
+type registries map[string]engine.RegistryCredentials
+
+// Auth returns what is shown to the registry of an image, see [registries.auth].
+func (e Images) Auth(image string) (string, error) {
+	return registries(e.Connection.Settings.Docker.Registries).auth(image)
+}
+
+// auth returns what is shown to the registry of an image, as the Engine takes it: these, else what docker login left
+// behind, with its credential helpers. It is "" where there is nothing to show.
+func (r registries) auth(image string) (string, error) {
+	if isID(image) {
+		return "", nil // it has no registry
+	}
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q: %w", image, err)
+	}
+	host := reference.Domain(named)
+	if auth, found := r[host]; found {
+		return registry.EncodeAuthConfig(registry.AuthConfig{
+			ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token),
+		})
+	}
+	at, err := name.NewRegistry(host)
+	if err != nil {
+		return "", fmt.Errorf("registry of image %q: %w", image, err)
+	}
+	login, err := authn.DefaultKeychain.Resolve(at)
+	if err != nil {
+		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
+	}
+	if login == authn.Anonymous {
+		return "", nil
+	}
+	found, err := login.Authorization()
+	if err != nil {
+		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
+	}
+	return registry.EncodeAuthConfig(registry.AuthConfig{
+		ServerAddress: host, Username: found.Username, Password: found.Password, Auth: found.Auth,
+		IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
+	})
+}
+
+// dockerHub is what Engines call the registry docker.io among credentials.
+const dockerHub = "https://index.docker.io/v1/"
+
+// auths returns what is shown to the registries of these images, from which others are built. A name that is
+// none has no registry.
+func (r registries) auths(images []string) map[string]registry.AuthConfig {
+	auths := map[string]registry.AuthConfig{}
+	for _, image := range images {
+		named, err := reference.ParseNormalizedNamed(image)
+		if err != nil {
+			continue
+		}
+		host := reference.Domain(named)
+		auth, found := r[host]
+		if !found {
+			continue
+		}
+		if host == "docker.io" {
+			host = dockerHub
+		}
+		auths[host] = registry.AuthConfig{ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token)}
+	}
+	return auths
+}

@@ -1,0 +1,168 @@
+package images
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/pkg/jsonmessage"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// load loads the archive onto hosts.
+func (p *provision) load(ctx context.Context, hosts []imageHost) error {
+	return p.supply(ctx, hosts, "loaded", func(ctx context.Context, host imageHost) error {
+		archive, err := p.spec.Archive()
+		if err != nil {
+			return err
+		}
+		defer archive.Close()
+		return load(ctx, host.docker, archive, p.id)
+	})
+}
+
+// pull has hosts pull the image.
+func (p *provision) pull(ctx context.Context, name string, hosts []imageHost) error {
+	return p.supply(ctx, hosts, "pulled", func(ctx context.Context, host imageHost) error {
+		return p.engine.pull(ctx, host.docker, name)
+	})
+}
+
+// copy copies the image from a host that has it to others, by way of a file of this machine.
+func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, to []imageHost) error {
+	for _, from := range p.hosts {
+		if _, has := holders[from.name]; !has {
+			continue
+		}
+		archive, size, err := saved(ctx, from, holders[from.name].ID)
+		if err != nil {
+			return fmt.Errorf("image %q could not be saved from host %s: %w", p.spec.Name, from.name, err)
+		}
+		defer archive.Close()
+		return p.supply(ctx, to, "loaded", func(ctx context.Context, host imageHost) error {
+			return load(ctx, host.docker, io.NewSectionReader(archive, 0, size), p.id)
+		})
+	}
+	return fmt.Errorf("image %q was on a host when this was planned, and is on none any more: plan again, which has it built anew", p.spec.Name)
+}
+
+// supply does what brings the image to hosts.
+func (p *provision) supply(ctx context.Context, hosts []imageHost, how string, do func(ctx context.Context, host imageHost) error) error {
+	_, err := onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
+		if err := do(ctx, host); err != nil {
+			return none, false, fmt.Errorf("image %q could not be %s: %w", p.spec.Name, how, err)
+		}
+		return none, false, nil
+	})
+	return err
+}
+
+// saved returns a docker-archive of an image that a host has, and its size. The file is gone once it is closed.
+func saved(ctx context.Context, from imageHost, id string) (archive *os.File, size int64, err error) {
+	content, err := from.docker.ImageSave(ctx, []string{id})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer content.Close()
+	if archive, err = os.CreateTemp("", "trainyard-image-"); err != nil {
+		return nil, 0, err
+	}
+	if err = os.Remove(archive.Name()); err == nil {
+		size, err = io.Copy(archive, content)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, archive.Close())
+	}
+	return archive, size, nil
+}
+
+// build builds an image on a host, without a name, and returns its content digest.
+func (e Images) build(ctx context.Context, host imageHost, spec engine.ImageBuild) (string, error) {
+	content, err := spec.Context()
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	args := map[string]*string{}
+	for name, value := range spec.Args {
+		args[name] = &value
+	}
+	response, err := host.docker.ImageBuild(ctx, content, build.ImageBuildOptions{
+		// Engines that have BuildKit have the first builder as well, which needs no session next to the request.
+		Version:     build.BuilderV1,
+		Dockerfile:  spec.Dockerfile,
+		Target:      spec.Target,
+		BuildArgs:   args,
+		Labels:      map[string]string{LabelCluster: e.Cluster, LabelSource: spec.Source},
+		AuthConfigs: registries(e.Connection.Settings.Docker.Registries).auths(spec.Bases),
+		Remove:      true,
+		ForceRemove: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	id, err := built(response.Body)
+	if err != nil {
+		return "", err
+	}
+	held, err := InspectImage(ctx, host.docker, id)
+	return held.Content, err
+}
+
+// buildTail is how many lines of a build that failed are shown.
+const buildTail = 20
+
+// built reads what an Engine reports of a build to the end, and returns the image's ID. An error has the last lines.
+func built(body io.Reader) (id string, err error) {
+	said := &bounded.Tail{Most: bounded.Said}
+	err = messages(body, func(message jsonmessage.JSONMessage) {
+		var result build.Result
+		if message.Aux != nil && json.Unmarshal(*message.Aux, &result) == nil && result.ID != "" {
+			id = result.ID
+		}
+		_, _ = io.WriteString(said, message.Stream) // which never fails
+	})
+	if err == nil && id == "" {
+		err = errors.New("the Engine ended the build without an image")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, tail(said.String()))
+	}
+	return id, nil
+}
+
+// messages reads what an Engine reports of its work on an image to the end, and returns the error among it.
+func messages(body io.Reader, each func(jsonmessage.JSONMessage)) error {
+	for decoder := bounded.NewDecoder(body, bounded.Message); ; {
+		var message jsonmessage.JSONMessage
+		err := decoder.Decode(&message)
+		switch _, tooMuch := errors.AsType[*bounded.Error](err); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case tooMuch:
+			return fmt.Errorf("a message of the Engine has %w", err)
+		case err != nil:
+			return err
+		case message.Error != nil:
+			return message.Error
+		}
+		each(message)
+	}
+}
+
+// tail returns the last lines of what a build said, below an error.
+func tail(said string) string {
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	if lines[0] == "" {
+		return ""
+	}
+	return "; its last lines:\n" + strings.Join(lines[max(0, len(lines)-buildTail):], "\n")
+}

@@ -1,0 +1,55 @@
+package images
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+)
+
+// FuzzBuilt: whatever an Engine reports of a build, there is an image, or a reason why not, of which no more is kept
+// than its end.
+func FuzzBuilt(f *testing.F) {
+	f.Add(`{"stream":"Step 1/2 : FROM scratch\n"}` + "\r\n" + `{"aux":{"ID":"sha256:0123"}}` + "\r\n" + `{"stream":"Successfully built 0123\n"}`)
+	f.Add(`{"stream":"a\n"}{"errorDetail":{"code":1,"message":"it broke"},"error":"it broke"}`)
+	f.Add(`{"aux":{"ID":7}}{"aux":[]}{"aux":null}`)
+	f.Add(`{"stream":"` + strings.Repeat(`\n`, 100) + `"}{"stream":`)
+	f.Add(`[]`)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := built(strings.NewReader(text))
+		if (id == "") != (err != nil) {
+			t.Errorf("the image is %q: %v", id, err)
+		}
+		if failed := done(strings.NewReader(text)); failed != nil && err == nil {
+			t.Errorf("a build without an error reports %v", failed)
+		}
+	})
+}
+
+// TestSupplyOutside: whatever an Engine reports of its work, it takes memory up to a bound, and says of more that it is
+// more.
+func TestSupplyOutside(t *testing.T) {
+	if !acctest.Alone(t) {
+		return
+	}
+	build := func(beginning string) func(*testing.T) error {
+		return func(*testing.T) error { _, err := built(acctest.Offer(beginning, "x")); return err }
+	}
+	for name, read := range map[string]func(*testing.T) error{
+		"a build":          build(`{"stream":"`),
+		"a build's result": build(`{"aux":{"ID":"`),
+		"a pull":           func(*testing.T) error { return done(acctest.Offer(`{"status":"`, "x")) },
+	} {
+		t.Run(name, func(t *testing.T) { acctest.RefusesMore(t, read, bounded.Message) })
+	}
+	// Of what goes on for long, the end is kept.
+	t.Run("a long build", func(t *testing.T) {
+		id, err := built(io.MultiReader(io.LimitReader(acctest.Endless(`{"stream":"`+strings.Repeat("x", 1000)+`"}`+"\r\n"), 64*1015<<8), strings.NewReader(`{"aux":{"ID":"sha256:a"}}`)))
+		if err != nil || id != "sha256:a" {
+			t.Errorf("the image is %q: %v", id, err)
+		}
+	})
+}

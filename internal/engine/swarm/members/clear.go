@@ -1,0 +1,33 @@
+package members
+
+import (
+	"context"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// clearContainers removes the containers of a group that have ended, on the hosts that can be reached. The Swarm
+// removes them, too, some seconds after their end, and so whatever fails here is left to it; but until then they hold on
+// to their images.
+func (e Members) clearContainers(ctx context.Context, group string) {
+	ctx, cancel := context.WithTimeout(ctx, dockerapi.ClearPatience)
+	defer cancel()
+	engines, err := e.ReadyEngines(ctx)
+	if err != nil {
+		return
+	}
+	// Labels are inherited from images, too: only what the Swarm started is ours.
+	ours := filters.NewArgs(
+		filters.Arg("label", spec.LabelCluster+"="+e.Cluster), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
+	)
+	_ = dockerapi.InParallel(ctx, engines, func(ctx context.Context, host client.APIClient) error {
+		return dockerapi.Until(ctx, "its containers to be gone", func() (bool, error) {
+			left, err := dockerapi.ClearEnded(ctx, host, ours)
+			return err == nil && left == 0, err
+		})
+	})
+}

@@ -1,0 +1,255 @@
+// Package members runs the members of groups as services of a Swarm, and tells of them: it stages, starts, stops and
+// removes them, restarts those that ended, watches them, and reads their logs.
+package members
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// Members are the members of a cluster's groups, as services of the Swarm.
+type Members struct {
+	dockerapi.Swarm
+
+	images images.Images
+	memory *Memory
+}
+
+// Memory is what is remembered of members from one call to the next.
+type Memory struct {
+	staged  *staged
+	watcher *watcher
+}
+
+// NewMemory returns a memory of nothing.
+func NewMemory() *Memory { return &Memory{newStaged(), &watcher{}} }
+
+// New returns the members of a cluster, which run from its images.
+func New(in dockerapi.Swarm, images images.Images, known *Memory) Members {
+	return Members{in, images, known}
+}
+
+// Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept those of the role
+// before any member starts. What else changes is kept until [Engine.Start].
+func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
+	services, err := e.Services(ctx)
+	if err != nil {
+		return err
+	}
+	for _, member := range specs {
+		name := spec.ServiceName(member)
+		if existing, found := services[name]; found && !spec.BelongsTo(existing, e.Cluster) {
+			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or rename the group or the role", name, e.Cluster)
+		}
+	}
+	changes, err := e.prepare(ctx, specs, services)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		e.memory.staged.put(c)
+	}
+	m, err := e.Connection.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	firsts := map[string]change{} // by role
+	for _, c := range slices.Backward(changes) {
+		if _, found := services[c.want.Name]; !found {
+			firsts[c.want.Labels[spec.LabelRole]] = c
+		}
+	}
+	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(firsts)), func(ctx context.Context, c change) error {
+		c.want.Labels = maps.Clone(c.want.Labels)
+		c.want.Labels[spec.LabelStaged] = "true"
+		spec.SetReplicas(&c.want, 0)
+		_, err := create(ctx, m, c)
+		return err
+	})
+}
+
+// create creates a service, unless there is one of its name.
+func create(ctx context.Context, m dockerapi.Manager, c change) (created bool, err error) {
+	_, err = m.ServiceCreate(ctx, c.want, swarm.ServiceCreateOptions{EncodedRegistryAuth: c.auth})
+	if cerrdefs.IsConflict(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("service %q could not be created: %w", c.want.Name, err)
+	}
+	return true, nil
+}
+
+// Start puts what is staged in force. A service that is as staged, or differs in nothing but labels, goes on undisturbed.
+func (e Members) Start(ctx context.Context, group string, run int) error {
+	changes := e.memory.staged.take(group, run)
+	if len(changes) == 0 {
+		return nil
+	}
+	services, err := e.Services(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.awaitStopped(ctx, changes, services); err != nil {
+		return err
+	}
+	for i, c := range changes {
+		live, found := services[c.want.Name]
+		changes[i].starts = !found || live.Spec.Labels[spec.LabelStaged] != ""
+	}
+	return e.startInTurns(ctx, run, changes, func(ctx context.Context, m dockerapi.Manager, c change) error {
+		if _, found := services[c.want.Name]; !found {
+			if created, err := create(ctx, m, c); created || err != nil {
+				return err
+			}
+		}
+		return e.UpdateService(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			next := spec.Overlay(live.Spec, spec.KeepEnvironment(live.Spec, c.want))
+			if c.pooled {
+				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec))) // it is for Remove to take some away
+			}
+			if spec.Replicas(live.Spec) == 0 && live.Spec.Labels[spec.LabelStaged] == "" {
+				next.TaskTemplate.ForceUpdate++ // else nothing starts in the place of a task that is still about to end
+			}
+			if spec.IdentityOf(live).Run == c.run && live.Spec.Labels[spec.LabelStaged] == "" {
+				if live.Spec.Labels[spec.LabelStop] != "" {
+					return next, false // it stays stopped in this run
+				}
+				keepLabels(next.Labels, live.Spec.Labels, spec.LabelRestarts, spec.LabelStarted, spec.LabelRestarted)
+			}
+			return next, !spec.Equal(next, live.Spec)
+		})
+	})
+}
+
+// Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last task,
+// and so exit code and log.
+func (e Members) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
+	services, err := dockerapi.Live(e.Connection).Services(ctx)
+	if err != nil {
+		return err
+	}
+	observed, err := e.Observe(ctx, "")
+	if err != nil {
+		return err
+	}
+	stopped := map[string]bool{}
+	for _, name := range names {
+		stopped[name] = true
+	}
+	for _, o := range observed {
+		if o.State.Ended() {
+			delete(stopped, o.Name)
+		}
+	}
+	m, err := e.Connection.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
+		return !spec.BelongsTo(s, e.Cluster) || !slices.ContainsFunc(membersOf(s, nil), func(i instances) bool { return stopped[i.name] })
+	})
+	return dockerapi.InParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
+		err := e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == ""
+		})
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Remove removes the members' services, which ends their tasks; of an interchangeable role it takes replicas away.
+func (e Members) Remove(ctx context.Context, names []string) error {
+	services, err := dockerapi.Live(e.Connection).Services(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := dockerapi.Live(e.Connection).Tasks(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := e.Connection.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	removed := map[string]bool{}
+	for _, name := range names {
+		removed[name] = true
+	}
+	of := dockerapi.TasksByService(tasks)
+	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
+		staying, kept := staying(s, of[s.ID], removed)
+		return !spec.BelongsTo(s, e.Cluster) || kept == staying
+	})
+	return dockerapi.InParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
+		var err error
+		if _, kept := staying(service, of[service.ID], removed); kept == 0 {
+			e.memory.staged.drop(service.Spec.Name)
+			err = m.ServiceRemove(ctx, service.ID)
+		} else {
+			// Also where this changes nothing: a Swarm forgets to take away a task whose state changes at the same moment, and looks for
+			// it again with the next update of its service.
+			err = e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				next := live.Spec
+				spec.SetReplicas(&next, min(kept, spec.Replicas(live.Spec)))
+				return next, true
+			})
+		}
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("service %q could not be removed: %w", service.Spec.Name, err)
+		}
+		return nil
+	})
+}
+
+// staying returns how many members of a service were not told to leave, and how many of them are kept where some are removed. A service
+// whose identity is lost has none of ours.
+func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool) (staying, kept int) {
+	for _, member := range membersOf(service, tasks) {
+		if member.leaving {
+			continue
+		}
+		staying++
+		if !removed[member.name] {
+			kept++
+		}
+	}
+	return staying, kept
+}
+
+// awaitStopped returns when the tasks have ended of services that were stopped: what follows would start beside them. One that was not even
+// told to end is replaced like any other.
+func (e Members) awaitStopped(ctx context.Context, changes []change, services map[string]swarm.Service) error {
+	stopped := map[string]bool{}
+	for _, c := range changes {
+		if service := services[c.want.Name]; service.Spec.Labels[spec.LabelStop] != "" {
+			stopped[service.ID] = true
+		}
+	}
+	if len(stopped) == 0 {
+		return nil
+	}
+	return e.AwaitTasks(ctx, func(t swarm.Task) bool {
+		return stopped[t.ServiceID] && t.Status.State == swarm.TaskStateRunning && t.DesiredState != swarm.TaskStateRunning
+	})
+}
+
+func keepLabels(labels, live map[string]string, names ...string) {
+	for _, name := range names {
+		if kept, found := live[name]; found {
+			labels[name] = kept
+		}
+	}
+}

@@ -1,0 +1,434 @@
+package members
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes; and, where
+// somebody else changed a service, of config objects.
+func (e Members) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
+	tasks, err := e.Reads.Tasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.observe(ctx, group, tasks)
+}
+
+// Specified returns the members as their services specify them. The list of tasks, which it does without, is the one that takes longest.
+func (e Members) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
+	return e.observe(ctx, group, nil)
+}
+
+func (e Members) observe(ctx context.Context, group string, tasks []swarm.Task) ([]domain.Observed, error) {
+	services, err := e.Reads.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := e.Reads.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	view := view{
+		cluster: e.Cluster, services: services, seals: e.Reads.Seals(services), tasks: dockerapi.TasksByService(tasks), nodes: dockerapi.NewNodes(nodes),
+		known: sync.OnceValues(func() (spec.Lookup, error) { return e.known(ctx, services) }),
+	}
+	return view.observe(group)
+}
+
+// known returns what services of the cluster refer to.
+func (e Members) known(ctx context.Context, services []swarm.Service) (spec.Lookup, error) {
+	k := spec.Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{}}
+	add := func(configs []swarm.Config) {
+		for _, config := range configs {
+			k.Configs[config.ID] = config
+		}
+	}
+	configs, err := e.Reads.Configs(ctx)
+	if err != nil {
+		return k, err
+	}
+	add(configs)
+	if foreign := foreignTo(k, e.Cluster, services); len(foreign) > 0 {
+		if configs, err = e.Connection.ConfigsWith(foreign...)(ctx); err != nil {
+			return k, err
+		}
+		add(configs)
+	}
+	document, err := engine.Cluster(ctx, e.Items)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return k, err
+	}
+	for name, host := range document.Spec.Hosts {
+		k.Hosts[host.ID] = name
+	}
+	return k, nil
+}
+
+// foreignTo returns what finds the config objects that services of a cluster refer to and that are not known yet: somebody else's.
+func foreignTo(k spec.Lookup, cluster string, services []swarm.Service) []filters.KeyValuePair {
+	var ids []filters.KeyValuePair
+	for _, service := range services {
+		if container := service.Spec.TaskTemplate.ContainerSpec; container != nil && spec.BelongsTo(service, cluster) {
+			for _, ref := range container.Configs {
+				if _, found := k.Configs[ref.ConfigID]; !found {
+					ids = append(ids, filters.Arg("id", ref.ConfigID))
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// view is a Swarm as it was read.
+type view struct {
+	cluster  string
+	services []swarm.Service
+	seals    map[string]spec.Sealed // by their IDs
+	tasks    map[string][]swarm.Task
+	nodes    dockerapi.Nodes
+	// known reads what services refer to; only what was changed by others has to be looked up.
+	known func() (spec.Lookup, error)
+}
+
+// observe tells the members of the cluster's group, or of all its groups, by group, role and index.
+func (v view) observe(group string) ([]domain.Observed, error) {
+	var members []domain.Observed
+	there := map[string]bool{}
+	for _, service := range v.services {
+		there[service.ID] = true
+		id := spec.IdentityOf(service)
+		if !spec.BelongsTo(service, v.cluster) || id.Group == "" || group != "" && id.Group != group {
+			continue
+		}
+		own := v.observeService(service)
+		if v.seals[service.ID].Broken {
+			k, err := v.known()
+			if err != nil {
+				return nil, err
+			}
+			live := spec.Drift(service, k)
+			for i := range own {
+				own[i].Live = live
+				if id.Pooled {
+					shared := spec.Individual(*live, own[i].Index)
+					own[i].Live = &shared
+				}
+			}
+		}
+		members = append(members, own...)
+	}
+	for id, tasks := range v.tasks {
+		if !there[id] {
+			members = append(members, v.observeLeaving(group, tasks)...)
+		}
+	}
+	slices.SortStableFunc(members, func(a, b domain.Observed) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index))
+	})
+	return slices.CompactFunc(members, func(a, b domain.Observed) bool { return a.Name == b.Name }), nil
+}
+
+// observeService returns the members that a service stands for.
+func (v view) observeService(service swarm.Service) []domain.Observed {
+	r := v.seals[service.ID].Record
+	id := spec.IdentityOf(service)
+	var members []domain.Observed
+	for _, member := range membersOf(service, v.tasks[service.ID]) {
+		o := domain.Observed{
+			Name: member.name, Group: id.Group, Role: id.Role, Index: member.index, Host: r.Host, Address: r.Address, State: domain.StatePending,
+			Instance: containerOf(member.tasks),
+		}
+		switch {
+		case service.Spec.Labels[spec.LabelStaged] != "":
+		case member.leaving && !v.nodes.Awaited(member.tasks[len(member.tasks)-1].NodeID):
+			continue
+		case member.leaving:
+			o.State, o.LastError = domain.StateRunning, "it is about to end"
+		case id.Pooled:
+			v.observeSlot(&o, service, member, r)
+		default:
+			v.observeMember(&o, service, member, r)
+		}
+		members = append(members, o)
+	}
+	if id.Pooled {
+		failPaused(members, service, v.tasks[service.ID])
+	}
+	return members
+}
+
+// containerOf returns the container that runs of a member's tasks. One whose health is not known yet runs, too, though
+// its task is said to be starting until then.
+func containerOf(tasks []swarm.Task) (id string) {
+	for _, task := range tasks {
+		runs := task.Status.State == swarm.TaskStateRunning || task.Status.State == swarm.TaskStateStarting
+		if status := task.Status.ContainerStatus; runs && status != nil && status.ContainerID != "" {
+			id = status.ContainerID
+		}
+	}
+	return id
+}
+
+// observeMember tells of the member that a service of one replica is.
+func (v view) observeMember(o *domain.Observed, service swarm.Service, member instances, r spec.Record) {
+	id, labels := spec.IdentityOf(service), service.Spec.Labels
+	o.Hash, o.Run = id.Hash, id.Run
+	o.Restarts = spec.NumberIn(labels, spec.LabelRestarts)
+	if n := spec.Replicas(service.Spec); n != 1 {
+		o.Replicas = &n
+	}
+	runs := runsOf(member.tasks, id.Run)
+	o.RunStartedAt = firstStart(service, runs)
+	stop := labels[spec.LabelStop]
+	for _, task := range slices.Backward(runs) {
+		if started(task) {
+			settle(o, task, r.Restart, stop != "")
+			if task.ID == labels[spec.LabelRestarted] || o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, task) {
+				o.State = domain.StateRestarting // its next task is about to appear, or to start
+			}
+			break
+		}
+	}
+	if len(runs) > 0 {
+		await(o, runs[len(runs)-1])
+	}
+	v.stopIfTold(o, service, runs)
+	if o.State != domain.StateCompleted && o.State != domain.StateStopped {
+		o.HostTrouble = v.nodes.Trouble(r.Host, spec.PinnedNode(service.Spec))
+	}
+}
+
+// observeSlot tells of a member of an interchangeable role, which the Swarm places and restarts.
+func (v view) observeSlot(o *domain.Observed, service swarm.Service, member instances, r spec.Record) {
+	id := spec.IdentityOf(service)
+	o.Hash, o.Run = id.Hash, id.Run
+	if n := spec.Replicas(service.Spec); n == 0 {
+		o.Replicas = &n
+	}
+	runs := runsOf(member.tasks, id.Run)
+	o.RunStartedAt = firstStart(service, runs)
+	ran := slices.DeleteFunc(slices.Clone(runs), func(t swarm.Task) bool { return !started(t) })
+	o.Restarts = max(len(ran)-1, 0)
+	rule := r.Restart
+	rule.Final = nil // the Swarm knows no such codes
+	if len(ran) > 0 {
+		last := ran[len(ran)-1]
+		stop := service.Spec.Labels[spec.LabelStop]
+		settle(o, last, rule, stop != "")
+		if o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, last) {
+			o.State = domain.StateRestarting
+		}
+		if last.Status.State == swarm.TaskStateRejected {
+			// It is tried again, on another host perhaps.
+			o.State, o.LastError = rule.Judge(killedCode, o.Restarts).State, rejection(last)
+		}
+	}
+	var newest swarm.Task
+	if len(runs) > 0 {
+		newest = runs[len(runs)-1]
+		await(o, newest)
+	}
+	v.stopIfTold(o, service, runs)
+	o.Host = v.nodes.Host(newest.NodeID)
+	if o.State.Ended() && len(ran) > 0 {
+		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID) // what came after it was never on a host
+	}
+	if !o.State.Ended() && newest.NodeID != "" {
+		o.HostTrouble = v.nodes.Trouble(o.Host, newest.NodeID)
+	}
+}
+
+// stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may start yet, for a moment.
+func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
+	stop := service.Spec.Labels[spec.LabelStop]
+	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !dockerapi.Ended(t) && v.nodes.Awaited(t.NodeID) }
+	if stop == "" || slices.ContainsFunc(runs, mayStart) {
+		return
+	}
+	switch o.State {
+	case domain.StatePending, domain.StateRestarting, domain.StateStopped:
+		o.State, o.StopReason, o.LastError = domain.StateStopped, domain.StopReason(stop), ""
+		if o.FinishedAt == nil {
+			o.FinishedAt = &service.UpdatedAt // it was stopped before it had started
+		}
+	}
+}
+
+// failPaused has one of the members fail that share a service, where the Swarm has paused an update of them for a failure: the one whose task is
+// to blame, or else the first that is kept waiting by it.
+func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.Task) {
+	if service.UpdateStatus == nil || service.UpdateStatus.State != swarm.UpdateStatePaused {
+		return
+	}
+	isWaiting := func(o domain.Observed) bool { return o.State == domain.StatePending && o.Hash != "" }
+	first := slices.IndexFunc(members, isWaiting)
+	if first < 0 {
+		return // none waits for it any more
+	}
+	blamed := first
+	for i, member := range membersOf(service, tasks) {
+		isBlamed := func(t swarm.Task) bool { return strings.Contains(service.UpdateStatus.Message, t.ID) }
+		if i < len(members) && members[i].Name == member.name && slices.ContainsFunc(member.tasks, isBlamed) {
+			blamed = i
+		}
+	}
+	o := &members[blamed]
+	reason := "the Swarm has paused the update: " + service.UpdateStatus.Message
+	if blamed != first && o.LastError != "" {
+		reason = o.LastError + "; " + reason
+	}
+	o.State, o.LastError = domain.StateFailed, reason
+}
+
+// runsOf returns those of a member's tasks that are of a run, in their order.
+func runsOf(tasks []swarm.Task, run int) []swarm.Task {
+	var runs []swarm.Task
+	for _, task := range tasks {
+		if container := task.Spec.ContainerSpec; container != nil && container.Labels[spec.LabelRun] == strconv.Itoa(run) && task.DesiredState != swarm.TaskStateRemove {
+			runs = append(runs, task)
+		}
+	}
+	return runs
+}
+
+// started tells whether a task got so far that it ran, or failed to.
+func started(task swarm.Task) bool {
+	switch task.Status.State {
+	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateOrphaned:
+		return true
+	case swarm.TaskStateShutdown:
+		// One that was never on a host has no container either.
+		return task.Status.ContainerStatus != nil && task.Status.ContainerStatus.ContainerID != ""
+	}
+	return false
+}
+
+// firstStart returns when the first instance of a run started; the service remembers that of tasks that are no longer kept.
+func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, service.Spec.Labels[spec.LabelStarted]); err == nil {
+		return &t
+	}
+	for _, task := range runs {
+		if started(task) {
+			return &task.CreatedAt
+		}
+	}
+	return nil
+}
+
+// settle tells the member from the last of its tasks that ran. What is to become of one that ended is up to its
+// restart rule; stopped tells that it was to be stopped.
+func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stopped bool) {
+	o.StartedAt = &task.CreatedAt
+	status := task.Status
+	if status.State == swarm.TaskStateRunning {
+		o.State = domain.StateRunning
+		return
+	}
+	o.FinishedAt = &status.Timestamp
+	if c := status.ContainerStatus; c != nil && c.ContainerID != "" {
+		o.ExitCode = &c.ExitCode
+	}
+	if stopped && (status.State == swarm.TaskStateRejected || status.State == swarm.TaskStateFailed && value(o.ExitCode) == 0) {
+		// Only members that haven't ended are told to stop, so the Swarm ended this one: its constraints no longer
+		// hold.
+		o.State = domain.StateStopped
+		return
+	}
+	switch status.State {
+	case swarm.TaskStateRejected:
+		// The host could not even make the container: another attempt would not go better.
+		o.State, o.LastError = domain.StateFailed, rejection(task)
+	case swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
+		// The Swarm ended it, or lost its host: with whatever exit code, it has not come to its own end.
+		if stopped {
+			o.State = domain.StateStopped
+			return
+		}
+		killed := killedCode
+		o.ExitCode = &killed
+		verdict := rule.Judge(killed, o.Restarts)
+		o.State, o.LastError = verdict.State, "ended by the Swarm, as when its host is drained or lost"
+	default:
+		code := value(o.ExitCode)
+		verdict := rule.Judge(code, o.Restarts)
+		o.State, o.LastError = verdict.State, verdict.Reason
+		o.Unstarted = strings.HasPrefix(status.Err, notStarted)
+		// The Swarm's own words, where they say more than the code: why the container could not even be started, say.
+		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
+			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
+		}
+	}
+}
+
+// rejection says why a task was rejected.
+func rejection(task swarm.Task) string { return "could not be started: " + task.Status.Err }
+
+// notStarted is the start of a task's error if its container never ran.
+const notStarted = "starting container failed"
+
+// killedCode is the exit code of what was killed by SIGKILL.
+const killedCode = 137
+
+func value(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// await tells of a member whose newest task has not come to run yet: it is pending, or about to be restarted, and
+// Swarm says what it waits for.
+func await(o *domain.Observed, newest swarm.Task) {
+	switch newest.Status.State {
+	case swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned, swarm.TaskStateAccepted,
+		swarm.TaskStatePreparing, swarm.TaskStateReady, swarm.TaskStateStarting:
+	default:
+		return
+	}
+	switch {
+	case o.State == domain.StateRunning: // the one before it is still to end
+	case o.State.Ended(): // it does not run again: its service was told to stop
+	case o.StartedAt == nil:
+		o.State, o.LastError = domain.StatePending, newest.Status.Err
+	default:
+		o.State, o.LastError, o.Unstarted = domain.StateRestarting, newest.Status.Err, false
+	}
+}
+
+// observeLeaving returns members whose service is gone, while their last tasks end. Those on a host that is down end when it
+// is back: the Swarm sees to that.
+func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed {
+	var members []domain.Observed
+	for i, slot := range slotsOf(tasks) {
+		task := slot[len(slot)-1]
+		id, found := spec.IdentityOfTask(task)
+		if !found || id.Cluster != v.cluster || group != "" && id.Group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.Awaited(t.NodeID) }) {
+			continue
+		}
+		if id.Pooled {
+			id.Index = i
+		}
+		members = append(members, domain.Observed{
+			Name: id.Member(id.Index), Group: id.Group, Role: id.Role, Index: id.Index,
+			State: domain.StateRunning, LastError: "it is about to end",
+		})
+	}
+	return members
+}

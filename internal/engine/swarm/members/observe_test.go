@@ -1,0 +1,341 @@
+package members
+
+import (
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
+)
+
+// moment is when the tasks of these tests were made; each is a second later than the one before.
+var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// history makes the tasks of a service.
+type history struct {
+	service swarm.Service
+	tasks   []swarm.Task
+}
+
+// newHistory returns the service of worker 0 of a group "job" that runs under run 2.
+func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
+	t.Helper()
+	member := domain.MemberSpec{
+		Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Host: "gpu1", Address: "job-worker-0:9000",
+		Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule,
+	}
+	rendered, err := spec.Render(member, spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(rendered.Labels, labels)
+	if reason := labels[spec.LabelStop]; reason != "" {
+		rendered = spec.Stopped(rendered, domain.StopReason(reason))
+	}
+	return &history{service: swarm.Service{ID: "service", Spec: rendered}}
+}
+
+// task adds a task of a run in a state.
+func (h *history) task(run int, desired, state swarm.TaskState, code int, message string) *history {
+	n := len(h.tasks) + 1
+	at := moment.Add(time.Duration(n) * time.Second)
+	task := swarm.Task{
+		ID: "task" + strconv.Itoa(n), ServiceID: h.service.ID, NodeID: "node1", Slot: 1, DesiredState: desired,
+		Status: swarm.TaskStatus{State: state, Err: message, Timestamp: at.Add(time.Second / 2)},
+	}
+	task.CreatedAt = at
+	task.Spec = h.service.Spec.TaskTemplate
+	ran := *task.Spec.ContainerSpec
+	ran.Labels = maps.Clone(ran.Labels)
+	ran.Labels[spec.LabelRun] = strconv.Itoa(run)
+	task.Spec.ContainerSpec = &ran
+	switch state {
+	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateShutdown:
+		task.Status.ContainerStatus = &swarm.ContainerStatus{ContainerID: "container" + strconv.Itoa(n), ExitCode: code}
+	}
+	h.tasks = append(h.tasks, task)
+	return h
+}
+
+// unplaced adds a task that waits for a host.
+func (h *history) unplaced(message string) {
+	h.task(2, swarm.TaskStateRunning, swarm.TaskStatePending, 0, message)
+	h.tasks[len(h.tasks)-1].NodeID = ""
+}
+
+func (h *history) view(node swarm.Node) view {
+	node.ID = "node1"
+	return view{
+		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}), tasks: dockerapi.TasksByService(h.tasks), nodes: dockerapi.NewNodes([]swarm.Node{node}),
+		known: func() (spec.Lookup, error) { return spec.Lookup{}, nil },
+	}
+}
+
+var ready = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateReady}, Spec: swarm.NodeSpec{Availability: swarm.NodeAvailabilityActive}}
+
+func TestObserveMember(t *testing.T) {
+	const (
+		running  = swarm.TaskStateRunning
+		shutdown = swarm.TaskStateShutdown
+		failed   = swarm.TaskStateFailed
+	)
+	onFailure := domain.Role{}.RestartRule()
+	never := domain.RestartRule{Condition: domain.RestartNever}
+	byGroup := domain.RestartRule{Condition: domain.RestartByGroup}
+	type seen struct {
+		State    domain.State
+		Restarts int
+		Code     int // -1 where there is none
+		Error    string
+		Stopped  domain.StopReason
+		// Unstarted says that it could not even be started.
+		Unstarted bool
+	}
+	for name, c := range map[string]struct {
+		rule   domain.RestartRule
+		labels map[string]string
+		tasks  func(h *history)
+		want   seen
+	}{
+		"staged":   {onFailure, map[string]string{spec.LabelStaged: "true"}, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
+		"no task":  {onFailure, nil, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
+		"unplaced": {onFailure, nil, func(h *history) { h.unplaced("no suitable node") }, seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
+		"starting": {onFailure, nil, func(h *history) { h.task(2, running, swarm.TaskStatePreparing, 0, "") }, seen{State: domain.StatePending, Code: -1}},
+		"running":  {onFailure, nil, func(h *history) { h.task(2, running, running, 0, "") }, seen{State: domain.StateRunning, Code: -1}},
+		"mended, no task yet": {onFailure, nil, func(h *history) {
+			h.task(2, running, running, 0, "")
+			h.tasks[0].Spec.ContainerSpec.Args = []string{"--as-somebody-else-had-it"}
+		}, seen{State: domain.StateRestarting, Code: -1}},
+		"moved back, no task yet": {onFailure, nil, func(h *history) {
+			h.task(2, running, running, 0, "")
+			h.tasks[0].NodeID, h.tasks[0].Spec.Placement = "node2", &swarm.Placement{Constraints: []string{"node.id==node2"}}
+		}, seen{State: domain.StateRestarting, Code: -1}},
+		"free to be elsewhere, and where it should be": {onFailure, nil, func(h *history) {
+			h.task(2, running, running, 0, "")
+			h.tasks[0].Spec.Placement = nil
+		}, seen{State: domain.StateRunning, Code: -1}},
+		"told to end": {onFailure, nil, func(h *history) { h.task(2, shutdown, running, 0, "").task(2, "ready", swarm.TaskStateReady, 0, "") },
+			seen{State: domain.StateRestarting, Code: -1}},
+		"tasks of earlier runs don't count": {onFailure, nil, func(h *history) { h.task(1, shutdown, failed, 3, "") }, seen{State: domain.StatePending, Code: -1}},
+		"completed":                         {onFailure, nil, func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "") }, seen{State: domain.StateCompleted}},
+		"failed for good": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 126, "task: non-zero exit (126)") },
+			seen{State: domain.StateFailed, Code: 126, Error: "exit code 126, which is final"}},
+		"no such command": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 127, "no such file") },
+			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
+		"could not be started": {onFailure, map[string]string{spec.LabelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 128, "error setting rlimit") },
+			seen{State: domain.StateFailed, Restarts: 6, Code: 128, Error: "exit code 128, after 6 restarts: error setting rlimit"}},
+		"could not be started, to be restarted": {onFailure, nil, func(h *history) {
+			h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
+		},
+			seen{State: domain.StateRestarting, Code: 128, Error: "exit code 128: starting container failed: OCI runtime create failed", Unstarted: true}},
+		"not well, to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "task: non-zero exit (137): unhealthy container") },
+			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9): task: non-zero exit (137): unhealthy container"}},
+		"could not be started, being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
+			func(h *history) {
+				h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
+				h.task(2, running, swarm.TaskStateStarting, 0, "")
+			},
+			seen{State: domain.StateRestarting, Restarts: 1, Code: 128}},
+		"to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "") },
+			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9)"}},
+		"attempts used up": {onFailure, map[string]string{spec.LabelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
+			seen{State: domain.StateFailed, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts"}},
+		"restart ordered, no task yet": {onFailure, map[string]string{spec.LabelRestarts: "6", spec.LabelRestarted: "task1"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
+			seen{State: domain.StateRestarting, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts"}},
+		"being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
+			func(h *history) {
+				h.task(2, shutdown, failed, 137, "").task(2, running, swarm.TaskStateStarting, 0, "")
+			},
+			seen{State: domain.StateRestarting, Restarts: 1, Code: 137}},
+		"restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
+			func(h *history) { h.task(2, shutdown, failed, 137, "").task(2, running, running, 0, "") },
+			seen{State: domain.StateRunning, Restarts: 1, Code: -1}},
+		"rejected": {onFailure, nil, func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+			seen{State: domain.StateFailed, Code: -1, Error: "could not be started: No such image"}},
+		"ended by the Swarm, with exit code 0": {onFailure, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
+			seen{State: domain.StateRestarting, Code: 137, Error: "ended by the Swarm, as when its host is drained or lost"}},
+		"ended by the Swarm, never restarted": {never, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
+			seen{State: domain.StateFailed, Code: 137, Error: "ended by the Swarm, as when its host is drained or lost"}},
+		"ended by the Swarm, restarted by its group": {byGroup, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
+			seen{State: domain.StateFailed, Code: 137, Error: "ended by the Swarm, as when its host is drained or lost"}},
+		"being stopped": {onFailure, map[string]string{spec.LabelStop: "completed"}, func(h *history) { h.task(2, shutdown, running, 0, "").unplaced("no suitable node") },
+			seen{State: domain.StateRunning, Code: -1}},
+		"told to stop while it started": {onFailure, map[string]string{spec.LabelStop: "completed"},
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateStarting, 0, "").unplaced("no suitable node") },
+			seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
+		"stopped": {onFailure, map[string]string{spec.LabelStop: "completed"}, func(h *history) { h.task(2, shutdown, shutdown, 0, "").unplaced("no suitable node") },
+			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
+		"stopped though never to be restarted": {never, map[string]string{spec.LabelStop: "failed"}, func(h *history) { h.task(2, shutdown, shutdown, 143, "").unplaced("") },
+			seen{State: domain.StateStopped, Code: 143, Stopped: domain.StopFailed}},
+		"stopped, and rejected as its node no longer meets the constraints": {onFailure, map[string]string{spec.LabelStop: "completed"},
+			func(h *history) {
+				h.task(2, shutdown, swarm.TaskStateRejected, 0, "assigned node no longer meets constraints").unplaced("")
+			},
+			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopCompleted}},
+		"stopped, and its network was gone": {onFailure, map[string]string{spec.LabelStop: "completed"},
+			func(h *history) {
+				h.task(2, shutdown, failed, 0, "error while removing network: unknown network").unplaced("")
+			},
+			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
+		"failed before it was stopped": {onFailure, map[string]string{spec.LabelStop: "failed"},
+			func(h *history) { h.task(2, shutdown, failed, 127, "no such file").unplaced("") },
+			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
+		"stopped before it started": {onFailure, map[string]string{spec.LabelStop: "deadline"}, func(h *history) { h.unplaced("no suitable node") },
+			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopDeadline}},
+		"completed before it was stopped": {onFailure, map[string]string{spec.LabelStop: "completed"},
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "").unplaced("") }, seen{State: domain.StateCompleted}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, c.rule, c.labels)
+			c.tasks(h)
+			observed, err := h.view(ready).observe("job")
+			if err != nil || len(observed) != 1 {
+				t.Fatalf("observed %v (%v)", observed, err)
+			}
+			o := observed[0]
+			got := seen{State: o.State, Restarts: o.Restarts, Code: -1, Error: o.LastError, Stopped: o.StopReason, Unstarted: o.Unstarted}
+			if o.ExitCode != nil {
+				got.Code = *o.ExitCode
+			}
+			if got.Error != "" && c.want.Error == "" && c.want.State == domain.StateStopped {
+				t.Errorf("a stopped member has the error %q", got.Error)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the member (-want +got):\n%s", diff)
+			}
+			if o.Live != nil || o.HostTrouble != "" {
+				t.Errorf("changed by others: %+v, trouble with its host: %q", o.Live, o.HostTrouble)
+			}
+		})
+	}
+}
+
+func TestObserveTrouble(t *testing.T) {
+	at := func(state swarm.NodeState, availability swarm.NodeAvailability) swarm.Node {
+		return swarm.Node{Status: swarm.NodeStatus{State: state}, Spec: swarm.NodeSpec{Availability: availability}}
+	}
+	for want, node := range map[string]swarm.Node{
+		"":                     ready,
+		"host gpu1 is down":    at(swarm.NodeStateDown, swarm.NodeAvailabilityActive),
+		"host gpu1 is drained": at(swarm.NodeStateReady, swarm.NodeAvailabilityDrain),
+		"host gpu1 is paused":  at(swarm.NodeStateReady, swarm.NodeAvailabilityPause),
+	} {
+		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
+		observed, err := h.view(node).observe("")
+		if err != nil || len(observed) != 1 || observed[0].HostTrouble != want {
+			t.Errorf("%q: observed %+v (%v)", want, observed, err)
+		}
+	}
+	h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
+	v := h.view(ready)
+	v.nodes = dockerapi.Nodes{}
+	if observed, err := v.observe(""); err != nil || observed[0].HostTrouble != "host gpu1 is not part of the Swarm" {
+		t.Errorf("on a host that is gone: %+v (%v)", observed, err)
+	}
+}
+
+// TestObserveLeaving shows that a member is there until its last task has ended, unless that can't be heard of.
+func TestObserveLeaving(t *testing.T) {
+	for state, want := range map[swarm.NodeState]int{swarm.NodeStateReady: 1, swarm.NodeStateUnknown: 1, swarm.NodeStateDown: 0} {
+		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "")
+		v := h.view(swarm.Node{Status: swarm.NodeStatus{State: state}})
+		v.services = nil
+		observed, err := v.observe("job")
+		if err != nil || len(observed) != want {
+			t.Errorf("on a node that is %s: observed %v (%v)", state, observed, err)
+		}
+	}
+}
+
+func TestRestartOf(t *testing.T) {
+	rule := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Second)}
+	ended := func(h *history) *history { return h.task(2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }
+	for name, c := range map[string]struct {
+		labels map[string]string
+		tasks  func(h *history)
+		wanted bool
+		delay  time.Duration
+	}{
+		"runs":               {nil, func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }, false, 0},
+		"ended":              {nil, func(h *history) { ended(h) }, true, time.Second},
+		"ended once more":    {map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, true, 2 * time.Second},
+		"ended too often":    {map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, false, 0},
+		"without its rule":   {map[string]string{spec.LabelSpec: ""}, func(h *history) { ended(h) }, false, 0},
+		"restarted already":  {map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(h) }, false, 0},
+		"about to start":     {nil, func(h *history) { ended(h).unplaced("") }, false, 0},
+		"stopped":            {map[string]string{spec.LabelStop: "completed"}, func(h *history) { ended(h) }, false, 0},
+		"staged":             {map[string]string{spec.LabelStaged: "true"}, func(h *history) { ended(h) }, false, 0},
+		"of an earlier run":  {nil, func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }, false, 0},
+		"completed":          {nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") }, false, 0},
+		"lost with its host": {nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, true, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, rule, c.labels)
+			c.tasks(h)
+			r, wanted := restartOf(h.service, h.tasks)
+			if wanted != c.wanted || r.delay != c.delay {
+				t.Fatalf("wanted %v after %s, not %v after %s", wanted, r.delay, c.wanted, c.delay)
+			}
+			if !wanted {
+				return
+			}
+			before, _ := strconv.Atoi(c.labels[spec.LabelRestarts])
+			next, changed := r.apply(h.service)
+			if !changed || next.Labels[spec.LabelRestarts] != strconv.Itoa(before+1) || next.Labels[spec.LabelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
+				next.Labels[spec.LabelStarted] == "" {
+				t.Errorf("the restart is %v %+v", changed, next)
+			}
+			// Whoever is told of the same end again does nothing.
+			again := h.service
+			again.Spec = next
+			if _, changed := r.apply(again); changed {
+				t.Error("it is restarted twice")
+			}
+			if _, wanted := restartOf(again, h.tasks); wanted {
+				t.Error("it is to be restarted twice")
+			}
+			stopped := h.service
+			stopped.Spec = spec.Stopped(h.service.Spec, domain.StopCompleted)
+			if _, changed := r.apply(stopped); changed {
+				t.Error("it is restarted after it was stopped")
+			}
+		})
+	}
+}
+
+// TestInstances: a member's container is known as its own from its start, also while its health is not known yet, until
+// it has ended.
+func TestInstances(t *testing.T) {
+	const runs, shutdown = swarm.TaskStateRunning, swarm.TaskStateShutdown
+	for name, test := range map[string]struct {
+		desired, state swarm.TaskState
+		status         *swarm.ContainerStatus
+		want           bool
+	}{
+		"it runs":                     {runs, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"its health is not known yet": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it is to end":                {shutdown, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it has not been started":     {swarm.TaskStateReady, swarm.TaskStateReady, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it has ended":                {shutdown, swarm.TaskStateComplete, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it is not known":             {runs, swarm.TaskStateStarting, nil, false},
+		"it is not known by its name": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, domain.Role{}.RestartRule(), nil)
+			h.task(1, shutdown, swarm.TaskStateFailed, 1, "").task(2, test.desired, test.state, 0, "")
+			h.tasks[1].Status.ContainerStatus = test.status
+			found, err := h.view(ready).observe("")
+			swarmtest.Must(t, err)
+			if len(found) != 1 || found[0].Instance != "" != test.want || test.want && found[0].Instance != "own" {
+				t.Errorf("observed is %+v, want it to have its container: %v", found, test.want)
+			}
+		})
+	}
+}

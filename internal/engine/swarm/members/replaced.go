@@ -1,0 +1,27 @@
+package members
+
+import (
+	"reflect"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// isReplaced tells whether a task that runs is to give way to another one: it was told to end, or its service was changed since in
+// a way that the Swarm carries out by another task.
+func isReplaced(nodes dockerapi.Nodes, service swarm.Service, task swarm.Task) bool {
+	if task.DesiredState != swarm.TaskStateRunning {
+		return true
+	}
+	is := service.Spec
+	is.TaskTemplate = task.Spec
+	is.TaskTemplate.Placement, is.TaskTemplate.Runtime = service.Spec.TaskTemplate.Placement, service.Spec.TaskTemplate.Runtime
+	if !reflect.DeepEqual(is.TaskTemplate, service.Spec.TaskTemplate) &&
+		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate || spec.Seal(is) != spec.Seal(service.Spec)) {
+		return true
+	}
+	// Another placement makes no difference to a task that is where it may be.
+	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !nodes.Meets(task.NodeID, service.Spec)
+}

@@ -1,0 +1,227 @@
+package members
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+const (
+	// taskLook is how often tasks are looked at: the Engine has events for services, nodes and config objects, and
+	// none for tasks. Events are reported with the next look, as hundreds may come at once.
+	taskLook = 200 * time.Millisecond
+	// idleLook is how often they are looked at once nothing has changed for idleAfter looks.
+	idleLook  = time.Second
+	idleAfter = 50
+	// crowdLook is added for each task that is on its way: while there are many, whoever waits for all of them has time.
+	crowdLook = 10 * time.Millisecond
+)
+
+// lookPace is how often they are looked at where a look takes long, and somebody waits for what is seen.
+var lookPace = engine.Pace{Factor: 10, Longest: idleLook}
+
+// watched are the events that are reported.
+var watched = filters.NewArgs(
+	filters.Arg("type", string(events.ServiceEventType)),
+	filters.Arg("type", string(events.NodeEventType)),
+	filters.Arg("type", string(events.ConfigEventType)),
+)
+
+// watcher looks at the Swarm once for all who watch it.
+type watcher struct {
+	mu      sync.Mutex
+	present *watch
+}
+
+// watch is what goes on from the first who watches to the last.
+type watch struct {
+	changes map[chan struct{}]bool
+	end     context.CancelFunc
+}
+
+// Watch reports events of the Swarm, and changes of the cluster's tasks.
+func (e Members) Watch(ctx context.Context) (<-chan struct{}, error) {
+	w := e.memory.watcher
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.present == nil {
+		m, err := e.Connection.Manager(ctx)
+		if err != nil {
+			return nil, err
+		}
+		watching, end := context.WithCancel(context.WithoutCancel(ctx))
+		messages, failures := m.Events(watching, events.ListOptions{Filters: watched})
+		// The first look comes before Watch returns, so that nothing is missed after it.
+		first, _, err := e.taskStates(ctx)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		now := &watch{changes: map[chan struct{}]bool{}, end: end}
+		w.present = now
+		go func() {
+			e.lookAgain(watching, first, messages, failures, func() { w.tell(now) })
+			w.finish(now)
+		}()
+	}
+	now, changes := w.present, make(chan struct{}, 1)
+	now.changes[changes] = true
+	context.AfterFunc(ctx, func() { w.leave(now, changes) })
+	return changes, nil
+}
+
+// tell tells all who watch of a change.
+func (w *watcher) tell(now *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for changes := range now.changes {
+		select {
+		case changes <- struct{}{}:
+		default: // a change is waiting to be seen already
+		}
+	}
+}
+
+// leave has one watch no more.
+func (w *watcher) leave(now *watch, changes chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !now.changes[changes] {
+		return
+	}
+	delete(now.changes, changes)
+	close(changes)
+	if len(now.changes) == 0 {
+		w.forget(now)
+	}
+}
+
+// finish tells all who watch that no changes are to be seen any more.
+func (w *watcher) finish(now *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for changes := range now.changes {
+		close(changes)
+	}
+	clear(now.changes)
+	w.forget(now)
+}
+
+func (w *watcher) forget(now *watch) {
+	now.end()
+	if w.present == now {
+		w.present = nil
+	}
+}
+
+// lookAgain looks at the Swarm again and again, and tells of events and of changes since the last look, until ctx is done or the
+// manager can't be asked any more.
+func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func()) {
+	look := time.NewTimer(taskLook)
+	defer look.Stop()
+	pace := lookPace
+	if e.Connection.Settings.Controller {
+		pace = engine.ResidentPace
+	}
+	quiet, changed := 0, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-failures: //nolint:errcheck // whoever waits watches anew, and finds out what it was
+			return
+		case message := <-messages:
+			if spec.IsQuiet(message.Actor.Attributes["name"]) {
+				continue
+			}
+			changed = true
+			if quiet >= idleAfter {
+				quiet = 0
+				look.Reset(taskLook)
+			}
+			continue
+		case <-look.C:
+		}
+		start := time.Now()
+		states, moving, err := e.taskStates(ctx)
+		if err != nil {
+			return
+		}
+		quiet++
+		if states != last || changed {
+			last, quiet, changed = states, 0, false
+			tell()
+		}
+		rest := max(taskLook, pace.After(time.Since(start)), min(time.Duration(moving)*crowdLook, idleLook))
+		if quiet >= idleAfter {
+			rest = max(idleLook, rest)
+		}
+		look.Reset(rest)
+	}
+}
+
+// taskStates returns a digest of the states of the cluster's tasks, and how many of them have not got where they should be, always read
+// anew.
+func (e Members) taskStates(ctx context.Context) (sum uint64, moving int, err error) {
+	tasks, err := dockerapi.Live(e.Connection).Tasks(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	// The order of a list of tasks is not defined.
+	for _, task := range tasks {
+		if container := task.Spec.ContainerSpec; container == nil || container.Labels[spec.LabelCluster] != e.Cluster {
+			continue
+		}
+		sum += digestTask(task)
+		if !dockerapi.Ended(task) && task.Status.State != task.DesiredState {
+			moving++
+		}
+	}
+	return sum, moving, nil
+}
+
+func digestTask(task swarm.Task) uint64 {
+	digest := fnv.New64a()
+	for _, part := range []string{task.ID, string(task.Status.State), string(task.DesiredState), task.Status.Err} {
+		_, _ = digest.Write([]byte(part + "\x00")) // a hash never fails to be written to
+	}
+	return digest.Sum64()
+}
+
+// AwaitTasks returns when no task is left of which leaving is true and that may still run, as far as its host tells: what is
+// on one that is down keeps its last state.
+func (e Members) AwaitTasks(ctx context.Context, leaving func(t swarm.Task) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := e.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		tasks, err := dockerapi.Live(e.Connection).Tasks(ctx)
+		if err != nil {
+			return err
+		}
+		nodes, err := dockerapi.Live(e.Connection).Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		view := dockerapi.NewNodes(nodes)
+		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !dockerapi.Ended(t) && view.Awaited(t.NodeID) }) {
+			return nil
+		}
+		if err := engine.Await(ctx, events, time.Time{}); err != nil {
+			return err
+		}
+	}
+}

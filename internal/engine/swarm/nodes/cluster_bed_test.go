@@ -1,0 +1,489 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
+)
+
+// site is a bed of nodes that are in no Swarm unless a test puts them there.
+type site struct {
+	*testing.T
+	bed *testbed.Bed
+	ctx context.Context
+}
+
+// TestCluster forms, changes and deletes clusters on real engines. All parts leave the nodes bare, but for the last one, which
+// loses a node.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	bed := testbed.New(t, testbed.Options{Nodes: 3})
+	for _, part := range []struct {
+		name string
+		run  func(s site)
+	}{
+		{"life", site.life},
+		{"adopted", site.adopted},
+		{"joined", site.joined},
+		{"leftover", site.leftover},
+		{"networks", site.networks},
+		{"quorum", site.quorum},
+	} {
+		ok := t.Run(part.name, func(t *testing.T) {
+			ctx := acctest.Bounded(t)
+			part.run(site{t, bed, ctx})
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// hosts are all nodes with their addresses, and the roles given for the first ones.
+func (s site) hosts(roles ...domain.HostRole) map[string]domain.Host {
+	hosts := map[string]domain.Host{}
+	for i, node := range s.bed.Nodes {
+		host := domain.Host{Address: node.Host()}
+		if i < len(roles) {
+			host.Role = roles[i]
+		}
+		hosts[node.Name] = host
+	}
+	return hosts
+}
+
+func (s site) open(endpoint string) engineOf {
+	s.Helper()
+	return open(s.T, domain.ClusterRef{Name: "lab", Endpoint: endpoint})
+}
+
+// bare fails unless nodes are in no Swarm.
+func (s site) bare(nodes ...*testbed.Node) {
+	s.Helper()
+	for _, node := range nodes {
+		info, err := node.Client().Info(s.ctx)
+		swarmtest.Must(s.T, err)
+		if state := info.Swarm.LocalNodeState; state != swarm.LocalNodeStateInactive {
+			s.Errorf("%s is %s", node.Name, state)
+		}
+	}
+}
+
+// apply does what an apply does: plan, form, store.
+func (s site) apply(e engineOf, hosts map[string]domain.Host) domain.Cluster {
+	s.Helper()
+	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	swarmtest.Must(s.T, err)
+	swarmtest.Must(s.T, problems.Err())
+	formed, err := e.Form(s.ctx, completed)
+	swarmtest.Must(s.T, err)
+	if formed.Network.Subnet != completed.Network.Subnet || formed.Endpoint != completed.Endpoint {
+		s.Errorf("planned %+v, formed %+v", completed, formed)
+	}
+	document, err := engine.Cluster(s.ctx, e)
+	if document.Revision != 0 {
+		swarmtest.Must(s.T, err)
+	}
+	document.Spec = formed
+	_, err = engine.Put(s.ctx, e, document)
+	swarmtest.Must(s.T, err)
+	return formed
+}
+
+// settled fails unless a plan of the same hosts finds nothing to do.
+func (s site) settled(e engineOf, hosts map[string]domain.Host) {
+	s.Helper()
+	cluster := domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts}
+	f, err := e.look(s.ctx, cluster)
+	swarmtest.Must(s.T, err)
+	p, err := e.decide(s.ctx, f, cluster)
+	swarmtest.Must(s.T, err)
+	if len(p.steps) > 0 || len(p.problems) > 0 {
+		s.Errorf("a plan without change wants %v (%v)", words(p.steps), p.problems)
+	}
+}
+
+// nodes are the nodes of the Swarm by name, as the first node's Engine sees them.
+func (s site) nodes() map[string]swarm.Node {
+	s.Helper()
+	list, err := s.bed.Nodes[0].Client().NodeList(s.ctx, swarm.NodeListOptions{})
+	swarmtest.Must(s.T, err)
+	nodes := map[string]swarm.Node{}
+	for _, node := range list {
+		nodes[node.Description.Hostname] = node
+	}
+	return nodes
+}
+
+// change changes a node by hand.
+func (s site) change(name string, change func(*swarm.NodeSpec)) {
+	s.Helper()
+	node := s.nodes()[name]
+	change(&node.Spec)
+	swarmtest.Must(s.T, s.bed.Nodes[0].Client().NodeUpdate(s.ctx, node.ID, node.Version, node.Spec))
+}
+
+// managers are the names of the managers that can be reached.
+func (s site) managers() []string {
+	s.Helper()
+	nodes := s.nodes()
+	maps.DeleteFunc(nodes, func(_ string, node swarm.Node) bool { return !dockerapi.IsReachable(node) })
+	return slices.Sorted(maps.Keys(nodes))
+}
+
+// life is that of a cluster formed from nothing.
+func (s site) life() {
+	first := s.bed.Nodes[0]
+	proxy := testbed.NewProxy(s.T, first)
+
+	hosts := s.hosts(domain.HostManager)
+	hosts["node1"] = domain.Host{Address: proxy.Host(), Role: domain.HostManager}
+	hosts["node3"] = domain.Host{Address: hosts["node3"].Address, Labels: map[string]string{"gpu": "v100"}, Availability: domain.HostActive}
+	e := s.open("")
+	formed := s.apply(e, hosts)
+	for name, host := range formed.Hosts {
+		if !host.Joined || host.ID != s.nodes()[name].ID || host.Capacity.CPUs == 0 {
+			s.Errorf("%s was formed as %+v", name, host)
+		}
+	}
+	if formed.Endpoint != proxy.Host() {
+		s.Errorf("the endpoint is %s", formed.Endpoint)
+	}
+	if got := s.nodes()["node3"].Spec.Labels["gpu"]; got != "v100" {
+		s.Errorf("node3 has the label %q", got)
+	}
+	manager, err := e.JoinToken(s.ctx, domain.HostManager)
+	swarmtest.Must(s.T, err)
+	worker, err := e.JoinToken(s.ctx, domain.HostWorker)
+	swarmtest.Must(s.T, err)
+	if want := []string{first.Address.String() + ":2377"}; !strings.HasPrefix(string(worker.Token), "SWMTKN-") ||
+		!strings.HasPrefix(string(manager.Token), "SWMTKN-") || manager.Token == worker.Token || !slices.Equal(worker.Managers, want) {
+		s.Errorf("the tokens lead to %v", worker.Managers)
+	}
+	stored, err := json.Marshal(formed)
+	swarmtest.Must(s.T, err)
+	if strings.Contains(string(stored), "SWMTKN") {
+		s.Errorf("a token is stored: %s", stored)
+	}
+
+	// A plan without change reads each list once, at the endpoint.
+	e = s.open(formed.Endpoint)
+	s.settled(e, hosts)
+	proxy.Reset()
+	snapshot := s.open(formed.Endpoint).snapshot()
+	stored1, err := engine.Cluster(s.ctx, snapshot)
+	swarmtest.Must(s.T, err)
+	live, err := snapshot.Survey(s.ctx, stored1.Spec)
+	swarmtest.Must(s.T, err)
+	if diff := cmp.Diff(stored1.Spec, live); diff != "" {
+		s.Errorf("without a change there is drift (-stored +live):\n%s", diff)
+	}
+	_, _, err = snapshot.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	swarmtest.Must(s.T, err)
+	if calls := proxy.Calls(); len(calls) > 4 {
+		s.Errorf("a plan without change takes %d calls: %v", len(calls), calls)
+	}
+
+	s.drift(e, hosts, stored1.Spec)
+	s.roles(e, hosts)
+	s.removedByHand(e, hosts, stored1.Spec)
+
+	// A host that is no longer declared leaves.
+	delete(hosts, "node2")
+	s.apply(e, hosts)
+	s.bare(s.bed.Nodes[1])
+	if _, found := s.nodes()["node2"]; found {
+		s.Error("node2 is still a node")
+	}
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	s.bare(s.bed.Nodes...)
+}
+
+// leftover is a network of the cluster's name, as an Engine has one for a while that has just left another Swarm: it is waited for.
+func (s site) leftover() {
+	first := s.bed.Nodes[0]
+	old, err := first.Client().NetworkCreate(s.ctx, spec.NetworkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
+	swarmtest.Must(s.T, err)
+	proxy := testbed.NewProxy(s.T, first)
+	proxy.On(testbed.Fault{
+		Match: testbed.Matching(http.MethodPost, "/networks/create"), Nth: 3,
+		Do: swarmtest.Before(func() { swarmtest.Must(s.T, first.Client().NetworkRemove(s.ctx, old.ID)) }),
+	})
+	hosts := map[string]domain.Host{first.Name: {Address: proxy.Host(), Role: domain.HostManager}}
+	e := s.open("")
+	s.apply(e, hosts)
+	s.settled(e, hosts)
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	s.bare(first)
+}
+
+// networks of a single host are in the way of the cluster's like those of all.
+func (s site) networks() {
+	hosts := s.hosts(domain.HostManager)
+	e := s.open("")
+	was := s.apply(e, hosts).Network.Subnet
+	swarmtest.Must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, spec.NetworkName("lab")))
+	worker := s.bed.Nodes[1].Client()
+	_, err := worker.NetworkCreate(s.ctx, "mine", network.CreateOptions{IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: was}}}})
+	swarmtest.Must(s.T, err)
+	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	swarmtest.Must(s.T, err)
+	swarmtest.Must(s.T, problems.Err())
+	if completed.Network.Subnet == was {
+		s.Errorf("the subnet is %s, which is that of a host's own network", was)
+	}
+	_, problems, err = e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts, Network: &domain.Network{Subnet: was}})
+	swarmtest.Must(s.T, err)
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "network mine of host node2") {
+		s.Errorf("a subnet that a host uses: %v", err)
+	}
+	swarmtest.Must(s.T, worker.NetworkRemove(s.ctx, "mine"))
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	s.bare(s.bed.Nodes...)
+}
+
+// drift is found where something is declared, and mended.
+func (s site) drift(e engineOf, hosts map[string]domain.Host, stored domain.Cluster) {
+	s.change("node3", func(spec *swarm.NodeSpec) {
+		spec.Labels["gpu"], spec.Labels["theirs"] = "other", "1"
+		spec.Availability = swarm.NodeAvailabilityPause
+	})
+	s.change("node2", func(spec *swarm.NodeSpec) { spec.Availability = swarm.NodeAvailabilityPause })
+	swarmtest.Must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, spec.NetworkName("lab")))
+	live, err := e.Survey(s.ctx, stored)
+	swarmtest.Must(s.T, err)
+	want := stored
+	want.Network = nil
+	want.Hosts = maps.Clone(stored.Hosts)
+	third := want.Hosts["node3"]
+	third.Labels, third.Availability = map[string]string{"gpu": "other"}, domain.HostPaused
+	want.Hosts["node3"] = third
+	if diff := cmp.Diff(want, live); diff != "" {
+		s.Errorf("drift (-want +got):\n%s", diff)
+	}
+	inv, err := e.Inventory(s.ctx, stored)
+	swarmtest.Must(s.T, err)
+	if want := map[string]string{"node2": "host node2 is paused", "node3": "host node3 is paused"}; !cmp.Equal(inv.Closed, want) || len(inv.Lost) > 0 {
+		s.Errorf("closed are %v, lost %v", inv.Closed, inv.Lost)
+	}
+
+	s.apply(e, hosts)
+	s.settled(e, hosts)
+	nodes := s.nodes()
+	if spec := nodes["node3"].Spec; spec.Labels["gpu"] != "v100" || spec.Labels["theirs"] != "1" || spec.Availability != swarm.NodeAvailabilityActive {
+		s.Errorf("node3 was mended to %+v", spec)
+	}
+	if spec := nodes["node2"].Spec; spec.Availability != swarm.NodeAvailabilityPause {
+		s.Errorf("node2 was not declared, and became %+v", spec)
+	}
+	unlabelled := maps.Clone(hosts)
+	unlabelled["node3"] = domain.Host{Address: hosts["node3"].Address}
+	s.apply(e, unlabelled)
+	if want := map[string]string{"theirs": "1"}; !cmp.Equal(s.nodes()["node3"].Spec.Labels, want) {
+		s.Errorf("node3 has the labels %v", s.nodes()["node3"].Spec.Labels)
+	}
+}
+
+// roles change.
+func (s site) roles(e engineOf, hosts map[string]domain.Host) {
+	set := func(name string, role domain.HostRole) {
+		host := hosts[name]
+		host.Role = role
+		hosts[name] = host
+	}
+	set("node2", domain.HostManager)
+	set("node3", domain.HostManager)
+	s.apply(e, hosts)
+	if got := s.managers(); !slices.Equal(got, []string{"node1", "node2", "node3"}) {
+		s.Errorf("the managers are %v", got)
+	}
+	set("node2", domain.HostWorker)
+	set("node3", domain.HostWorker)
+	s.apply(e, hosts)
+	if got := s.managers(); !slices.Equal(got, []string{"node1"}) {
+		s.Errorf("the managers are %v", got)
+	}
+	s.settled(e, hosts)
+}
+
+// removedByHand are two hosts, one of which does not know.
+func (s site) removedByHand(e engineOf, hosts map[string]domain.Host, stored domain.Cluster) {
+	swarmtest.Must(s.T, s.bed.Nodes[1].Client().SwarmLeave(s.ctx, false))
+	for _, name := range []string{"node2", "node3"} {
+		swarmtest.Must(s.T, s.bed.Nodes[0].Client().NodeRemove(s.ctx, s.nodes()[name].ID, swarm.NodeRemoveOptions{Force: true}))
+	}
+	live, err := e.Survey(s.ctx, stored)
+	swarmtest.Must(s.T, err)
+	if names := live.HostNames(); !slices.Equal(names, []string{"node1"}) {
+		s.Errorf("the hosts found are %v", names)
+	}
+	formed := s.apply(e, hosts)
+	for _, name := range []string{"node2", "node3"} {
+		if host := formed.Hosts[name]; host.ID == stored.Hosts[name].ID || host.ID != s.nodes()[name].ID || !host.Joined {
+			s.Errorf("%s came back as %+v", name, host)
+		}
+	}
+	s.settled(e, hosts)
+}
+
+// swarmByHand makes a Swarm of the first two nodes, and returns how to end it.
+func (s site) swarmByHand() (end func()) {
+	first, second := s.bed.Nodes[0], s.bed.Nodes[1]
+	_, err := first.Client().SwarmInit(s.ctx, swarm.InitRequest{ListenAddr: listenAddress, AdvertiseAddr: first.Address.String()})
+	swarmtest.Must(s.T, err)
+	is, err := first.Client().SwarmInspect(s.ctx)
+	swarmtest.Must(s.T, err)
+	swarmtest.Must(s.T, second.Client().SwarmJoin(s.ctx, swarm.JoinRequest{
+		ListenAddr: listenAddress, JoinToken: is.JoinTokens.Worker, RemoteAddrs: []string{first.Address.String() + ":2377"},
+	}))
+	return func() {
+		swarmtest.Must(s.T, second.Client().SwarmLeave(s.ctx, true))
+		swarmtest.Must(s.T, first.Client().SwarmLeave(s.ctx, true))
+		s.bare(s.bed.Nodes...)
+	}
+}
+
+// adopted is a Swarm that stays as it is.
+func (s site) adopted() {
+	first := s.bed.Nodes[0]
+	_, problems, err := s.open(first.Host()).Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host()})
+	swarmtest.Must(s.T, err)
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "endpoint: No Swarm") {
+		s.Errorf("without a Swarm: %v", err)
+	}
+
+	defer s.swarmByHand()()
+	// A network that takes the first subnet, and one with which a declared subnet would overlap.
+	taken, err := first.Client().NetworkCreate(s.ctx, "theirs", network.CreateOptions{
+		Driver: "overlay", IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.64.0.0/24"}}},
+	})
+	swarmtest.Must(s.T, err)
+	defer func() { swarmtest.Must(s.T, first.Client().NetworkRemove(s.ctx, taken.ID)) }()
+	acctest.Eventually(s, "the network to have its subnet", func() bool {
+		theirs, err := first.Client().NetworkInspect(s.ctx, taken.ID, network.InspectOptions{})
+		return err == nil && len(theirs.IPAM.Config) > 0
+	})
+	e := s.open(first.Host())
+	_, problems, err = e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host(), Network: &domain.Network{Subnet: "10.64.0.0/16"}})
+	swarmtest.Must(s.T, err)
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "network.subnet: Subnet in use: 10.64.0.0/16 overlaps with network theirs (10.64.0.0/24)") {
+		s.Errorf("a subnet in use: %v", err)
+	}
+	before := s.nodes()
+	formed := s.apply(e, nil)
+	if names := formed.HostNames(); !slices.Equal(names, []string{"node1", "node2"}) || formed.Hosts["node1"].Joined || formed.Network.Subnet != "10.64.16.0/20" {
+		s.Errorf("adopted %+v with the network %+v", formed.Hosts, formed.Network)
+	}
+	s.settled(e, nil)
+	// What the Swarm chooses itself keeps clear of the cluster's network.
+	theirs, err := first.Client().NetworkCreate(s.ctx, "chosen", network.CreateOptions{Driver: "overlay"})
+	swarmtest.Must(s.T, err)
+	swarmtest.Must(s.T, first.Client().NetworkRemove(s.ctx, theirs.ID))
+
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	if diff := cmp.Diff(before, s.nodes()); diff != "" {
+		s.Errorf("the nodes became others (-before +after):\n%s", diff)
+	}
+	networks, err := first.Client().NetworkList(s.ctx, network.ListOptions{})
+	swarmtest.Must(s.T, err)
+	if _, found := dockerapi.OwnNetwork(networks, "lab"); found {
+		s.Error("the cluster's network is left")
+	}
+}
+
+// joined is a Swarm of others that a host is made part of, by an apply that dies before it has stored it.
+func (s site) joined() {
+	defer s.swarmByHand()()
+	first, third := s.bed.Nodes[0], s.bed.Nodes[2]
+	hosts := map[string]domain.Host{"node1": {Labels: map[string]string{"rack": "1"}}, "node2": {}, "node3": {Address: third.Host()}}
+	e := s.open(first.Host())
+	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	swarmtest.Must(s.T, err)
+	swarmtest.Must(s.T, problems.Err())
+	_, err = e.Form(s.ctx, completed)
+	swarmtest.Must(s.T, err)
+
+	again := s.apply(s.open(first.Host()), hosts)
+	if !again.Hosts["node3"].Joined || again.Hosts["node1"].Joined || again.Hosts["node2"].Joined {
+		s.Errorf("joined are %+v", again.Hosts)
+	}
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	nodes := s.nodes()
+	if names := slices.Sorted(maps.Keys(nodes)); !slices.Equal(names, []string{"node1", "node2"}) || len(nodes["node1"].Spec.Labels) > 0 {
+		s.Errorf("left are %v, node1 with the labels %v", names, nodes["node1"].Spec.Labels)
+	}
+	is, err := first.Client().SwarmInspect(s.ctx)
+	swarmtest.Must(s.T, err)
+	if len(is.Spec.Labels) > 0 {
+		s.Errorf("the Swarm is left with the labels %v", is.Spec.Labels)
+	}
+}
+
+// quorum is kept while a manager is dead, and the dead one can be taken out.
+func (s site) quorum() {
+	hosts := s.hosts(domain.HostManager, domain.HostManager, domain.HostManager)
+	e := s.open("")
+	third := s.bed.Nodes[2]
+	s.apply(e, map[string]domain.Host{"node1": hosts["node1"]})
+	s.quicken()
+	s.apply(e, hosts)
+	swarmtest.Must(s.T, third.Kill())
+	swarmtest.Must(s.T, s.bed.Await(s.ctx, third, swarm.NodeStateDown))
+
+	fewer := maps.Clone(hosts)
+	delete(fewer, "node2")
+	cluster := domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: fewer}
+	const want = "hosts: Quorum would be lost: 2 managers, 1 reachable after the change, 2 needed"
+	_, problems, err := e.Complete(s.ctx, cluster)
+	swarmtest.Must(s.T, err)
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Bring back node3 first") {
+		s.Errorf("planned: %v", err)
+	}
+	if _, err := e.Form(s.ctx, cluster); err == nil || !strings.Contains(err.Error(), want) {
+		s.Errorf("formed: %v", err)
+	}
+	document, err := engine.Cluster(s.ctx, e)
+	swarmtest.Must(s.T, err)
+	inv, err := e.Inventory(s.ctx, document.Spec)
+	swarmtest.Must(s.T, err)
+	if want := map[string]string{"node3": "host node3 is down"}; !cmp.Equal(inv.Lost, want) || !cmp.Equal(inv.Closed, want) {
+		s.Errorf("closed are %v, lost %v", inv.Closed, inv.Lost)
+	}
+	s.settled(e, hosts)
+
+	delete(hosts, "node3")
+	s.apply(e, hosts)
+	if got := s.managers(); !slices.Equal(got, []string{"node1", "node2"}) || len(s.nodes()) != 2 {
+		s.Errorf("the managers are %v", got)
+	}
+	swarmtest.Must(s.T, e.Dissolve(s.ctx))
+	s.bare(s.bed.Nodes[:2]...)
+}
+
+// quicken has the Swarm find out sooner which of the nodes that join from now on are down.
+func (s site) quicken() {
+	s.Helper()
+	at := s.bed.Nodes[0].Client()
+	is, err := at.SwarmInspect(s.ctx)
+	swarmtest.Must(s.T, err)
+	is.Spec.Dispatcher.HeartbeatPeriod = time.Second
+	swarmtest.Must(s.T, at.SwarmUpdate(s.ctx, is.Version, is.Spec, swarm.UpdateFlags{}))
+}

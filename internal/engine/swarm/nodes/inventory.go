@@ -1,0 +1,175 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// Inventory returns the hosts with the labels of their nodes, and which of them take no members.
+func (e Hosts) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
+	nodes, err := e.Reads.Nodes(ctx)
+	if errors.Is(err, dockerapi.ErrNoManager) && joinsLater(cluster) {
+		return inventory(cluster, domain.Cluster{}, nil, nil), nil
+	}
+	if err != nil {
+		return engine.Inventory{}, err
+	}
+	stored, err := engine.Cluster(ctx, e.Items)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return engine.Inventory{}, err
+	}
+	services, err := e.Reads.Services(ctx)
+	if err != nil {
+		return engine.Inventory{}, err
+	}
+	var tasks []swarm.Task
+	if slices.ContainsFunc(services, func(s swarm.Service) bool { return !isMembers(s, cluster.Name) && reserves(s.Spec.TaskTemplate) }) {
+		if tasks, err = e.Reads.Tasks(ctx); err != nil {
+			return engine.Inventory{}, err
+		}
+	}
+	inv := inventory(cluster, stored.Spec, nodes, tasks)
+	inv.Taken = taken(services, cluster.Name)
+	return inv, nil
+}
+
+// taken says of the names of services that are no members of the cluster whose they are.
+func taken(services []swarm.Service, cluster string) map[string]string {
+	whose := map[string]string{}
+	for _, service := range services {
+		switch id := spec.IdentityOf(service); {
+		case id.Cluster == "":
+			whose[service.Spec.Name] = "a service that is not Trainyard's"
+		case id.Cluster != cluster:
+			whose[service.Spec.Name] = "a service of cluster " + id.Cluster
+		case id.Group == "":
+			whose[service.Spec.Name] = "a service of Trainyard's own"
+		}
+	}
+	return whose
+}
+
+// joinsLater tells whether the cluster's hosts will form its Swarm when the cluster is applied.
+func joinsLater(cluster domain.Cluster) bool {
+	for _, host := range cluster.Hosts {
+		if host.ID != "" || host.Address == "" {
+			return false
+		}
+	}
+	return len(cluster.Hosts) > 0
+}
+
+// inventory tells what the hosts offer, as far as a cluster is concerned: where it is not the stored one, once it is.
+func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) engine.Inventory {
+	f := &facts{stored: cluster, nodes: nodes}
+	inv := engine.Inventory{
+		Hosts: map[string]domain.Host{}, Closed: map[string]string{}, Lost: map[string]string{}, Reserved: map[string]domain.Resources{},
+		Addresses: room(cluster, nodes),
+	}
+	byNode := map[string]string{}
+	view := dockerapi.NewNodes(nodes)
+	for name, host := range cluster.Hosts {
+		node, found := f.known(name)
+		if found {
+			byNode[node.ID] = name
+			if host.Availability == domain.HostActive && stored.Hosts[name].Availability != domain.HostActive {
+				node.Spec.Availability = swarm.NodeAvailabilityActive // it is made so when the cluster is applied
+				view[node.ID] = node
+			}
+			host = offered(host, stored.Hosts[name], node)
+		}
+		inv.Hosts[name] = host
+		why, lost := "", true
+		switch {
+		case !found && host.ID == "" && host.Address != "":
+			lost = false // it joins when the cluster is applied
+		case !found || node.Status.State == swarm.NodeStateDown || node.Spec.Availability == swarm.NodeAvailabilityDrain:
+			why = view.Trouble(name, node.ID)
+		case host.Availability == domain.HostDrained:
+			why = fmt.Sprintf("host %s is to be drained", name)
+		case host.Availability == domain.HostPaused && node.Spec.Availability == swarm.NodeAvailabilityActive:
+			why, lost = fmt.Sprintf("host %s is to be paused", name), false
+		default:
+			// A node whose state is not known, as after the managers chose another leader, is ready or down within seconds.
+			why, lost = view.Trouble(name, node.ID), false
+		}
+		if why != "" {
+			inv.Closed[name] = why
+		}
+		if lost {
+			inv.Lost[name] = why
+		}
+	}
+	for _, task := range tasks {
+		if name, found := byNode[task.NodeID]; found && !dockerapi.Ended(task) && !isMember(task, cluster.Name) && reserves(task.Spec) {
+			r := task.Spec.Resources.Reservations
+			has := capacity(r.NanoCPUs, r.MemoryBytes+spec.MiB-1)
+			sum := inv.Reserved[name]
+			inv.Reserved[name] = domain.Resources{CPUs: sum.CPUs + has.CPUs, MemoryMiB: sum.MemoryMiB + has.MemoryMiB}
+		}
+	}
+	return inv
+}
+
+// offered returns a host with what its node has beyond what is declared: labels, but for those that were and are no longer, and its
+// capacity where none is given.
+func offered(host, stored domain.Host, node swarm.Node) domain.Host {
+	labels := map[string]string{}
+	for key, value := range node.Spec.Labels {
+		if _, declared := stored.Labels[key]; !declared && !strings.HasPrefix(key, spec.LabelPrefix) {
+			labels[key] = value
+		}
+	}
+	maps.Copy(labels, host.Labels)
+	if len(labels) > 0 {
+		host.Labels = labels
+	}
+	if host.Capacity == (domain.Capacity{}) {
+		host.Capacity = capacityOf(node)
+	}
+	return host
+}
+
+// room is for how many members the cluster's network has addresses, 0 where that is not known; a network that is full for its nodes has
+// room for less than none.
+func room(cluster domain.Cluster, nodes []swarm.Node) int {
+	if cluster.Network == nil {
+		return 0
+	}
+	subnet, err := netip.ParsePrefix(cluster.Network.Subnet)
+	if err != nil {
+		return 0
+	}
+	if room := addressRoom(subnet, max(len(nodes), len(cluster.Hosts))); room != 0 {
+		return room
+	}
+	return -1
+}
+
+// isMember tells whether a task is that of a member of the cluster's groups.
+func isMember(task swarm.Task, cluster string) bool {
+	id, member := spec.IdentityOfTask(task)
+	return member && id.Cluster == cluster
+}
+
+// isMembers tells whether a service is that of members of the cluster's groups.
+func isMembers(service swarm.Service, cluster string) bool {
+	return spec.BelongsTo(service, cluster) && spec.IdentityOf(service).Group != ""
+}
+
+// reserves tells whether tasks reserve anything on their hosts.
+func reserves(task swarm.TaskSpec) bool {
+	return task.Resources != nil && task.Resources.Reservations != nil
+}

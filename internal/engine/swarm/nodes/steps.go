@@ -1,0 +1,172 @@
+package nodes
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// action is what a step does. The actions are in the order in which steps are taken: managers come before managers go.
+type action int
+
+const (
+	initialise action = iota
+	joinManager
+	joinWorker
+	removeNetwork
+	createNetwork
+	amend // a node's labels, its availability, its promotion to a manager
+	demote
+	takeOut
+)
+
+// step is a part of the way from what was found to the cluster.
+type step struct {
+	do action
+	// host is the name and spec the specification of the host: the zero one, but for its address, where it is none any more.
+	host string
+	spec domain.Host
+	// node is the host's; empty before it joins.
+	node swarm.Node
+	// rejoins tells that the host's Engine believes to be in the Swarm, which has forgotten it.
+	rejoins bool
+	// network is the one to create, or of which the one to remove differs.
+	network domain.Network
+}
+
+// manages tells whether the step adds a manager.
+func (s step) manages() bool {
+	return s.do == initialise || s.do == joinManager || s.do == amend && s.promotes()
+}
+
+func (s step) promotes() bool {
+	return s.node.ID != "" && !dockerapi.IsManager(s.node) && s.spec.Role == domain.HostManager
+}
+
+// hostSteps returns the steps that make the nodes be as the hosts are specified. The first manager is where a Swarm is made, if not
+// empty.
+func (f *facts) hostSteps(cluster domain.Cluster, first string) []step {
+	var steps []step
+	matched := map[string]bool{}
+	for _, name := range cluster.HostNames() {
+		host := cluster.Hosts[name]
+		node, found := f.find(name)
+		matched[node.ID] = true
+		s := step{host: name, spec: host, node: node}
+		if !found {
+			s.do = joinWorker
+			switch {
+			case name == first:
+				s.do = initialise
+			case host.Role == domain.HostManager:
+				s.do = joinManager
+			}
+			s.rejoins = f.engines[name].info.Swarm.LocalNodeState != swarm.LocalNodeStateInactive
+			steps = append(steps, s)
+			if len(host.Labels) > 0 {
+				s.do = amend
+				steps = append(steps, s)
+			}
+			continue
+		}
+		if !reflect.DeepEqual(nodeSpec(node.Spec, cluster.Name, host), node.Spec) {
+			s.do = amend
+			steps = append(steps, s)
+		}
+		if host.Role == domain.HostWorker && dockerapi.IsManager(node) {
+			s.do = demote
+			steps = append(steps, s)
+		}
+	}
+	return append(steps, f.formerSteps(cluster, matched)...)
+}
+
+// formerSteps returns the steps for the nodes that are no hosts of the cluster: those that were made part of the Swarm for it leave, and
+// the labels that were set for it are taken off the others.
+func (f *facts) formerSteps(cluster domain.Cluster, matched map[string]bool) []step {
+	former := map[string]step{}
+	for name, address := range f.joined {
+		node, found := f.find(name)
+		if _, stays := cluster.Hosts[name]; !stays && found {
+			former[node.ID] = step{host: name, spec: domain.Host{Address: address}, node: node}
+		}
+	}
+	var steps []step
+	for _, node := range f.nodes {
+		s, leaves := former[node.ID]
+		switch {
+		case matched[node.ID]:
+		case leaves:
+			if dockerapi.IsManager(node) {
+				s.do = demote
+				steps = append(steps, s)
+			}
+			s.do = takeOut
+			steps = append(steps, s)
+		case !reflect.DeepEqual(nodeSpec(node.Spec, cluster.Name, domain.Host{}), node.Spec):
+			steps = append(steps, step{do: amend, host: dockerapi.HostName(node), node: node})
+		}
+	}
+	return steps
+}
+
+// sortSteps puts steps into the order in which they are taken. Managers that can't be reached are demoted first: that costs no
+// quorum.
+func sortSteps(steps []step) {
+	slices.SortStableFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.do, b.do), order(dockerapi.IsReachable(a.node), dockerapi.IsReachable(b.node)))
+	})
+}
+
+// ownLabels is the label of a node that tells which of its labels were set for a cluster, as JSON: others' are left alone.
+func ownLabels(cluster string) string { return spec.LabelPrefix + cluster + ".labels" }
+
+// nodeSpec returns what a node's specification becomes for a host of a cluster, but for a demotion. What the host leaves open, and
+// the labels that were not set for the cluster, stay as they are; the zero host takes back what was set.
+func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeSpec {
+	next := live
+	if host.Availability != "" {
+		next.Availability = swarm.NodeAvailability(host.Availability)
+	}
+	if host.Role == domain.HostManager {
+		next.Role = swarm.NodeRoleManager
+	}
+	var own []string
+	// A note that is no longer one is replaced.
+	_ = json.Unmarshal([]byte(live.Labels[ownLabels(cluster)]), &own)
+	if len(own) == 0 && len(host.Labels) == 0 {
+		return next
+	}
+	next.Labels = map[string]string{}
+	for key, value := range live.Labels {
+		if !slices.Contains(own, key) && key != ownLabels(cluster) {
+			next.Labels[key] = value
+		}
+	}
+	maps.Copy(next.Labels, host.Labels)
+	if len(host.Labels) > 0 {
+		// A list of texts can always be written.
+		note, _ := json.Marshal(slices.Sorted(maps.Keys(host.Labels)))
+		next.Labels[ownLabels(cluster)] = string(note)
+	}
+	return next
+}
+
+// order sorts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}

@@ -1,0 +1,528 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
+)
+
+const jobLock = "group job"
+
+var (
+	ada = engine.Holder{Who: "ada@gpu1", Process: 4711, Operation: "apply of group job", Since: time.Unix(1_700_000_000, 0).UTC()}
+	bob = engine.Holder{Who: "bob@gpu2", Process: 12, Operation: "destroy of group job", Since: time.Unix(1_700_000_001, 0).UTC()}
+)
+
+// onAnotherMachine has an engine take the locks of others for those of another machine, and leases for short.
+func onAnotherMachine(e storage, lease time.Duration) {
+	e.Leases.Self, e.Leases.lease = Owner{Machine: "another", Process: 1, StartTime: 1}, lease
+}
+
+func wantLocked(t *testing.T, err error, holder engine.Holder) {
+	t.Helper()
+	locked, is := errors.AsType[*engine.LockedError](err)
+	if !is || locked.Lock != jobLock || !cmp.Equal(locked.Holder, holder) {
+		t.Errorf("a lock that %s holds: %v", holder.Who, err)
+	}
+}
+
+// TestUnsure: whoever finds a lock asks again as long as its holder may be dead.
+func TestUnsure(t *testing.T) {
+	here, there := Owner{Machine: "here", Process: 1}, Owner{Machine: "there", Process: 1}
+	now := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		self, holder Owner
+		versions     []uint64 // that were seen
+		want         bool
+	}{
+		"on this machine":                 {here, here, []uint64{1}, false},
+		"elsewhere":                       {here, there, []uint64{1}, true},
+		"elsewhere, unchanged":            {here, there, []uint64{1, 1}, true},
+		"elsewhere, renewed":              {here, there, []uint64{1, 2}, false},
+		"where machines are not known":    {Owner{}, Owner{}, []uint64{1}, true},
+		"where its machine is not known":  {here, Owner{}, []uint64{1}, true},
+		"where this machine is not known": {Owner{}, there, []uint64{1, 2}, false},
+	} {
+		l := &Leases{Self: c.self, lease: leaseDuration, seen: map[string]sighting{}}
+		for _, version := range c.versions {
+			l.expired("lock", version, now)
+		}
+		if got := l.unsure("lock", lease{Owner: c.holder}); got != c.want {
+			t.Errorf("%s: unsure %v", name, got)
+		}
+	}
+}
+
+// version returns the version of the object of the job's lock, 0 where there is none.
+func version(t *testing.T, e storage) uint64 {
+	t.Helper()
+	found, err := e.swarm.Connection.ConfigNamed(t.Context(), spec.LockName(e.swarm.Cluster, jobLock))
+	must(t, err)
+	if found == nil {
+		return 0
+	}
+	return found.Version.Index
+}
+
+// takeover returns the release of the job's lock once the engine gets it.
+func takeover(t *testing.T, e storage, from engine.Holder) (release func() error) {
+	t.Helper()
+	acctest.Eventually(t, "the end of the lease", func() bool {
+		var err error
+		release, err = e.Lock(t.Context(), jobLock, bob)
+		if err != nil {
+			wantLocked(t, err, from)
+		}
+		return err == nil || t.Failed()
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return release
+}
+
+func TestLock(t *testing.T) {
+	e, _ := stored(t, "locks")
+	other := storageOf(t, "locks")
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	for _, asks := range []engine.Locker{e, other, NewLocks(NewItems(e.swarm), e.Leases)} {
+		_, err = asks.Lock(t.Context(), jobLock, bob)
+		wantLocked(t, err, ada)
+	}
+	another, err := other.Lock(t.Context(), "group other", bob)
+	must(t, err)
+	e.wantObjects(t, "cluster 1", "lock")
+	if groups, err := engine.List[domain.GroupDocument](t.Context(), e); err != nil || len(groups) != 0 {
+		t.Errorf("with locks the groups are %v (%v)", groups, err)
+	}
+	must(t, another())
+	must(t, release())
+	must(t, release())
+	e.wantObjects(t, "cluster 1")
+
+	again, err := other.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	// A release that was called already is not that of the next holder.
+	must(t, release())
+	_, err = e.Lock(t.Context(), jobLock, ada)
+	wantLocked(t, err, bob)
+	must(t, again())
+}
+
+// TestLockWithoutCluster: a cluster that is not there has no locks, and none is left of one that is deleted.
+func TestLockWithoutCluster(t *testing.T) {
+	e := storageOf(t, "nolocks")
+	_, err := e.Lock(t.Context(), jobLock, ada)
+	wantNotFound(t, err)
+	e.wantObjects(t)
+
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{})
+	must(t, err)
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	must(t, deleteItems(t.Context(), e))
+	if err := release(); !errors.Is(err, errLeaseLost) {
+		t.Errorf("the release of a lock whose cluster was deleted: %v", err)
+	}
+}
+
+// TestLockOfManyTakers: of several that want a lock one gets it, also where the holder is dead.
+func TestLockOfManyTakers(t *testing.T) {
+	e, _ := stored(t, "takers")
+	for _, dead := range []bool{false, true} {
+		if dead {
+			leaveLock(t, e, deadOwner(t), ada)
+		}
+		var takers sync.WaitGroup
+		var mu sync.Mutex
+		var releases []func() error
+		for range 10 {
+			takers.Go(func() {
+				release, err := e.Lock(t.Context(), jobLock, bob)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					releases = append(releases, release)
+				} else {
+					wantLocked(t, err, bob)
+				}
+			})
+		}
+		takers.Wait()
+		if len(releases) != 1 {
+			t.Fatalf("%d of 10 got the lock", len(releases))
+		}
+		must(t, releases[0]())
+	}
+}
+
+// deadOwner returns a process of this machine that has ended.
+func deadOwner(t *testing.T) Owner {
+	t.Helper()
+	o, child := childOwner(t)
+	must(t, child.Process.Kill())
+	_ = child.Wait() // it was killed
+	return o
+}
+
+// leaveLock leaves the job's lock as a process leaves it that dies.
+func leaveLock(t *testing.T, e storage, by Owner, holder engine.Holder) {
+	t.Helper()
+	l := lock{of: e.Locks, name: jobLock, object: spec.LockName(e.swarm.Cluster, jobLock), own: lease{Token: "left", Holder: holder, Owner: by}}
+	must(t, l.write(t.Context(), nil))
+}
+
+// holderVariable is set in the process that [TestLockOfKilledProcess] kills, to the endpoint of its manager.
+const holderVariable = "TRAINYARD_TEST_LOCK_HOLDER"
+
+// TestLockOfKilledProcess runs itself in another process, which takes a lock and is killed: whoever comes next on its machine takes the
+// lock over at once, whatever the lease.
+func TestLockOfKilledProcess(t *testing.T) {
+	const cluster = "killed"
+	if endpoint := os.Getenv(holderVariable); endpoint != "" {
+		c, err := dockerapi.New(domain.ClusterRef{Name: cluster, Endpoint: endpoint}, engine.Settings{})
+		must(t, err)
+		in := dockerapi.Swarm{Cluster: cluster, Connection: c, Reads: dockerapi.Live(c)}
+		e := NewLocks(NewItems(in), NewLeases())
+		_, err = e.Lock(t.Context(), jobLock, ada)
+		must(t, err)
+		fmt.Println("held")
+		<-t.Context().Done()
+		return
+	}
+	e, _ := stored(t, cluster)
+	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLockOfKilledProcess$")
+	holder.Env = append(os.Environ(), holderVariable+"="+e.swarm.Connection.Preferred())
+	out, err := holder.StdoutPipe()
+	must(t, err)
+	must(t, holder.Start())
+	line := make([]byte, len("held"))
+	if _, err := out.Read(line); err != nil || string(line) != "held" {
+		t.Fatalf("the other process took no lock: %q (%v)", line, err)
+	}
+	_, err = e.Lock(t.Context(), jobLock, bob)
+	wantLocked(t, err, ada)
+	must(t, holder.Process.Kill())
+	_ = holder.Wait() // it was killed
+	release, err := e.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	must(t, release())
+}
+
+// TestLockOfLostMachine has a holder elsewhere lose its way to the manager: its lock is taken over once it has not been renewed for a
+// lease, and it is told so when it is back.
+func TestLockOfLostMachine(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "lost")
+	other := storageOf(t, "lost")
+	onAnotherMachine(other, time.Second)
+	e.Leases.lease = 3 * time.Second
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	taken := takeover(t, other, ada)
+
+	if err := release(); err == nil || errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), `"group job"`) {
+		t.Errorf("a release without a manager: %v", err)
+	}
+	proxy.Reset()
+	_, err = e.Lock(t.Context(), jobLock, ada)
+	wantLocked(t, err, bob)
+	must(t, taken())
+}
+
+// TestLockOutlastsRestart: the release of a lock waits for a manager that does not answer for a moment.
+func TestLockOutlastsRestart(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "restarting")
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	back := time.AfterFunc(2*time.Second, proxy.Reset)
+	defer back.Stop()
+	must(t, release())
+	again, err := e.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	must(t, again())
+}
+
+// TestLockReleasedUnheard: a release whose answer is lost has released the lock, also where somebody takes it before that is known.
+func TestLockReleasedUnheard(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "unheard")
+	other := storageOf(t, "unheard")
+	onAnotherMachine(other, leaseDuration)
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Match: swarmtest.Removal, Nth: 1, Do: testbed.DropAnswer()})
+	released := make(chan error)
+	go func() { released <- release() }()
+	taken := takeover(t, other, ada)
+	must(t, <-released)
+	_, err = e.Lock(t.Context(), jobLock, ada)
+	wantLocked(t, err, bob)
+	must(t, taken())
+}
+
+// TestLockTakenOver: a release tells that the lock was somebody else's in between, and leaves it to them.
+func TestLockTakenOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		// renewing has the holder notice by itself before it releases the lock.
+		renewing bool
+		reason   string
+	}{
+		"told by the release": {false, "bob@gpu2 took it over: destroy of group job"},
+		"told by a renewal":   {true, "bob@gpu2 took it over: destroy of group job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, proxy := stored(t, "taken")
+			other := storageOf(t, "taken")
+			onAnotherMachine(other, time.Second)
+			e.Leases.lease = 3 * time.Second
+			release, err := e.Lock(t.Context(), jobLock, ada)
+			must(t, err)
+			proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()}) // looks, too: the holder knows nothing yet when it is back
+			taken := takeover(t, other, ada)
+			proxy.Reset()
+			if test.renewing {
+				acctest.Eventually(t, "the holder's own look", func() bool { return len(proxy.Calls()) > 0 })
+			}
+			for range 2 {
+				if err := release(); !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), test.reason) {
+					t.Errorf("the release of a lock that was taken over: %v", err)
+				}
+			}
+			_, err = e.Lock(t.Context(), jobLock, ada)
+			wantLocked(t, err, bob)
+			must(t, taken())
+			e.wantObjects(t, "cluster 1")
+		})
+	}
+}
+
+// TestHoldOfSilentManager: what the holder of a lock does has ended before anybody else has the lock, though no manager tells him of that.
+func TestHoldOfSilentManager(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "silent")
+	other := storageOf(t, "silent")
+	onAnotherMachine(other, 6*time.Second)
+	e.Leases.lease = 6 * time.Second
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	acctest.Eventually(t, "the end of the lease", func() bool {
+		ended := held.Err() != nil // looked at before
+		taken, err := other.Lock(t.Context(), jobLock, bob)
+		if err != nil {
+			wantLocked(t, err, ada)
+			return t.Failed()
+		}
+		if !ended {
+			t.Error("two hold the lock at once")
+		}
+		must(t, taken())
+		return true
+	})
+	proxy.Reset()
+	<-held.Done()
+	if cause := context.Cause(held); !errors.Is(cause, errNotRenewed) || !strings.Contains(cause.Error(), jobLock) {
+		t.Errorf("it ended for %v", cause)
+	}
+	if err := release(); !errors.Is(err, errLeaseLost) {
+		t.Errorf("the release of a lock that was lost: %v", err)
+	}
+}
+
+// TestHold: what the holder of a lock does ends when somebody else has the lock, with the reason; with its own context, though the lock is held
+// on; and with the release.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	e, _ := stored(t, "held")
+	other := storageOf(t, "held")
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
+	must(t, err)
+	found, err := e.swarm.Connection.ConfigNamed(t.Context(), spec.LockName("held", jobLock))
+	must(t, err)
+	must(t, e.swarm.Connection.RemoveConfig(t.Context(), found.ID))
+	taken, err := other.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	<-held.Done()
+	if cause := context.Cause(held); !errors.Is(cause, errLeaseLost) {
+		t.Errorf("it ended for %v", cause)
+	}
+	if err := release(); !errors.Is(err, errLeaseLost) {
+		t.Errorf("the release of a lock that was lost: %v", err)
+	}
+	must(t, taken())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	held, release, err = e.Hold(ctx, jobLock, ada)
+	must(t, err)
+	cancel()
+	<-held.Done()
+	first := version(t, other)
+	acctest.Eventually(t, "a renewal", func() bool { return version(t, other) != first })
+	_, err = other.Lock(t.Context(), jobLock, bob)
+	wantLocked(t, err, ada)
+	must(t, release())
+
+	held, release, err = e.Hold(t.Context(), jobLock, ada)
+	must(t, err)
+	must(t, release())
+	if held.Err() == nil {
+		t.Error("it goes on after the release")
+	}
+}
+
+// TestLockRenewed: a holder elsewhere that renews its lease keeps its lock for longer than that, though a renewal fails
+// and another meets with a change of the object.
+func TestLockRenewed(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "renewed")
+	other := storageOf(t, "renewed")
+	onAnotherMachine(other, leaseDuration)
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
+	must(t, err)
+	proxy.Reset()
+	proxy.On(testbed.Fault{Match: swarmtest.Update, Nth: 1, Do: testbed.Fail("no quorum")})
+	proxy.On(testbed.Fault{Match: swarmtest.Update, Nth: 2, Do: swarmtest.Before(func() { touch(t, other) })})
+
+	_, err = other.Lock(t.Context(), jobLock, bob)
+	wantLocked(t, err, ada)
+	last, renewed := version(t, e), 0
+	acctest.Eventually(t, "renewals", func() bool {
+		_, err := other.Lock(t.Context(), jobLock, bob)
+		wantLocked(t, err, ada)
+		if now := version(t, other); now != last {
+			last = now
+			renewed++
+		}
+		return renewed >= 4 || t.Failed()
+	})
+	if held.Err() != nil {
+		t.Errorf("what its holder does has ended: %v", context.Cause(held))
+	}
+	proxy.Reset()
+	proxy.On(testbed.Fault{Match: swarmtest.Update, Nth: 1, Do: swarmtest.Before(func() { touch(t, other) })})
+	must(t, release())
+	e.wantObjects(t, "cluster 1")
+}
+
+// touch changes the object of the job's lock and leaves the lease as it is.
+func touch(t *testing.T, e storage) {
+	t.Helper()
+	found, err := e.swarm.Connection.ConfigNamed(t.Context(), spec.LockName(e.swarm.Cluster, jobLock))
+	must(t, err)
+	m, err := e.swarm.Connection.Manager(t.Context())
+	must(t, err)
+	must(t, m.ConfigUpdate(t.Context(), found.ID, found.Version, found.Spec))
+}
+
+// TestLockOfFailedCalls has each call of a lock and of its release fail in turn, before or after it was carried out: a lock that
+// could not be had or released is free after the lease, and none is had twice.
+func TestLockOfFailedCalls(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "faulty")
+	other := storageOf(t, "faulty")
+	onAnotherMachine(other, 2*time.Second)
+	for name, action := range map[string]testbed.Action{"before": testbed.Drop(), "after": testbed.DropAnswer()} {
+		for k, survived := 1, false; !survived; k++ {
+			proxy.Reset()
+			proxy.On(testbed.Fault{Nth: k, Do: action})
+			release, err := e.Lock(t.Context(), jobLock, ada)
+			if err == nil {
+				_, err := other.Lock(t.Context(), jobLock, bob)
+				wantLocked(t, err, ada)
+				err = release()
+				if survived = len(proxy.Calls()) < k; survived {
+					must(t, err)
+				}
+			}
+			must(t, takeover(t, other, ada)())
+			if survived && k < 7 {
+				t.Errorf("only %d calls were failed (%s)", k-1, name)
+			}
+		}
+	}
+	proxy.Reset()
+	e.wantObjects(t, "cluster 1")
+}
+
+// TestLostAnswers: a lock that was had, though the manager's answer was lost, is held.
+func TestLostAnswers(t *testing.T) {
+	e, proxy := stored(t, "answers")
+	proxy.On(testbed.Fault{Match: swarmtest.Creation, Nth: 1, Do: testbed.DropAnswer()})
+	release, err := e.Lock(t.Context(), jobLock, ada)
+	must(t, err)
+	_, err = e.Lock(t.Context(), jobLock, bob)
+	wantLocked(t, err, ada)
+	must(t, release())
+
+	leaveLock(t, e, deadOwner(t), ada)
+	proxy.On(testbed.Fault{Match: swarmtest.Update, Nth: 1, Do: testbed.DropAnswer()})
+	release, err = e.Lock(t.Context(), jobLock, bob)
+	must(t, err)
+	must(t, release())
+}
+
+// TestUnreadableLock: a lease that can't be read is somebody's, and ends as any other; an object that is no lock is left alone.
+func TestUnreadableLock(t *testing.T) {
+	e, _ := stored(t, "unreadable")
+	e.Leases.lease = time.Second
+	annotations := swarm.Annotations{Name: spec.LockName("unreadable", jobLock), Labels: map[string]string{spec.LabelCluster: "unreadable", spec.LabelKind: kindLock, labelLease: "{"}}
+	swarmtest.Leave(t, e.swarm.Connection, swarm.ConfigSpec{Annotations: annotations, Data: []byte("?")})
+	must(t, takeover(t, e, engine.Holder{Who: "someone"})())
+
+	swarmtest.Leave(t, e.swarm.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: annotations.Name}, Data: []byte("theirs")})
+	_, err := e.Lock(t.Context(), jobLock, ada)
+	if _, locked := errors.AsType[*engine.LockedError](err); locked || !strings.Contains(fmt.Sprint(err), annotations.Name) {
+		t.Errorf("a lock whose name is taken: %v", err)
+	}
+}
+
+func TestLeaseExpires(t *testing.T) {
+	l := Leases{lease: 15 * time.Second, seen: map[string]sighting{}}
+	start := time.Unix(1_700_000_000, 0)
+	for i, look := range []struct {
+		object  string
+		version uint64
+		after   time.Duration
+		want    bool
+	}{
+		{"a", 7, 0, false},
+		{"a", 7, 14 * time.Second, false},
+		{"b", 7, 14 * time.Second, false},
+		{"a", 7, 15 * time.Second, true},
+		{"a", 8, 16 * time.Second, false}, // renewed
+		{"a", 8, 30 * time.Second, false},
+		{"b", 7, 29 * time.Second, true},
+		{"a", 8, 31 * time.Second, true},
+	} {
+		if got := l.expired(look.object, look.version, start.Add(look.after)); got != look.want {
+			t.Errorf("look %d: version %d of %s after %s expired: %v, not %v", i+1, look.version, look.object, look.after, got, look.want)
+		}
+	}
+	l.forget("a")
+	if l.expired("a", 8, start.Add(time.Hour)) {
+		t.Error("what was forgotten has expired")
+	}
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// slot is where an item is stored. The data of a config object can't be changed, so that each revision is an object of its own, and the highest
+// one counts. Only one writer can create the object of a revision.
+type slot struct{ cluster, kind, name string }
+
+// kindLock is the kind of the config objects that are locks, by [spec.LabelKind].
+const kindLock = "lock"
+
+func (s Items) slot(key engine.Key) slot { return slot{s.in.Cluster, key.Kind.Name, key.Name} }
+
+// isItem reports whether it is an item that is stored there, and neither a lock nor what members find as a file.
+func (s slot) isItem() bool { return s.kind != "" && s.kind != kindLock && s.kind != spec.KindFile }
+
+// Annotations are the name and labels of the object of a revision of an item.
+func (s Items) Annotations(key engine.Key, revision int) swarm.Annotations {
+	number := strconv.Itoa(revision)
+	labels := map[string]string{spec.LabelCluster: s.in.Cluster, spec.LabelKind: key.Kind.Name, spec.LabelRevision: number}
+	if key.Name != "" {
+		labels[spec.LabelName] = key.Name
+	}
+	parts := slices.DeleteFunc([]string{s.in.Cluster, key.Kind.Name, key.Name, number}, func(part string) bool { return part == "" })
+	return swarm.Annotations{Name: spec.ItemName(key.Kind, parts...), Labels: labels}
+}
+
+// slotOf returns the slot of which an object is a revision.
+func slotOf(config swarm.Config) slot {
+	labels := config.Spec.Labels
+	return slot{labels[spec.LabelCluster], labels[spec.LabelKind], labels[spec.LabelName]}
+}
+
+// bySlot returns config objects by their slots.
+func bySlot(configs []swarm.Config) map[slot][]swarm.Config {
+	of := map[slot][]swarm.Config{}
+	for _, config := range configs {
+		of[slotOf(config)] = append(of[slotOf(config)], config)
+	}
+	return of
+}
+
+// revision is one revision of what is stored in a slot.
+type revision struct {
+	number int
+	config swarm.Config
+}
+
+// revisions returns the revisions in a slot among config objects, the one that counts last.
+func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
+	var found []revision
+	for _, config := range configs {
+		if slotOf(config) != s {
+			continue
+		}
+		number := revisionOf(config)
+		if number == 0 {
+			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a number from 1 on", spec.LabelRevision, config.Spec.Labels[spec.LabelRevision]))
+		}
+		found = append(found, revision{number, config})
+	}
+	slices.SortFunc(found, func(a, b revision) int { return cmp.Compare(a.number, b.number) })
+	return found, nil
+}
+
+// revisionOf returns the revision that an object is labelled with, or 0.
+func revisionOf(config swarm.Config) int {
+	return spec.NumberIn(config.Spec.Labels, spec.LabelRevision)
+}
+
+// latest returns the revision that counts among config objects, or [engine.ErrNotFound].
+func (s slot) latest(configs []swarm.Config) (revision, error) {
+	revisions, err := s.revisions(configs)
+	if err != nil {
+		return revision{}, err
+	}
+	if len(revisions) == 0 {
+		return revision{}, engine.ErrNotFound
+	}
+	return revisions[len(revisions)-1], nil
+}
+
+func corrupt(config swarm.Config, err error) error {
+	return &engine.CorruptError{Where: whereOf(config.Spec.Name), Err: err}
+}
+
+// whereOf names a config object as the place of an item.
+func whereOf(object string) string { return "config object " + object }
+
+// put stores the revision after an item's, and returns the name of its object. It may be called by several at a time, and may die at any point:
+// the objects are looked at before and after, and what is found then decides which of the writers has won.
+func (s Items) put(ctx context.Context, item engine.Item) (object string, err error) {
+	list := s.beside(item.Key)
+	before, err := list(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.check(before, item.Key, item.Revision); err != nil {
+		return "", err
+	}
+	m, err := s.in.Connection.Manager(ctx)
+	if err != nil {
+		return "", err
+	}
+	annotations := s.Annotations(item.Key, item.Revision+1)
+	created, err := m.ConfigCreate(ctx, swarm.ConfigSpec{Annotations: annotations, Data: item.Data})
+	if cerrdefs.IsConflict(err) {
+		return "", s.explainTaken(ctx, item.Key, annotations.Name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("config object %s can't be created: %w", annotations.Name, err)
+	}
+	after, err := list(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%s of cluster %q was stored, but not looked at again: %w", item.Key, s.in.Cluster, err)
+	}
+	return annotations.Name, s.settle(ctx, item, created.ID, after)
+}
+
+// settle decides whether the object that was created for the revision after an item's is the one that counts, by what else is there. It removes
+// what is not.
+func (s Items) settle(ctx context.Context, item engine.Item, id string, after []swarm.Config) error {
+	base := item.Revision
+	revisions, err := s.slot(item.Key).revisions(after)
+	if err == nil {
+		err = s.check(after, item.Key, base+1)
+	}
+	if err == nil && base > 0 && !slices.ContainsFunc(revisions, func(r revision) bool { return r.number == base }) {
+		// Nobody but a writer of a higher revision removes a lower one, unless the item was deleted.
+		err = fmt.Errorf("%w: %s of cluster %q was deleted", engine.ErrConflict, item.Key, s.in.Cluster)
+	}
+	if err != nil {
+		return errors.Join(err, s.in.Connection.RemoveConfig(ctx, id))
+	}
+	for _, r := range revisions[:len(revisions)-1] {
+		_ = s.in.Connection.RemoveConfig(ctx, r.config.ID) // the item is stored: the next writer removes what is left below it
+	}
+	return nil
+}
+
+// check returns [engine.ErrConflict] unless an item has this revision, 0 for none, and [engine.ErrNotFound] for one of a cluster that is
+// not there.
+func (s Items) check(configs []swarm.Config, key engine.Key, expected int) error {
+	last, err := s.slot(key).latest(configs)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	if last.number != expected {
+		return fmt.Errorf("%w: expected revision %d of %s of cluster %q, found %d", engine.ErrConflict, expected, key, s.in.Cluster, last.number)
+	}
+	if key.Kind != domain.ClusterKind && !clusterAmong(configs, s.in.Cluster) {
+		return fmt.Errorf("cluster %q: %w", s.in.Cluster, engine.ErrNotFound)
+	}
+	return nil
+}
+
+// clusterAmong tells whether a cluster's document is among config objects.
+func clusterAmong(configs []swarm.Config, cluster string) bool {
+	return slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c) == slot{cluster: cluster, kind: domain.ClusterKind.Name} })
+}
+
+// explainTaken returns the error for a name that somebody's config object has: another writer's to the same slot, as a rule.
+func (s Items) explainTaken(ctx context.Context, key engine.Key, name string) error {
+	taken, err := s.in.Connection.ConfigNamed(ctx, name)
+	if err != nil {
+		return err
+	}
+	if taken != nil && slotOf(*taken) != s.slot(key) {
+		return dockerapi.Foreign(name)
+	}
+	return fmt.Errorf("%w: %s of cluster %q was written by another run", engine.ErrConflict, key, s.in.Cluster)
+}
+
+// removeObjects removes of the listed objects those in some slots, until none is left: a write may come in between.
+func (s Items) removeObjects(ctx context.Context, list dockerapi.List[swarm.Config], in func(slot) bool) error {
+	for {
+		configs, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		configs = slices.DeleteFunc(configs, func(c swarm.Config) bool { return !in(slotOf(c)) })
+		if len(configs) == 0 {
+			return nil
+		}
+		// The highest revision goes last: without it the one below would count.
+		slices.SortFunc(configs, func(a, b swarm.Config) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
+		for _, config := range configs {
+			if err := s.in.Connection.RemoveConfig(ctx, config.ID); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// IsKept reports whether a config object is an item or a lock of a cluster.
+func IsKept(config swarm.Config) bool {
+	of := slotOf(config)
+	return of.isItem() || of.kind == kindLock
+}
