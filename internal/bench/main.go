@@ -31,6 +31,7 @@ type bench struct {
 	progress io.Writer // what is being measured at the moment
 	tf       string    // the path of terraform or tofu
 	provider string    // the path of the provider's binary
+	bare     string    // the path of the provider that does nothing
 	member   string    // the path of the program that members run on a Swarm, linked statically
 	gpus     gpus      // what agents see
 	work     string    // a folder for everything
@@ -77,6 +78,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	only := flags.String("only", strings.Join(names, ","), "the parts to run, separated by commas")
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
+	flags.StringVar(&b.bare, "bare", "", "path of the provider that plans are compared with")
 	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm")
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
 	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, that policies are compared on, too")
@@ -133,8 +135,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 
 // prepare has everything be there that parts need which measure, and says what they are measured with.
 func (b *bench) prepare(ctx context.Context) error {
-	if b.tf == "" || b.provider == "" || b.gpus.agent == "" || b.member == "" || b.work == "" || b.runs < 1 {
-		return errors.New("-tf, -provider, -agent, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
+	if b.tf == "" || b.provider == "" || b.bare == "" || b.gpus.agent == "" || b.member == "" || b.work == "" || b.runs < 1 {
+		return errors.New("-tf, -provider, -bare, -agent, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
 	}
 	if err := b.install(ctx); err != nil {
 		return err
@@ -153,25 +155,44 @@ func (b *bench) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	bare, err := os.ReadFile(b.bare)
+	if err != nil {
+		return err
+	}
 	agent, err := b.agentWithGPUs(ctx)
 	if err != nil {
 		return err
 	}
 	mirror := filepath.Join(b.work, "mirror")
-	const version = "999.0.0"
-	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
-		dir := filepath.Join(mirror, host, "trainyard", "trainyard", version, runtime.GOOS+"_"+runtime.GOARCH)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+	for provider, files := range map[string]map[string][]byte{
+		"trainyard": {"terraform-provider-trainyard_v" + mirrored: binary, telemetry.AgentName: agent},
+		"bare":      {"terraform-provider-bare_v" + mirrored: bare},
+	} {
+		if err := mirrorProvider(mirror, provider, files); err != nil {
 			return err
-		}
-		for name, content := range map[string][]byte{"terraform-provider-trainyard_v" + version: binary, telemetry.AgentName: agent} {
-			if err := os.WriteFile(filepath.Join(dir, name), content, 0o755); err != nil {
-				return err
-			}
 		}
 	}
 	b.cli = filepath.Join(b.work, "cli.tfrc")
 	return os.WriteFile(b.cli, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600)
+}
+
+// mirrored is the version of what is installed.
+const mirrored = "999.0.0"
+
+// mirrorProvider writes the files of a provider where Terraform and OpenTofu find it.
+func mirrorProvider(mirror, name string, files map[string][]byte) error {
+	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		dir := filepath.Join(mirror, host, "trainyard", name, mirrored, runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		for file, content := range files {
+			if err := os.WriteFile(filepath.Join(dir, file), content, 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // say tells what is being measured.

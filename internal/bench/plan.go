@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,9 @@ import (
 // planSizes are the sizes of the groups; the first is what the others are compared with, and the last has a bar.
 var planSizes = []int{1, 10, 100, 1000}
 
-// planBar is by which factor the plan of the largest group may take longer than that of the smallest.
-const planBar = 2.0
+// planBar is by which factor the plan of the largest group may take longer than that of a resource that holds the same
+// maps and does nothing.
+const planBar = 1.15
 
 // planned is what was measured of one group.
 type planned struct {
@@ -26,6 +28,9 @@ type planned struct {
 	// plain are plans as a user makes them, unread those that take the state for what there is: -refresh=false.
 	plain, unread sample
 	calls         engineCalls
+	// bare is the workspace of the same maps, and held are its plans.
+	bare *workspace
+	held sample
 }
 
 // plan measures plans without change, of groups that all stand at once, in turns.
@@ -34,6 +39,9 @@ func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 	defer func() {
 		for _, g := range groups {
 			err = errors.Join(err, g.close(ctx))
+			if g.bare != nil {
+				err = errors.Join(err, os.RemoveAll(g.bare.dir))
+			}
 		}
 	}()
 	for _, size := range planSizes {
@@ -45,6 +53,9 @@ func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 		g := &planned{workspace: w}
 		groups = append(groups, g)
 		if g.created, err = g.apply(ctx); err != nil {
+			return nil, err
+		}
+		if g.bare, err = g.holdMaps(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +70,11 @@ func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 			if err != nil {
 				return nil, err
 			}
-			g.plain, g.unread = append(g.plain, plain), append(g.unread, unread)
+			held, err := g.bare.plan(ctx)
+			if err != nil {
+				return nil, err
+			}
+			g.plain, g.unread, g.held = append(g.plain, plain), append(g.unread, unread), append(g.held, held)
 		}
 	}
 	for _, g := range groups {
@@ -75,25 +90,82 @@ func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 
 func planTable(groups []*planned) []fmt.Stringer {
 	first, last := groups[0], groups[len(groups)-1]
-	t := &table{head: []string{"members", "plan", "ratio", "with -refresh=false", "ratio", "engine calls", "time in them", "created in", "destroyed in"}}
+	t := &table{head: []string{"members", "plan", "bare maps", "ratio", "with -refresh=false", "engine calls", "time in them", "created in", "destroyed in"}}
 	constant := true
 	for _, g := range groups {
 		constant = constant && g.calls.total() == first.calls.total()
-		t.add(count(g.members), g.plain.seconds(), times(g.plain.ratio(first.plain)), g.unread.seconds(), times(g.unread.ratio(first.unread)),
+		t.add(count(g.members), g.plain.seconds(), g.held.seconds(), times(g.plain.ratio(g.held)), g.unread.seconds(),
 			count(g.calls.total()), fmt.Sprintf("%.1f ms", g.calls.time.Seconds()*1000),
 			fmt.Sprintf("%.2f s", g.created.Seconds()), fmt.Sprintf("%.2f s", g.destroyed.Seconds()))
 	}
-	ratio := last.plain.ratio(first.plain)
+	ratio := last.plain.ratio(last.held)
 	return []fmt.Stringer{
 		t,
 		note("A third of the members have a slot of a GPU pool, and the resident agent measures all of them."),
-		note("The floor is -refresh=false: the same state and plan, but the group is not read."),
+		note("The floors are a resource of another provider with the same maps, which does nothing, and -refresh=false: the same state and plan, but the group is not read."),
 		note(fmt.Sprintf("Engine calls of a plan of %s: %s.", count(last.members), last.calls)),
 		note(fmt.Sprintf("Bar: engine calls constant: %s.", verdict(constant))),
-		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.",
-			count(last.members), times(planBar), count(first.members), times(ratio), verdict(ratio <= planBar))),
+		note(fmt.Sprintf("Bar: %s members at most %s the plan of bare maps: %s, %s.",
+			count(last.members), times(planBar), times(ratio), verdict(ratio <= planBar))),
 	}
 }
+
+// holdMaps makes a workspace with a resource of another provider that holds the maps of the group.
+func (g *planned) holdMaps(ctx context.Context) (*workspace, error) {
+	show := g.bench.command(ctx, "show", "-json")
+	show.Dir = g.dir
+	text, err := show.Output()
+	if err != nil {
+		return nil, err
+	}
+	var state struct {
+		Values struct {
+			RootModule struct {
+				Resources []struct {
+					Type   string          `json:"type"`
+					Values json.RawMessage `json:"values"`
+				} `json:"resources"`
+			} `json:"root_module"`
+		} `json:"values"`
+	}
+	if err := json.Unmarshal(text, &state); err != nil {
+		return nil, err
+	}
+	held := &workspace{bench: g.bench, name: g.name + "-bare", dir: filepath.Join(g.bench.work, g.name+"-bare")}
+	file := filepath.Join(held.dir, "maps.json")
+	files := map[string][]byte{"main.tf": fmt.Appendf(nil, bareConfiguration, file)}
+	for _, r := range state.Values.RootModule.Resources {
+		if r.Type == "trainyard_group" {
+			files["maps.json"] = r.Values
+		}
+	}
+	if err := os.Mkdir(held.dir, 0o700); err != nil {
+		return nil, err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(held.dir, name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := held.terraform(ctx, "init"); err != nil {
+		return nil, err
+	}
+	_, err = held.apply(ctx)
+	return held, err
+}
+
+// bareConfiguration is the configuration of a resource that holds the maps of a file.
+const bareConfiguration = `
+terraform {
+  required_providers {
+    bare = { source = "trainyard/bare" }
+  }
+}
+
+resource "bare_maps" "job" {
+  file = %q
+}
+`
 
 func times(factor float64) string { return fmt.Sprintf("%.2f ×", factor) }
 

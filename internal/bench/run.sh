@@ -20,10 +20,11 @@ trap 'rm -rf "$work"' EXIT
 cd "$root"
 go build -o "$work/bench" ./internal/bench
 CGO_ENABLED=0 go build -o "$work/member" ./internal/engine/enginetest/member
+CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/bare" ./internal/bench/bare
 CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -extldflags=-Wl,-z,lazy' -o "$work/agent" ./internal/program/trainyard-agent
 if [[ -z ${PROVIDER:-} ]]; then
   PROVIDER=$work/provider
   CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$PROVIDER" .
 fi
 # From here on the program answers for the folder, also when it is interrupted.
-exec "$work/bench" -tf "$TF" -provider "$PROVIDER" -agent "$work/agent" -member "$work/member" -work "$work" "$@"
+exec "$work/bench" -tf "$TF" -provider "$PROVIDER" -bare "$work/bare" -agent "$work/agent" -member "$work/member" -work "$work" "$@"

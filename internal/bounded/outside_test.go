@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docker/docker/pkg/stdcopy"
-
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
@@ -23,19 +21,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
-
-// readLog is what comes of reading a member's log in these frames.
-func readLog(frames io.Reader, options engine.LogOptions) func(*testing.T) error {
-	return func(*testing.T) error {
-		lines := options.Lines()
-		return dockerapi.Demultiplex(lines, lines, frames)
-	}
-}
 
 // serving is a server that answers with this, and its client's error.
 func serving(ask func(t *testing.T, url string) error, write func(w http.ResponseWriter)) func(*testing.T) error {
@@ -120,22 +108,12 @@ func TestOutside(t *testing.T) {
 		"Prometheus, usage":         {serving(usage, plain), bounded.Series},
 		"Prometheus, usage, gzip":   {serving(usage, squeezed), bounded.Series},
 		"Prometheus, a range, gzip": {serving(series, squeezed), bounded.Series},
-		"a log":                     {readLog(swarmtest.Frames(stdcopy.Stdout), engine.LogOptions{}), bounded.Log},
-		"a log of empty lines":      {readLog(swarmtest.OneFrame(stdcopy.Stdout, "\n"), engine.LogOptions{}), bounded.Log},
-		"a log for a policy":        {readLog(swarmtest.Frames(stdcopy.Stderr), engine.LogOptions{Tail: 20_000, Most: bounded.ProgressLog}), bounded.ProgressLog},
-		"a log in one frame":        {readLog(swarmtest.OneFrame(stdcopy.Stdout, "x\n"), engine.LogOptions{}), bounded.Log},
 		"the log of a process":      {fileLog, bounded.Log},
 		"the agent of a host":       {agentSocketOffer, bounded.Report},
 		"peers":                     {peers, bounded.Report},
 	} {
 		t.Run(name, func(t *testing.T) { acctest.RefusesMore(t, source.read, source.most) })
 	}
-	// Of what goes on for long, the end is kept.
-	t.Run("the end of a log", func(t *testing.T) {
-		if err := readLog(swarmtest.Frames(stdcopy.Stdout), engine.LogOptions{Tail: 100})(t); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func callHook(t *testing.T, url string) error {

@@ -51,17 +51,19 @@ type Decision struct {
 
 // Decide returns what the group should be, given what the cluster offers and what is decided already.
 func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
-	problems := topology.Validate(spec)
+	members, problems := topology.Check(spec)
 	if problems.Err() != nil {
 		return Decision{}, problems
 	}
 	if view.Traits.Schedules {
-		problems = append(problems, topology.ValidatePools(spec)...)
+		problems = append(problems, topology.ValidatePools(spec, members)...)
 	}
 	previous := view.Groups[spec.Name]
 	counts := topology.Counts(spec, previous.Counts)
 	absent := absentIn(view.Traits, spec, counts, previous.Absent)
-	members := topology.Expand(spec, counts, absent)
+	if len(absent) > 0 || !maps.Equal(counts, topology.Counts(spec, nil)) { // they are others than those that the group declares
+		members = topology.Expand(spec, counts, absent)
+	}
 	checkNames(&problems, view.Groups, spec.Name, members)
 	checkTaken(&problems, view, spec, members)
 	assignments, unplaced := place(placement.Input{
@@ -232,6 +234,25 @@ func placed(view View, doc domain.GroupDocument, members []domain.Member) Decisi
 		members[i].Place(scheduling, assigned, host)
 	}
 	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesDir)}
+}
+
+// KeptIn returns the names of the members that the decision leaves as the group's document has them.
+func (d Decision) KeptIn(view View) map[string]bool {
+	before := view.Groups[d.Document.Spec.Name]
+	if !sameMembers(d.Document, before) {
+		return d.Kept(decisionOf(view, before))
+	}
+	kept := make(map[string]bool, len(d.Members))
+	for _, m := range d.Members {
+		kept[m.Name] = true
+	}
+	return kept
+}
+
+// sameMembers reports whether two documents stand for the same members in the same run.
+func sameMembers(a, b domain.GroupDocument) bool {
+	return a.MinRun == b.MinRun && maps.Equal(a.Counts, b.Counts) && maps.EqualFunc(a.Absent, b.Absent, slices.Equal) &&
+		maps.Equal(a.Assignments, b.Assignments) && a.Spec.Equal(b.Spec)
 }
 
 // Kept returns the names of the members that the decision leaves as the one before it has them.

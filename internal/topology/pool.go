@@ -1,12 +1,19 @@
 package topology
 
-import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+import (
+	"slices"
 
-// ValidatePools returns what can't be had of a valid group's interchangeable roles on an engine that distributes and restarts their
-// members by itself: they share one specification there.
-func ValidatePools(g domain.Group) domain.Problems {
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// ValidatePools returns what can't be had of a valid group's interchangeable roles on an engine that distributes and
+// restarts their members by itself: they share one specification there. The members are those that the group declares.
+func ValidatePools(g domain.Group, members []domain.Member) domain.Problems {
+	if !slices.ContainsFunc(g.RoleNames(), func(role string) bool { return Interchangeable(g, role) }) {
+		return nil
+	}
 	var ps domain.Problems
-	members := Expand(g, Counts(g, nil), nil)
+	members = slices.Clone(members)
 	for i := range members {
 		members[i].Address, members[i].Port = "host:1", 1
 		members[i].Scheduling = domain.SchedulingEngine

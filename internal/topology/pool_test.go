@@ -36,10 +36,11 @@ func TestValidatePools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := group("spark", map[string]int{"master": 1, "worker": 2})
 			c.change(&g)
-			if err := Validate(g).Err(); err != nil {
-				t.Fatalf("it is not even valid: %v", err)
+			members, invalid := Check(g)
+			if invalid.Err() != nil {
+				t.Fatalf("it is not even valid: %v", invalid)
 			}
-			problems := ValidatePools(g)
+			problems := ValidatePools(g, members)
 			if c.path == "" {
 				if len(problems) > 0 {
 					t.Errorf("problems: %v", problems)

@@ -13,7 +13,13 @@ import (
 // ranges, rules that contradict each other, and templates, which are tried for every member. Clashes of ports,
 // and what the hosts can't offer, are found by placement.
 func Validate(g domain.Group) domain.Problems {
-	var ps domain.Problems
+	_, ps := Check(g)
+	return ps
+}
+
+// Check returns what is wrong with a group, as [Validate] does, and the members that it declares, nil where none can be
+// made.
+func Check(g domain.Group) (members []domain.Member, ps domain.Problems) {
 	domain.CheckName(&ps, domain.Path{"cluster", "name"}, "cluster", g.Cluster)
 	domain.CheckName(&ps, domain.Path{"name"}, "group", g.Name)
 	oneOf(&ps, domain.Path{"restart_scope"}, "restart scope", g.RestartScope, domain.RestartScopes)
@@ -26,16 +32,16 @@ func Validate(g domain.Group) domain.Problems {
 	validateConfigsSize(&ps, g)
 	f, known := lookup(g.Framework)
 	if !known {
-		return append(ps, unknownFramework(g.Framework))
+		return nil, append(ps, unknownFramework(g.Framework))
 	}
 	if !validateRoles(&ps, g, f) {
-		return ps
+		return nil, ps
 	}
 	// With members of their own and a framework that knows them, roles can be laid out.
-	members := Expand(g, Counts(g, nil), nil)
+	members = Expand(g, Counts(g, nil), nil)
 	validateCompletion(&ps, g, f, members)
 	validateTemplates(&ps, g, members)
-	return ps
+	return members, ps
 }
 
 // ValidateCounts returns what keeps a valid group from having these numbers of members, though it declares no others: a framework that needs

@@ -188,7 +188,6 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	if err := r.checkPolicies(ctx, reconciler, resourcekit.IDOf(key), spec, created, diags); err != nil {
 		resourcekit.AddError(diags, summary, err)
 	}
-	before := reconcile.Current(view.Traits, view.Inventory.Hosts, view.Groups[spec.Name])
 	decision, problems, err := reconciler.Decide(ctx, view, spec)
 	if err != nil {
 		resourcekit.AddError(diags, summary, err)
@@ -201,7 +200,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 		plans.PutGroup(resourcekit.IDOf(key), spec.Name, decision.Document)
 		return decision, known, true // what its members need of their hosts is not known
 	}
-	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.Kept(before), found.present))
+	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.KeptIn(view), found.present))
 	if err != nil {
 		resourcekit.AddError(diags, summary, err)
 	}
