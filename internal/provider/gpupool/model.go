@@ -1,6 +1,7 @@
 package gpupool
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -42,9 +43,17 @@ type SelectorModel struct {
 	MaxPerHost *int64            `tfsdk:"max_per_host"`
 }
 
-func (m Model) identity() resourcekit.Identity {
-	return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name}
-}
+// InCluster is the cluster that it belongs to.
+func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
+
+// Limits are the timeouts that are declared.
+func (m Model) Limits() timeouts.Value { return m.Timeouts }
+
+// IdentityData is the resource's identity.
+func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
+
+// Title names it in an error.
+func (m Model) Title() string { return fmt.Sprintf("GPU pool %q", m.Name.ValueString()) }
 
 // DevicesType is the type of lists of UUIDs.
 var DevicesType = types.ListType{ElemType: types.StringType}

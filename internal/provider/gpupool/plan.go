@@ -75,7 +75,7 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	defer plans.Deciding.Unlock()
 	pool, err := r.decide(ctx, plan.Cluster.Key(), plan.specified(&resp.Diagnostics), created, &resp.Diagnostics)
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, plan.unable("plan"), err)
+		resourcekit.AddError(&resp.Diagnostics, resourcekit.Unable("plan", plan), err)
 	}
 	if resp.Diagnostics.HasError() {
 		return

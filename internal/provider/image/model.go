@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -41,9 +42,17 @@ type BuildModel struct {
 	Args       map[string]string `tfsdk:"args"`
 }
 
-func (m Model) identity() resourcekit.Identity {
-	return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name}
-}
+// InCluster is the cluster that it belongs to.
+func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
+
+// Limits are the timeouts that are declared.
+func (m Model) Limits() timeouts.Value { return m.Timeouts }
+
+// IdentityData is the resource's identity.
+func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
+
+// Title names it in an error.
+func (m Model) Title() string { return fmt.Sprintf("image %q", m.Name.ValueString()) }
 
 // resourceID is the ID of an image in Terraform.
 func resourceID(cluster, name string) string { return cluster + "/" + name }

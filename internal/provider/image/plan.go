@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -66,7 +65,7 @@ func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags *diag.Diagnostics) {
 	reconciler, err := r.Session.Plan(planned.Cluster.Key())
 	if err != nil {
-		resourcekit.AddError(diags, planned.unable("plan"), err)
+		resourcekit.AddError(diags, resourcekit.Unable("plan", planned), err)
 		return
 	}
 	if _, err := engine.Images(reconciler.Engine); err != nil {
@@ -75,7 +74,7 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 	}
 	source, err := planned.source()
 	if err != nil {
-		diags.AddAttributeError(source.at, planned.unable("plan"), err.Error())
+		diags.AddAttributeError(source.at, resourcekit.Unable("plan", planned), err.Error())
 		return
 	}
 	if prior != nil && prior.ID.ValueString() != resourceID(planned.Cluster.Name.ValueString(), planned.Name.ValueString()) {
@@ -95,7 +94,7 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 	}
 	hosts, err := r.hostsOf(ctx, planned.Cluster, reconciler.Engine)
 	if err != nil {
-		resourcekit.AddError(diags, planned.unable("plan"), err)
+		resourcekit.AddError(diags, resourcekit.Unable("plan", planned), err)
 		return
 	}
 	if !slices.ContainsFunc(hosts, func(host string) bool { return have[host] != planned.ImageID.ValueString() }) {
@@ -123,9 +122,4 @@ func (r *imageResource) hostsOf(ctx context.Context, cluster resourcekit.Cluster
 		return nil, err
 	}
 	return document.Spec.HostNames(), nil
-}
-
-// unable is the summary of an error: that something can't be done with the image.
-func (m Model) unable(do string) string {
-	return fmt.Sprintf("Unable to %s image %q", do, m.Name.ValueString())
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // imageResource is trainyard_image.
-type imageResource struct{ resourcekit.Resource }
+type imageResource struct{ resourcekit.Entity[Model] }
 
 var (
 	_ resource.ResourceWithConfigure      = &imageResource{}
@@ -43,58 +43,32 @@ func images(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconci
 	return engine.Images(reconciler.Engine)
 }
 
-func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan Model
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
-		return
+// put brings a planned image to all hosts, and returns its state, which is that of a read after the write. Where it
+// fails, the state has what is there of the image all the same.
+func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
+	var prior *Model
+	if !w.Created {
+		prior = &Model{}
+		if w.Diags.Append(w.Prior.Get(ctx, prior)...); w.Diags.HasError() {
+			return nil, nil
+		}
 	}
-	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	state, ok := r.provide(ctx, plan, nil, resp.Private, plan.unable("create"), &resp.Diagnostics)
-	if ok {
-		resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
-		resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
-	}
-}
-
-func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan, prior Model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	if resp.Diagnostics.Append(req.State.Get(ctx, &prior)...); resp.Diagnostics.HasError() {
-		return
-	}
-	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	state, ok := r.provide(ctx, plan, &prior, resp.Private, plan.unable("update"), &resp.Diagnostics)
-	if ok {
-		resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
-		resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
-	}
-}
-
-// provide brings a planned image to all hosts, and returns its state, which is that of a read after the write. Where it fails, the
-// state has what is there of the image all the same; ok is false where nothing is.
-func (r *imageResource) provide(ctx context.Context, plan Model, prior *Model, private resourcekit.PrivateState, unable string, diags *diag.Diagnostics) (state Model, ok bool) {
 	source, err := plan.source()
-	if err != nil {
-		diags.AddAttributeError(source.at, unable, err.Error())
-		return state, false
+	unusable := ""
+	switch {
+	case err != nil:
+		unusable = err.Error()
+	case !plan.SourceHash.IsUnknown() && !source.hash.Equal(plan.SourceHash):
+		unusable = fmt.Sprintf("What the image is made from has changed since it was planned, from %s to %s. Plan and apply again.",
+			plan.SourceHash.ValueString(), source.hash.ValueString())
 	}
-	if !plan.SourceHash.IsUnknown() && !source.hash.Equal(plan.SourceHash) {
-		diags.AddAttributeError(source.at, unable, fmt.Sprintf("What the image is made from has changed since it was planned, from %s to %s. Plan and apply again.",
-			plan.SourceHash.ValueString(), source.hash.ValueString()))
-		return state, false
+	if unusable != "" {
+		w.Diags.AddAttributeError(source.at, resourcekit.Unable(w.Verb(), plan), unusable)
+		return nil, nil
 	}
-	store, err := images(ctx, r.Session.Open, plan.Cluster, private)
+	store, err := images(ctx, r.Session.Open, plan.Cluster, w.Private)
 	if err != nil {
-		resourcekit.AddError(diags, unable, err)
-		return state, false
+		return nil, err
 	}
 	spec := engine.ImageSpec{Name: plan.Name.ValueString(), ID: plan.ImageID.ValueString(), Archive: source.archive, Build: source.build}
 	if spec.ID == "" {
@@ -103,110 +77,89 @@ func (r *imageResource) provide(ctx context.Context, plan Model, prior *Model, p
 	if prior != nil {
 		spec.Replaces = resourcekit.TextsIn(prior.Hosts)
 	}
-	found, failure := store.ProvideImage(ctx, spec)
-	if failure == nil {
-		spec.ID, failure = engine.ImageID(spec.Name, found)
+	found, err := store.ProvideImage(ctx, spec)
+	if err == nil {
+		spec.ID, err = engine.ImageID(spec.Name, found)
 	}
-	if failure != nil {
-		resourcekit.AddError(diags, unable, failure)
-		return r.afterFailure(ctx, store, plan, prior, spec, failure)
+	if err != nil {
+		return r.afterFailure(ctx, store, plan, prior, spec, err), err
 	}
-	state = plan
+	state := plan
 	state.ID = types.StringValue(resourceID(plan.Cluster.Name.ValueString(), spec.Name))
 	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(spec.ID), source.hash, imageHosts(found, spec.ID, plan.Hosts)
-	return state, true
+	return &state, nil
 }
 
 // afterFailure returns the state after a write that failed: what was there before, with what the hosts have now. Of a new image it is
-// what has come to the hosts.
-func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStore, plan Model, prior *Model, spec engine.ImageSpec, failure error) (state Model, ok bool) {
+// what has come to the hosts, nil for nothing.
+func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStore, plan Model, prior *Model, spec engine.ImageSpec, failure error) *Model {
 	if _, taken := errors.AsType[*engine.ImageTakenError](failure); taken {
-		return state, false
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), group.ReadTimeout)
 	defer cancel()
 	found, err := store.FindImage(ctx, spec.Name)
 	if err != nil {
-		return state, false
+		return nil
 	}
 	if prior != nil {
-		state = *prior
+		state := *prior
 		state.Hosts = imageHosts(found, prior.ImageID.ValueString(), prior.Hosts)
-		return state, true
+		return &state
 	}
 	maps.DeleteFunc(found, func(_ string, image engine.Image) bool {
 		return !image.Is(spec.ID) && (spec.Build == nil || image.Source != spec.Build.Source)
 	})
 	if len(found) == 0 {
-		return state, false
+		return nil
 	}
 	id, err := engine.ImageID(spec.Name, found)
 	if err != nil {
-		return state, false
+		return nil
 	}
-	state = plan
+	state := plan
 	state.ID = types.StringValue(resourceID(plan.Cluster.Name.ValueString(), spec.Name))
 	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(id), types.StringNull(), imageHosts(found, id, plan.Hosts)
-	return state, true
+	return &state
 }
 
-func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state Model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
-		return
-	}
-	// The framework insists on an identity even for what is gone.
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, state.identity())...)
-	store, err := images(ctx, r.Session.Plan, state.Cluster, resp.Private)
+func (r *imageResource) get(ctx context.Context, reconciler reconcile.Reconciler, state Model) (Model, error) {
+	store, err := engine.Images(reconciler.Engine)
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, state.unable("read"), err)
-		return
+		return state, err
 	}
 	found, err := store.FindImage(ctx, state.Name.ValueString())
-	switch {
-	case errors.Is(err, engine.ErrNotFound), err == nil && len(found) == 0:
-		resp.State.RemoveResource(ctx)
-		return
-	case err != nil:
-		resourcekit.AddError(&resp.Diagnostics, state.unable("read"), err)
-		return
+	if err == nil && len(found) == 0 {
+		err = engine.ErrNotFound
+	}
+	if err != nil {
+		return state, err
 	}
 	if state.ImageID.IsNull() {
 		id, err := engine.ImageID(state.Name.ValueString(), found)
 		if err != nil {
-			resourcekit.AddError(&resp.Diagnostics, state.unable("read"), err)
-			return
+			return state, err
 		}
 		state.ImageID = types.StringValue(id)
 	}
 	state.ID = types.StringValue(resourceID(state.Cluster.Name.ValueString(), state.Name.ValueString()))
 	state.Hosts = imageHosts(found, state.ImageID.ValueString(), state.Hosts)
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	return state, nil
 }
 
-func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state Model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
-		return
-	}
-	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	store, err := images(ctx, r.Session.Open, state.Cluster, resp.Private)
+func (r *imageResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {
+	store, err := engine.Images(reconciler.Engine)
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, state.unable("remove"), err)
-		return
+		return err
 	}
 	left, err := store.RemoveImage(ctx, state.Name.ValueString(), state.ImageID.ValueString())
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, state.unable("remove"), err)
-		return
+		return err
 	}
 	for _, host := range slices.Sorted(maps.Keys(left)) {
-		resp.Diagnostics.AddWarning("Image left on a host", fmt.Sprintf("Host %s keeps %q: %s.", host, state.Name.ValueString(), strings.TrimSuffix(left[host], ".")))
+		diags.AddWarning("Image left on a host", fmt.Sprintf("Host %s keeps %q: %s.", host, state.Name.ValueString(), strings.TrimSuffix(left[host], ".")))
 	}
+	return nil
 }
 
 // ImportState takes <cluster>/<name>, as ID or in parts as identity. What the image was made from is not known.
@@ -220,5 +173,8 @@ func (r *imageResource) ImportState(ctx context.Context, req resource.ImportStat
 
 // NewResource returns trainyard_image for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
-	return &imageResource{resourcekit.NewResource("image", engines, resourcekit.IdentitySchema("image"))}
+	r := &imageResource{}
+	r.Resource, r.Timeout = resourcekit.NewResource("image", engines, resourcekit.IdentitySchema("image")), defaultTimeout
+	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
+	return r
 }

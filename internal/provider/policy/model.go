@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -105,9 +106,18 @@ func (m Model) address() resourcekit.PolicyAddress {
 	return resourcekit.PolicyAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Key: domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString())}
 }
 
-// Identity returns what tells the policy from all others.
-func (m Model) Identity() identity {
-	return identity{m.Cluster.Name, m.Group, m.Role}
+// InCluster is the cluster that it belongs to.
+func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
+
+// Limits are the timeouts that are declared.
+func (m Model) Limits() timeouts.Value { return m.Timeouts }
+
+// IdentityData is the resource's identity.
+func (m Model) IdentityData() any { return identity{m.Cluster.Name, m.Group, m.Role} }
+
+// Title names it in an error.
+func (m Model) Title() string {
+	return fmt.Sprintf("autoscaling policy %q", domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString()))
 }
 
 // Expand returns the policy that a configuration specifies.

@@ -63,7 +63,7 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 	at := plan.address()
 	again, err := plannedBefore(ctx, at, req, resp)
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, plan.unable("plan"), err)
+		resourcekit.AddError(&resp.Diagnostics, resourcekit.Unable("plan", plan), err)
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -86,7 +86,7 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 	}
 	found, problems, err := r.find(ctx, plan, spec, created && !again)
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, plan.unable("plan"), err)
+		resourcekit.AddError(&resp.Diagnostics, resourcekit.Unable("plan", plan), err)
 		return
 	}
 	resourcekit.AddProblems(&resp.Diagnostics, problems)

@@ -2,22 +2,21 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // autoscalingPolicyResource is trainyard_autoscaling_policy.
-type autoscalingPolicyResource struct{ resourcekit.Resource }
+type autoscalingPolicyResource struct{ resourcekit.Entity[Model] }
 
 var (
 	_ resource.ResourceWithConfigure      = &autoscalingPolicyResource{}
@@ -31,108 +30,52 @@ func (r *autoscalingPolicyResource) Schema(ctx context.Context, _ resource.Schem
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-func (r *autoscalingPolicyResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.write(ctx, resourcekit.CreationOf(req, resp))
-}
-
-func (r *autoscalingPolicyResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.write(ctx, resourcekit.UpdateOf(req, resp))
-}
-
-func (r *autoscalingPolicyResource) write(ctx context.Context, w resourcekit.Write) {
-	var plan Model
-	if w.Diags.Append(w.Plan.Get(ctx, &plan)...); w.Diags.HasError() {
-		return
-	}
-	do, limit := "update", plan.Timeouts.Update
-	if w.Created {
-		do, limit = "create", plan.Timeouts.Create
-	}
-	timeout, diags := limit(ctx, defaultTimeout)
-	w.Diags.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
+// put makes a policy be as planned, and returns its state, as it is read after the write.
+func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	spec := plan.Expand(w.Diags)
 	if w.Diags.HasError() {
-		return
+		return nil, nil
 	}
-	document, adopted, err := r.put(ctx, plan, spec, w.Private, w.Created)
+	defer r.Session.Plans.DropPolicy(plan.address())
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, plan.Cluster, w.Private)
 	if err != nil {
-		resourcekit.AddError(w.Diags, plan.unable(do), err)
-		return
+		return nil, err
+	}
+	adopted, err := reconciler.PutPolicy(ctx, spec, w.Created)
+	if err != nil {
+		return nil, err
 	}
 	if adopted {
 		w.Diags.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q had an autoscaling policy already, as it is specified here. It is managed by this resource from now on.",
-			document.Spec.Role, document.Spec.Group, document.Spec.Cluster))
+			spec.Role, spec.Group, spec.Cluster))
 	}
-	w.Diags.Append(w.State.Set(ctx, Flatten(document.Spec, plan))...)
-	w.Diags.Append(w.Identity.Set(ctx, plan.Identity())...)
-}
-
-// put makes a policy be as planned, and returns its document, as it is read after the write.
-func (r *autoscalingPolicyResource) put(
-	ctx context.Context, plan Model, spec domain.AutoscalingPolicy, private resourcekit.PrivateState, created bool,
-) (document domain.AutoscalingPolicyDocument, adopted bool, err error) {
-	defer r.Session.Plans.DropPolicy(plan.address())
-	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, plan.Cluster, private)
+	state, err := r.get(ctx, reconciler, plan)
 	if err != nil {
-		return document, false, err
+		return nil, err
 	}
-	if adopted, err = reconciler.PutPolicy(ctx, spec, created); err != nil {
-		return document, false, err
-	}
-	document, err = reconciler.Policy(ctx, spec.Group, spec.Role)
-	return document, adopted, err
+	return &state, nil
 }
 
-func (r *autoscalingPolicyResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var prior Model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &prior)...); resp.Diagnostics.HasError() {
-		return
-	}
-	// The framework insists on an identity even for what is gone.
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.Identity())...)
+func (r *autoscalingPolicyResource) get(ctx context.Context, reconciler reconcile.Reconciler, prior Model) (Model, error) {
 	r.Session.Plans.KnowPolicy(prior.address())
-	reconciler, err := resourcekit.Reach(ctx, r.Session.Plan, prior.Cluster, resp.Private)
-	var document domain.AutoscalingPolicyDocument
-	if err == nil {
-		document, err = reconciler.Policy(ctx, prior.Group.ValueString(), prior.Role.ValueString())
+	document, err := reconciler.Policy(ctx, prior.Group.ValueString(), prior.Role.ValueString())
+	if err != nil {
+		return prior, err
 	}
-	switch {
-	case errors.Is(err, engine.ErrNotFound):
-		resp.State.RemoveResource(ctx)
-	case err != nil:
-		resourcekit.AddError(&resp.Diagnostics, prior.unable("read"), err)
-	default:
-		resp.Diagnostics.Append(resp.State.Set(ctx, Flatten(document.Spec, prior))...)
-	}
+	return Flatten(document.Spec, prior), nil
 }
 
-func (r *autoscalingPolicyResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state Model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
-		return
-	}
-	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, state.Cluster, resp.Private)
-	var left string
-	if err == nil {
-		left, err = reconciler.EndPolicy(ctx, state.Group.ValueString(), state.Role.ValueString())
-	}
+func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {
+	left, err := reconciler.EndPolicy(ctx, state.Group.ValueString(), state.Role.ValueString())
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, state.unable("remove"), err)
-		return
+		return err
 	}
 	if left != "" {
-		resp.Diagnostics.AddWarning("Count left as it is", fmt.Sprintf("The autoscaling policy %q has ended, and the count is not what on_destroy = %q says: %s. A number of replicas in the role's configuration sets it.",
+		diags.AddWarning("Count left as it is", fmt.Sprintf("The autoscaling policy %q has ended, and the count is not what on_destroy = %q says: %s. A number of replicas in the role's configuration sets it.",
 			state.ID.ValueString(), resourcekit.Value(state.OnDestroy), left))
 	}
 	r.Session.Plans.DropPolicy(state.address())
+	return nil
 }
 
 // ImportState takes <cluster>/<group>/<role>, as ID or in parts as identity.
@@ -158,12 +101,10 @@ func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resourc
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{types.StringValue(parts[0]), types.StringValue(parts[1]), types.StringValue(parts[2])})...)
 }
 
-// unable is the summary of an error: that something can't be done with the policy.
-func (m Model) unable(do string) string {
-	return fmt.Sprintf("Unable to %s autoscaling policy %q", do, domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString()))
-}
-
 // NewResource returns trainyard_autoscaling_policy for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
-	return &autoscalingPolicyResource{resourcekit.NewResource("autoscaling_policy", engines, identitySchema())}
+	r := &autoscalingPolicyResource{}
+	r.Resource, r.Timeout = resourcekit.NewResource("autoscaling_policy", engines, identitySchema()), defaultTimeout
+	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
+	return r
 }

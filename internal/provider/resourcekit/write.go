@@ -8,20 +8,28 @@ import (
 
 // Write is what an apply creates or updates, and where Terraform keeps what came of it.
 type Write struct {
-	Created  bool
-	Plan     tfsdk.Plan
+	Created bool
+	Plan    tfsdk.Plan
+	// Prior is the state before an update.
+	Prior    tfsdk.State
 	State    *tfsdk.State
 	Identity *tfsdk.ResourceIdentity
 	Private  PrivateState
 	Diags    *diag.Diagnostics
 }
 
-// CreationOf returns a creation.
-func CreationOf(req resource.CreateRequest, resp *resource.CreateResponse) Write {
-	return Write{true, req.Plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
+func creationOf(req resource.CreateRequest, resp *resource.CreateResponse) Write {
+	return Write{true, req.Plan, tfsdk.State{}, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
 }
 
-// UpdateOf returns an update.
-func UpdateOf(req resource.UpdateRequest, resp *resource.UpdateResponse) Write {
-	return Write{false, req.Plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
+func updateOf(req resource.UpdateRequest, resp *resource.UpdateResponse) Write {
+	return Write{false, req.Plan, req.State, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
+}
+
+// Verb is what is done, as an error says it.
+func (w Write) Verb() string {
+	if w.Created {
+		return "create"
+	}
+	return "update"
 }
