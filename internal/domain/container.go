@@ -10,6 +10,9 @@ import (
 // Container holds what only engines that run containers can do for a member. What is left out is the engine's default.
 type Container struct {
 	PullPolicy PullPolicy `json:"pull_policy,omitempty"`
+	// User is who a member runs as, a name or a UID, with a group after a colon where it is not the user's own; the
+	// image's where it is empty.
+	User string `json:"user,omitempty"`
 	// Init runs a small init as the first process, which reaps what the others leave behind.
 	Init bool `json:"init,omitempty"`
 	// StopSignal is what a member is told to end with, such as SIGINT; the image's own where it is empty.

@@ -107,7 +107,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 	})
 	container := rapid.Custom(func(t *rapid.T) Container {
 		return Container{
-			rapid.SampledFrom(PullPolicies).Draw(t, "pull policy"), rapid.Bool().Draw(t, "init"), text.Draw(t, "stop signal"), rapid.Int64().Draw(t, "shm"),
+			rapid.SampledFrom(PullPolicies).Draw(t, "pull policy"), text.Draw(t, "user"), rapid.Bool().Draw(t, "init"), text.Draw(t, "stop signal"), rapid.Int64().Draw(t, "shm"),
 			tableOf(ulimit).Draw(t, "ulimits"), rapid.Ptr(healthCheck, true).Draw(t, "health check"), rapid.Ptr(logging, true).Draw(t, "logging"),
 			tableOf(port).Draw(t, "ports"), tableOf(config).Draw(t, "configs"), tableOf(secret).Draw(t, "secrets"),
 		}

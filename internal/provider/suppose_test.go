@@ -94,7 +94,7 @@ func validGroups(t *testing.T) map[string]group.Model {
 	full.Args = []string{`{{ address "a" 2 }}`}
 	full.WorkingDir = new("/work")
 	full.Container = &group.ContainerModel{
-		PullPolicy: new("always"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]group.UlimitModel{"nofile": {Soft: 10, Hard: 20}},
+		PullPolicy: new("always"), User: new("1000"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]group.UlimitModel{"nofile": {Soft: 10, Hard: 20}},
 		HealthCheck: &group.HealthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &group.LoggingModel{Driver: "local"},
 		Ports:   map[string]group.PortModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
 		Configs: map[string]group.ConfigFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},

@@ -48,6 +48,7 @@ func TestDifferences(t *testing.T) {
 		},
 		"placement.strategy":     func(live *domain.MemberSpec) { live.Placement.Strategy = domain.OnePerHost },
 		"container.pull_policy":  func(live *domain.MemberSpec) { live.Container.PullPolicy = domain.PullAlways },
+		"container.user":         func(live *domain.MemberSpec) { live.Container.User = "root" },
 		"container.init":         func(live *domain.MemberSpec) { live.Container.Init = true },
 		"container.stop_signal":  func(live *domain.MemberSpec) { live.Container.StopSignal = "" },
 		"container.shm_size_mib": func(live *domain.MemberSpec) { live.Container.ShmSizeMiB = 64 },

@@ -16,6 +16,9 @@ func validateContainer(ps *domain.Problems, at domain.Path, c *domain.Container)
 		return
 	}
 	oneOf(ps, at.At("pull_policy"), "pull policy", c.PullPolicy, domain.PullPolicies)
+	if c.User != "" && !containerUser.MatchString(c.User) {
+		ps.Add(at.At("user"), "Invalid user", "%q is no user; a name or a UID is, alone or with a group: \"trainer\", \"1000\", \"1000:100\"", c.User)
+	}
 	if c.StopSignal != "" && !slices.Contains(stopSignals, c.StopSignal) && !realtimeSignal.MatchString(c.StopSignal) {
 		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is no signal that ends a process; there are %s, and SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, quoted(stopSignals))
 	}
@@ -30,6 +33,9 @@ func validateContainer(ps *domain.Problems, at domain.Path, c *domain.Container)
 	validatePorts(ps, at.At("ports"), c.Ports)
 	validateFiles(ps, at, c)
 }
+
+// containerUser is a user or a UID, and a group or a GID.
+var containerUser = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10})(:([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10}))?$`)
 
 // stopSignals are the signals whose default is to end a process.
 var stopSignals = []string{

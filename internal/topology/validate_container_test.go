@@ -39,7 +39,7 @@ func TestValidateRejectsImages(t *testing.T) {
 // fullContainer sets all there is to set.
 func fullContainer() *domain.Container {
 	return &domain.Container{
-		PullPolicy: domain.PullAlways, Init: true, StopSignal: "SIGRTMIN+3", ShmSizeMiB: 512,
+		PullPolicy: domain.PullAlways, User: "trainer:100", Init: true, StopSignal: "SIGRTMIN+3", ShmSizeMiB: 512,
 		Ulimits: map[string]domain.Ulimit{"memlock": {Soft: -1, Hard: -1}, "nofile": {Soft: 1024, Hard: 4096}, "core": {Soft: 0, Hard: -1}, "nproc": {Soft: 7, Hard: 7}},
 		HealthCheck: &domain.HealthCheck{
 			Command: []string{"check"}, Interval: new(domain.Duration(time.Second)), Timeout: new(domain.Duration(time.Millisecond)),
@@ -101,6 +101,7 @@ func TestValidateRejectsContainers(t *testing.T) {
 		says   []string
 	}{
 		"pull policy":     {own(func(c *domain.Container) { c.PullPolicy = "missing" }), at + "pull_policy", []string{`"missing"`, `"if_not_present", "always", "never"`}},
+		"user":            {own(func(c *domain.Container) { c.User = "1000:" }), at + "user", []string{`"1000:"`, `"1000:100"`}},
 		"signal":          {own(func(c *domain.Container) { c.StopSignal = "TERM" }), at + "stop_signal", []string{`"TERM"`, `"SIGTERM"`}},
 		"signal to stop":  {own(func(c *domain.Container) { c.StopSignal = "SIGSTOP" }), at + "stop_signal", []string{`"SIGSTOP"`}},
 		"realtime signal": {own(func(c *domain.Container) { c.StopSignal = "SIGRTMIN+16" }), at + "stop_signal", []string{`"SIGRTMIN+16"`, "SIGRTMIN+15"}},

@@ -161,6 +161,7 @@ func TestAccSwarmImport(t *testing.T) {
   mounts    = [{ type = "volume", source = "imported", target = "/data" }]
   timeouts  = { create = "1m" }
   container = {
+    user         = "1000:100"
     init         = true
     stop_signal  = "SIGINT"
     shm_size_mib = 128

@@ -14,6 +14,7 @@ import (
 // ContainerModel is what is particular to members that are containers.
 type ContainerModel struct {
 	PullPolicy  *string                    `tfsdk:"pull_policy"`
+	User        *string                    `tfsdk:"user"`
 	Init        *bool                      `tfsdk:"init"`
 	StopSignal  *string                    `tfsdk:"stop_signal"`
 	ShmSizeMiB  *int64                     `tfsdk:"shm_size_mib"`

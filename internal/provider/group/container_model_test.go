@@ -28,6 +28,7 @@ func drawContainer(t *rapid.T) ContainerModel {
 	return ContainerModel{
 		PullPolicy: providertest.Optional(rapid.SampledFrom([]string{"", "always"})).Draw(t, "pull_policy"),
 		Init:       providertest.Optional(rapid.Bool()).Draw(t, "init"),
+		User:       providertest.Optional(rapid.SampledFrom([]string{"", "1000:100"})).Draw(t, "user"),
 		StopSignal: providertest.Optional(rapid.SampledFrom([]string{"", "SIGINT"})).Draw(t, "stop_signal"),
 		ShmSizeMiB: number.Draw(t, "shm"),
 		Ulimits: tableOf(func(t *rapid.T) UlimitModel {

@@ -26,6 +26,10 @@ func containerAttribute(precedence string) schema.Attribute {
 				MarkdownDescription: "When a host asks the image's registry: `if_not_present` (an image that the hosts have is taken as it is), `always` or `never`. Defaults to `if_not_present`.",
 				Optional:            true,
 			},
+			"user": schema.StringAttribute{
+				MarkdownDescription: "User that the members run as: a name that the image knows or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own. Files of `secrets` are root's: give them a `mode` such as `0444` for another user.",
+				Optional:            true,
+			},
 			"init": schema.BoolAttribute{
 				MarkdownDescription: "Whether a small init is the first process, which hands on signals, and reaps the processes that others leave behind. Defaults to `false`.",
 				Optional:            true,

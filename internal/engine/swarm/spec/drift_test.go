@@ -168,6 +168,10 @@ var tamperings = map[string]tampering{
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Init = nil },
 		func(s *domain.MemberSpec) { s.Container.Init = false },
 	},
+	"user": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.User = "root" },
+		func(s *domain.MemberSpec) { s.Container.User = "root" },
+	},
 	"stop signal": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.StopSignal = "SIGKILL" },
 		func(s *domain.MemberSpec) { s.Container.StopSignal = "SIGKILL" },

@@ -79,7 +79,7 @@ func overlayContainer(live, want *swarm.ContainerSpec) *swarm.ContainerSpec {
 	next.Labels = overlayLabels(live.Labels, want.Labels)
 	next.Command = keepAll(live.Command, want.Command)
 	next.Args = keepAll(live.Args, want.Args)
-	next.Hostname, next.Dir, next.StopSignal = want.Hostname, want.Dir, want.StopSignal
+	next.Hostname, next.Dir, next.User, next.StopSignal = want.Hostname, want.Dir, want.User, want.StopSignal
 	next.Env = keep(live.Env, want.Env, same)
 	next.Mounts = keep(live.Mounts, want.Mounts, sameMount)
 	next.Configs = append(runtimeConfigs(live.Configs), keep(fileConfigs(live.Configs), want.Configs, sameConfig)...)

@@ -40,7 +40,7 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 	"window":    func(s *swarm.ServiceSpec) { s.TaskTemplate.RestartPolicy.Window = new(time.Minute) },
 	"container": func(s *swarm.ServiceSpec) {
 		c := s.TaskTemplate.ContainerSpec
-		c.User, c.Groups, c.TTY, c.OpenStdin, c.ReadOnly = "1000", []string{"video"}, true, true, true
+		c.Groups, c.TTY, c.OpenStdin, c.ReadOnly = []string{"video"}, true, true, true
 		c.Privileges = &swarm.Privileges{NoNewPrivileges: true}
 		c.CapabilityAdd, c.CapabilityDrop, c.Sysctls = []string{"CAP_SYS_PTRACE"}, []string{"CAP_CHOWN"}, map[string]string{"net.core.somaxconn": "1024"}
 		c.DNSConfig, c.Hosts, c.Isolation, c.OomScoreAdj = &swarm.DNSConfig{Options: []string{"ndots:0"}}, []string{"10.0.0.1 store"}, "default", 5

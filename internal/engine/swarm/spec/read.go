@@ -93,6 +93,7 @@ func readWith(spec swarm.ServiceSpec, carried Record, recorded bool, look resolv
 	s.Env = r.env()
 	s.GracePeriod = grace(r.container.StopGracePeriod)
 	s.Container.PullPolicy = r.record.PullPolicy
+	s.Container.User = r.container.User
 	s.Container.Init = r.container.Init != nil && *r.container.Init
 	s.Container.StopSignal = r.container.StopSignal
 	s.Container.HealthCheck = r.healthcheck()

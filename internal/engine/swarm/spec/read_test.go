@@ -183,7 +183,7 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	}
 	spec.Container = domain.Container{
 		PullPolicy: rapid.SampledFrom(append([]domain.PullPolicy{""}, domain.PullPolicies...)).Draw(t, "pull"), Init: rapid.Bool().Draw(t, "init"),
-		StopSignal: rapid.SampledFrom([]string{"", "SIGINT"}).Draw(t, "signal"), ShmSizeMiB: mib.Draw(t, "shm"),
+		User: rapid.SampledFrom([]string{"", "trainer", "1000:100"}).Draw(t, "user"), StopSignal: rapid.SampledFrom([]string{"", "SIGINT"}).Draw(t, "signal"), ShmSizeMiB: mib.Draw(t, "shm"),
 		Ulimits: rapid.MapOfN(key, rapid.Custom(func(t *rapid.T) domain.Ulimit {
 			return domain.Ulimit{Soft: rapid.Int64().Draw(t, "soft"), Hard: rapid.Int64().Draw(t, "hard")}
 		}), 0, 2).Draw(t, "ulimits"),

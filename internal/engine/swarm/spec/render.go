@@ -66,6 +66,7 @@ func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error)
 				Hostname:        hostname(id),
 				Env:             environment(spec),
 				Dir:             spec.WorkingDir,
+				User:            spec.Container.User,
 				Mounts:          mounts(spec),
 				StopSignal:      spec.Container.StopSignal,
 				StopGracePeriod: &grace,

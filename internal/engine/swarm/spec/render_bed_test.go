@@ -190,6 +190,7 @@ func onNode() domain.MemberSpec {
 	spec := rich()
 	spec.Command, spec.Args = []string{"/member"}, []string{"print:{{3}}", "file:/run/trainyard/hostfile", "file:/etc/train.yaml", "file:/run/secrets/token", "wait"}
 	spec.Mounts[0].Source = "/etc"
+	spec.Container.User = "0:0" // files of secrets are root's
 	spec.WorkingDir, spec.GracePeriod = "/scratch", domain.Duration(time.Second)
 	// Swarm takes a task to run once it was found well.
 	spec.Container.HealthCheck = &domain.HealthCheck{Command: []string{"/member", "exit:0"}, Interval: new(domain.Duration(50 * time.Millisecond)), Retries: 5}
@@ -293,6 +294,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	check("arguments", []string(c.Config.Cmd), spec.Args)
 	check("host name", c.Config.Hostname, spec.Name)
 	check("working directory", c.Config.WorkingDir, spec.WorkingDir)
+	check("user", c.Config.User, spec.Container.User)
 	check("stop signal", c.Config.StopSignal, spec.Container.StopSignal)
 	check("health check", c.Config.Healthcheck.Test, []string{"CMD", "/member", "exit:0"})
 	check("image", c.Image, b.in.Images[spec.Image].Shared)
