@@ -53,13 +53,16 @@ func (s *onceStore) List(ctx context.Context, kind domain.Kind) ([]Item, error) 
 	return read(ctx)
 }
 
-// Get returns an item, from the list of its kind where that has been read.
+// Get returns an item: of kinds that plans list, from the list, as whoever reads one of them needs the others, too. If
+// one of those can't be read, it is read by itself.
 func (s *onceStore) Get(ctx context.Context, key Key) (Item, error) {
-	s.mu.Lock()
-	read, found := s.lists[key.Kind]
-	if !found {
-		read, found = s.items[key]
+	if key.Kind.Planned && key.Kind != domain.ClusterKind {
+		if items, err := s.List(ctx, key.Kind); err == nil {
+			return find(items, key)
+		}
 	}
+	s.mu.Lock()
+	read, found := s.items[key]
 	if !found {
 		read = Once(func(ctx context.Context) ([]Item, error) {
 			item, err := s.Store.Get(ctx, key)
@@ -72,6 +75,10 @@ func (s *onceStore) Get(ctx context.Context, key Key) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
+	return find(items, key)
+}
+
+func find(items []Item, key Key) (Item, error) {
 	i := slices.IndexFunc(items, func(item Item) bool { return item.Key == key })
 	if i < 0 {
 		return Item{}, ErrNotFound

@@ -11,11 +11,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
-// counting counts the reads of a store, and fails as long as it is broken.
+// counting counts the reads of a store, fails as long as it is broken, and lists nothing as long as it is unlisted.
 type counting struct {
 	engine.Store
-	reads  []string
-	broken error
+	reads            []string
+	broken, unlisted error
 }
 
 func (c *counting) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
@@ -28,6 +28,9 @@ func (c *counting) Get(ctx context.Context, key engine.Key) (engine.Item, error)
 
 func (c *counting) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
 	c.reads = append(c.reads, "list "+kind.Name)
+	if c.unlisted != nil {
+		return nil, c.unlisted
+	}
 	return c.Store.List(ctx, kind)
 }
 
@@ -54,7 +57,7 @@ func TestReadOnce(t *testing.T) {
 			t.Errorf("a policy that is not there: %v", err)
 		}
 	}
-	if want := []string{"get cluster", "get cluster", "get group", "list policy"}; !slices.Equal(store.reads, want) {
+	if want := []string{"get cluster", "get cluster", "list group", "list policy"}; !slices.Equal(store.reads, want) {
 		t.Errorf("the reads were %q, not %q", store.reads, want)
 	}
 	group.Counts = nil
@@ -65,6 +68,16 @@ func TestReadOnce(t *testing.T) {
 	}
 	if _, err := engine.Put(ctx, s, next); err != nil {
 		t.Errorf("another write: %v", err)
+	}
+}
+
+// TestReadOnceBesideUnreadable: a group is read, and can be destroyed, though another one can't be.
+func TestReadOnceBesideUnreadable(t *testing.T) {
+	memory, _ := stored(t)
+	store := &counting{Store: memory, unlisted: &engine.CorruptError{Where: "another group", Err: errors.New("cut off")}}
+	s := engine.ReadOnce(store)
+	if doc, err := engine.Get[domain.GroupDocument](t.Context(), s, "job"); err != nil || doc.Spec.Name != "job" {
+		t.Errorf("beside one that can't be read: %+v (%v)", doc, err)
 	}
 }
 

@@ -282,11 +282,11 @@ func TestPlanOfTwoAutoscalingPolicies(t *testing.T) {
 
 	// Policies for other roles, groups and clusters are none of this one's.
 	stub = scaledStub(t, 2)
-	tf = newTerraform(t, stub)
-	tf.planPolicy(tf.policy(), nil)
 	other := providertest.Documents[domain.GroupDocument](stub)["g"]
 	other.Spec.Name = "h"
 	providertest.Set(stub, other)
+	tf = newTerraform(t, stub)
+	tf.planPolicy(tf.policy(), nil)
 	tf.planPolicy(tf.policy(func(m *policy.Model) { m.Group = types.StringValue("h") }), nil)
 }
 
