@@ -136,13 +136,13 @@ type runningAgent struct{ container, Address string }
 
 // runningAgents returns the agents that run, by node ID. They are those of the service's tasks: a member's image may
 // give its container an agent's labels, but no task.
-func runningAgents(cluster string, services []swarm.Service, tasks []swarm.Task) map[string]runningAgent {
+func runningAgents(cluster string, services []swarm.Service, tasks map[string][]swarm.Task) map[string]runningAgent {
 	found := map[string]runningAgent{}
 	i := slices.IndexFunc(services, func(s swarm.Service) bool { return isAgent(s, cluster) })
 	if i < 0 {
 		return found
 	}
-	for node, task := range dockerapi.NewestByNode(dockerapi.TasksByService(tasks)[services[i].ID]) {
+	for node, task := range dockerapi.NewestByNode(tasks[services[i].ID]) {
 		status, runs := task.Status.ContainerStatus, task.Status.State == swarm.TaskStateRunning
 		address, attached := addressOn(spec.NetworkName(cluster), task)
 		if runs && attached && status != nil && status.ContainerID != "" {
@@ -169,11 +169,7 @@ func addressOn(network string, task swarm.Task) (address string, attached bool) 
 
 // readAgents returns [runningAgents] as a manager tells.
 func readAgents(ctx context.Context, from dockerapi.Reads, cluster string) (map[string]runningAgent, error) {
-	services, err := from.Services(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := from.Tasks(ctx)
+	services, tasks, err := from.ServicesWithTasks(ctx)
 	return runningAgents(cluster, services, tasks), err
 }
 

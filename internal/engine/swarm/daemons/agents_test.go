@@ -45,10 +45,10 @@ func TestRunningAgents(t *testing.T) {
 		unaddressed,
 	}
 	want := map[string]runningAgent{"a": {"on a", "10.0.0.7"}}
-	if diff := cmp.Diff(want, runningAgents("lab", services, tasks), cmp.AllowUnexported(runningAgent{})); diff != "" {
+	if diff := cmp.Diff(want, runningAgents("lab", services, dockerapi.TasksByService(tasks)), cmp.AllowUnexported(runningAgent{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if found := runningAgents("lab", services[:1], tasks); len(found) > 0 {
+	if found := runningAgents("lab", services[:1], dockerapi.TasksByService(tasks)); len(found) > 0 {
 		t.Errorf("without agents: %v", found)
 	}
 }

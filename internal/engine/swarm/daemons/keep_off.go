@@ -14,11 +14,7 @@ import (
 // KeepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it not, and a Swarm would
 // try again for ever. The next start of the controller, which loads it there, tries them anew.
 func (e Daemons) KeepOff(ctx context.Context) error {
-	services, err := e.Reads.Services(ctx)
-	if err != nil {
-		return err
-	}
-	tasks, err := e.Reads.Tasks(ctx)
+	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,7 +22,7 @@ func (e Daemons) KeepOff(ctx context.Context) error {
 	if i < 0 {
 		return nil
 	}
-	rejecting := rejectingNodes(services[i], dockerapi.TasksByService(tasks)[services[i].ID])
+	rejecting := rejectingNodes(services[i], tasks[services[i].ID])
 	if len(rejecting) == 0 {
 		return nil
 	}

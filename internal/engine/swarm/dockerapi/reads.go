@@ -57,6 +57,15 @@ func Live(c *Connection) Reads {
 	}
 }
 
+// ServicesWithTasks returns the services, and their tasks as [TasksByService] has them.
+func (r Reads) ServicesWithTasks(ctx context.Context) (services []swarm.Service, tasks map[string][]swarm.Task, err error) {
+	if services, err = r.Services(ctx); err != nil {
+		return nil, nil, err
+	}
+	list, err := r.Tasks(ctx)
+	return services, TasksByService(list), err
+}
+
 func ask[T any](c *Connection, read func(context.Context, Manager) ([]T, error)) List[T] {
 	return func(ctx context.Context) (found []T, err error) {
 		err = c.Ask(ctx, func(m Manager) error {

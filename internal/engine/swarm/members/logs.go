@@ -23,15 +23,11 @@ const logPatience = 15 * time.Second
 // Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last. It ends where the log of an
 // earlier one can't be had.
 func (e Members) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
-	services, err := e.Reads.Services(ctx)
+	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := e.Reads.Tasks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	instances, found := logged(e.Cluster, member, services, dockerapi.TasksByService(tasks))
+	instances, found := logged(e.Cluster, member, services, tasks)
 	if !found {
 		return nil, fmt.Errorf("member %q of cluster %q: %w", member, e.Cluster, engine.ErrNotFound)
 	}

@@ -16,11 +16,7 @@ import (
 // FollowHosts has members follow their hosts to the nodes that these have become: a host that left the Swarm and joined it again is
 // another node.
 func (e Members) FollowHosts(ctx context.Context) error {
-	services, err := e.Reads.Services(ctx)
-	if err != nil {
-		return err
-	}
-	tasks, err := e.Reads.Tasks(ctx)
+	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,9 +49,8 @@ func (e Members) FollowHosts(ctx context.Context) error {
 }
 
 // strandedAmong returns the services of members that have not ended, and are pinned to nodes that are gone.
-func strandedAmong(services []swarm.Service, tasks []swarm.Task, nodes []swarm.Node, cluster string) []swarm.Service {
+func strandedAmong(services []swarm.Service, tasks map[string][]swarm.Task, nodes []swarm.Node, cluster string) []swarm.Service {
 	view := view{nodes: dockerapi.NewNodes(nodes)}
-	own := dockerapi.TasksByService(tasks)
 	return slices.DeleteFunc(slices.Clone(services), func(service swarm.Service) bool {
 		pin, id := spec.PinnedNode(service.Spec), spec.IdentityOf(service)
 		if _, there := view.nodes[pin]; there || pin == "" || !spec.BelongsTo(service, cluster) || id.Group == "" || id.Pooled {
@@ -63,7 +58,7 @@ func strandedAmong(services []swarm.Service, tasks []swarm.Task, nodes []swarm.N
 		}
 		var o domain.Observed
 		r, _ := spec.RecordOf(service.Spec)
-		view.observeMember(&o, service, membersOf(service, own[service.ID])[0], r)
+		view.observeMember(&o, service, membersOf(service, tasks[service.ID])[0], r)
 		return o.State.Ended()
 	})
 }

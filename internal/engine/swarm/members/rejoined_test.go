@@ -42,7 +42,7 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 				c.tamper(&h.service.Spec)
 			}
 			broken := spec.SealsOf([]swarm.Service{h.service})[h.service.ID].Broken
-			stranded := strandedAmong([]swarm.Service{h.service}, h.tasks, c.nodes, "lab")
+			stranded := strandedAmong([]swarm.Service{h.service}, dockerapi.TasksByService(h.tasks), c.nodes, "lab")
 			var got []string
 			for _, service := range stranded {
 				next, changed := spec.Repin(service.Spec, spec.PinnedNode(service.Spec), dockerapi.NodesOf(cluster, c.nodes))

@@ -19,11 +19,7 @@ type Ends map[string]time.Time
 
 // RestartDue restarts the members whose time has come, and returns when the next one's comes.
 func (e Members) RestartDue(ctx context.Context, seen Ends) (next time.Time, err error) {
-	services, err := e.Reads.Services(ctx)
-	if err != nil {
-		return next, err
-	}
-	tasks, err := e.Reads.Tasks(ctx)
+	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
 		return next, err
 	}
@@ -31,7 +27,6 @@ func (e Members) RestartDue(ctx context.Context, seen Ends) (next time.Time, err
 	if err != nil {
 		return next, err
 	}
-	own := dockerapi.TasksByService(tasks)
 	now := time.Now()
 	current := map[string]bool{}
 	var due []restart
@@ -39,7 +34,7 @@ func (e Members) RestartDue(ctx context.Context, seen Ends) (next time.Time, err
 		if !spec.BelongsTo(service, e.Cluster) {
 			continue
 		}
-		r, wanted := restartOf(service, own[service.ID])
+		r, wanted := restartOf(service, tasks[service.ID])
 		if !wanted {
 			continue
 		}
