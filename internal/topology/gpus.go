@@ -15,7 +15,7 @@ const (
 	noNVIDIADevices = "void"
 	noCUDADevices   = "-1"
 	// gpuMemoryVariable is how much memory of each device a member has asked for, in MiB.
-	gpuMemoryVariable = reservedPrefix + "GPU_MEMORY_MIB"
+	gpuMemoryVariable = domain.ReservedPrefix + "GPU_MEMORY_MIB"
 )
 
 // usesGPUs tells whether any role of the group asks for GPUs.
@@ -55,25 +55,17 @@ func gpuMemory(r domain.Role) int64 {
 	return r.GPUs.MemoryMiB
 }
 
-// validateGPUs checks what a role asks of a GPU pool, as far as it can be told without the pool.
-func validateGPUs(ps *domain.Problems, g domain.Group, role string, at domain.Path) {
+// validateGPUEnv checks that neither a role with GPUs nor its group sets the variables by which it is told its devices.
+func validateGPUEnv(ps *domain.Problems, g domain.Group, role string) {
 	request := g.Roles[role].GPUs
 	if request == nil {
 		return
-	}
-	here := at.At("gpus")
-	domain.CheckName(ps, here.At("pool"), "GPU pool", request.Pool)
-	if n := request.Devices(); n < 1 {
-		ps.Add(here.At("count"), "Invalid number of GPUs", "a member can't have %d GPUs; 1 or more are allowed. Leave gpus out (null) for none", n)
-	}
-	if request.MemoryMiB < 0 {
-		ps.Add(here.At("memory_mib"), "Invalid GPU memory", "role %q asks for %d MiB on each GPU; 1 or more are allowed", role, request.MemoryMiB)
 	}
 	for _, name := range []string{nvidiaDevices, cudaDevices} {
 		for _, level := range []struct {
 			at  domain.Path
 			env map[string]string
-		}{{at, g.Roles[role].Env}, {nil, g.Env}} {
+		}{{domain.Path{"roles", domain.Key(role)}, g.Roles[role].Env}, {nil, g.Env}} {
 			if _, set := level.env[name]; set {
 				ps.Add(level.at.At("env", domain.Key(name)), "Variable of the GPUs", "%s is Trainyard's to set where a role has gpus: role %q gets its devices from pool %q. Leave it out", name, role, request.Pool)
 			}

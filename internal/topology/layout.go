@@ -169,21 +169,18 @@ func (l *Layout) env(m domain.Member, own map[string]string) map[string]string {
 	maps.Copy(env, own)
 	maps.Copy(env, l.gpuEnv(m))
 	maps.Copy(env, map[string]string{
-		reservedPrefix + "CLUSTER":      l.group.Cluster,
-		reservedPrefix + "GROUP":        l.group.Name,
-		reservedPrefix + "ROLE":         m.Role,
-		reservedPrefix + "INDEX":        strconv.Itoa(m.Index),
-		reservedPrefix + "MEMBER":       m.Name,
-		reservedPrefix + "HOST":         m.Host,
-		reservedPrefix + "ADDRESS":      m.Address,
-		reservedPrefix + "PORT":         strconv.Itoa(m.Port),
-		reservedPrefix + "CLUSTER_SPEC": shared.clusterSpec,
+		domain.ReservedPrefix + "CLUSTER":      l.group.Cluster,
+		domain.ReservedPrefix + "GROUP":        l.group.Name,
+		domain.ReservedPrefix + "ROLE":         m.Role,
+		domain.ReservedPrefix + "INDEX":        strconv.Itoa(m.Index),
+		domain.ReservedPrefix + "MEMBER":       m.Name,
+		domain.ReservedPrefix + "HOST":         m.Host,
+		domain.ReservedPrefix + "ADDRESS":      m.Address,
+		domain.ReservedPrefix + "PORT":         strconv.Itoa(m.Port),
+		domain.ReservedPrefix + "CLUSTER_SPEC": shared.clusterSpec,
 	})
 	return env
 }
-
-// reservedPrefix starts the names of the variables that only Trainyard sets.
-const reservedPrefix = "TRAINYARD_"
 
 func (l *Layout) share() shared {
 	s := shared{clusterSpec: encode(l.peers), env: func(domain.Member) map[string]string { return nil }}

@@ -1,26 +1,25 @@
-package topology
+package domain
 
 import (
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // validateContainer checks what a role or the group as a whole says of its members' containers.
-func validateContainer(ps *domain.Problems, at domain.Path, c *domain.Container) {
+func validateContainer(ps *Problems, at Path, c *Container) {
 	if c == nil {
 		return
 	}
-	oneOf(ps, at.At("pull_policy"), "pull policy", c.PullPolicy, domain.PullPolicies)
+	oneOf(ps, at.At("pull_policy"), "pull policy", c.PullPolicy, PullPolicies)
 	if c.User != "" && !containerUser.MatchString(c.User) {
 		ps.Add(at.At("user"), "Invalid user", "%q is no user; a name or a UID is, alone or with a group: \"trainer\", \"1000\", \"1000:100\"", c.User)
 	}
 	if c.StopSignal != "" && !slices.Contains(stopSignals, c.StopSignal) && !realtimeSignal.MatchString(c.StopSignal) {
-		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is no signal that ends a process; there are %s, and SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, quoted(stopSignals))
+		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is no signal that ends a process; there are %s, and SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, Quoted(stopSignals))
 	}
 	if c.ShmSizeMiB < 0 {
 		ps.Add(at.At("shm_size_mib"), "Invalid size", "%d MiB are not possible; 1 or more are, and 0 is as if left out", c.ShmSizeMiB)
@@ -50,11 +49,11 @@ var ulimitNames = []string{
 	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack",
 }
 
-func validateUlimits(ps *domain.Problems, at domain.Path, ulimits map[string]domain.Ulimit) {
+func validateUlimits(ps *Problems, at Path, ulimits map[string]Ulimit) {
 	for _, name := range slices.Sorted(maps.Keys(ulimits)) {
-		limit, path := ulimits[name], at.At(domain.Key(name))
+		limit, path := ulimits[name], at.At(Key(name))
 		if !slices.Contains(ulimitNames, name) {
-			ps.Add(path, "Unknown limit", "there is no limit %q; there are %s", name, quoted(ulimitNames))
+			ps.Add(path, "Unknown limit", "there is no limit %q; there are %s", name, Quoted(ulimitNames))
 		}
 		switch unlimited := int64(-1); {
 		case limit.Soft < unlimited:
@@ -63,15 +62,15 @@ func validateUlimits(ps *domain.Problems, at domain.Path, ulimits map[string]dom
 			ps.Add(path.At("hard"), "Invalid limit", "%d is no limit; 0 and more are, and -1 is unlimited", limit.Hard)
 		case limit.Hard != unlimited && (limit.Soft == unlimited || limit.Soft > limit.Hard):
 			ps.Add(path.At("soft"), "Invalid limit", "the soft limit %d is above the hard one, %d; it can be as much at most, and -1 is unlimited", limit.Soft, limit.Hard)
-			ps.DecidedBy([]domain.Path{path.At("soft"), path.At("hard")})
+			ps.DecidedBy([]Path{path.At("soft"), path.At("hard")})
 		}
 	}
 }
 
 // minHealthWait is the shortest time that Docker takes for a health check.
-const minHealthWait = domain.Duration(time.Millisecond)
+const minHealthWait = Duration(time.Millisecond)
 
-func validateHealthCheck(ps *domain.Problems, at domain.Path, check *domain.HealthCheck) {
+func validateHealthCheck(ps *Problems, at Path, check *HealthCheck) {
 	if check == nil {
 		return
 	}
@@ -80,7 +79,7 @@ func validateHealthCheck(ps *domain.Problems, at domain.Path, check *domain.Heal
 	}
 	for _, wait := range []struct {
 		attribute string
-		duration  *domain.Duration
+		duration  *Duration
 	}{{"interval", check.Interval}, {"timeout", check.Timeout}, {"start_period", check.StartPeriod}} {
 		if wait.duration != nil && *wait.duration < minHealthWait {
 			ps.Add(at.At(wait.attribute), "Invalid duration", "%s is too short; %s or more is allowed, and left out it is the engine's default", *wait.duration, minHealthWait)
@@ -94,10 +93,10 @@ func validateHealthCheck(ps *domain.Problems, at domain.Path, check *domain.Heal
 // protocols are those that a port can be published for.
 var protocols = []string{"tcp", "udp", "sctp"}
 
-func validatePorts(ps *domain.Problems, at domain.Path, ports map[string]domain.PublishedPort) {
+func validatePorts(ps *Problems, at Path, ports map[string]PublishedPort) {
 	taken := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
-		p, path := ports[name], at.At(domain.Key(name))
+		p, path := ports[name], at.At(Key(name))
 		validateKey(ps, path, "port", name)
 		oneOf(ps, path.At("protocol"), "protocol", p.Protocol, protocols)
 		for _, end := range []struct {
@@ -110,7 +109,7 @@ func validatePorts(ps *domain.Problems, at domain.Path, ports map[string]domain.
 		}
 		if other, found := taken[p.String()]; found {
 			ps.Add(path.At("published"), "Port published twice", "port %q is published as %s already", other, p)
-			ps.DecidedBy([]domain.Path{path.At("published"), path.At("protocol"), at.At(domain.Key(other), "published"), at.At(domain.Key(other), "protocol")})
+			ps.DecidedBy([]Path{path.At("published"), path.At("protocol"), at.At(Key(other), "published"), at.At(Key(other), "protocol")})
 		}
 		taken[p.String()] = name
 	}
@@ -123,9 +122,9 @@ const (
 	maxMode = 0o777
 )
 
-func validateFiles(ps *domain.Problems, at domain.Path, c *domain.Container) {
+func validateFiles(ps *Problems, at Path, c *Container) {
 	for _, name := range slices.Sorted(maps.Keys(c.Configs)) {
-		file, path := c.Configs[name], at.At("configs", domain.Key(name))
+		file, path := c.Configs[name], at.At("configs", Key(name))
 		validateKey(ps, path, "config", name)
 		validateTarget(ps, path.At("target"), file.Target)
 		validateMode(ps, path.At("mode"), file.Mode)
@@ -137,7 +136,7 @@ func validateFiles(ps *domain.Problems, at domain.Path, c *domain.Container) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
-		file, path := c.Secrets[name], at.At("secrets", domain.Key(name))
+		file, path := c.Secrets[name], at.At("secrets", Key(name))
 		validateKey(ps, path, "secret", name)
 		validateTarget(ps, path.At("target"), file.Path(name))
 		validateMode(ps, path.At("mode"), file.Mode)
@@ -149,13 +148,13 @@ func validateFiles(ps *domain.Problems, at domain.Path, c *domain.Container) {
 
 // validateConfigsSize checks that the configs of all roles fit into the document of their group, which holds them as they are declared:
 // a role without a container of its own adds nothing.
-func validateConfigsSize(ps *domain.Problems, g domain.Group) {
+func validateConfigsSize(ps *Problems, g Group) {
 	total := sizeOfConfigs(g.Container)
-	largest, at := total, domain.Path{"container", "configs"}
+	largest, at := total, Path{"container", "configs"}
 	for _, name := range g.RoleNames() {
 		size := sizeOfConfigs(g.Roles[name].Container)
 		if total += size; size > largest {
-			largest, at = size, domain.Path{"roles", domain.Key(name), "container", "configs"}
+			largest, at = size, Path{"roles", Key(name), "container", "configs"}
 		}
 	}
 	if total >= maxConfigBytes {
@@ -164,19 +163,19 @@ func validateConfigsSize(ps *domain.Problems, g domain.Group) {
 }
 
 // sizeOfConfigs returns how many bytes the contents of configs take in a document.
-func sizeOfConfigs(c *domain.Container) (size int) {
+func sizeOfConfigs(c *Container) (size int) {
 	if c == nil {
 		return 0
 	}
 	for _, file := range c.Configs {
 		if len(file.Content) < maxConfigBytes { // or else that is the fault
-			size += len(encode(file.Content)) - len(`""`)
+			size += jsonSize(file.Content)
 		}
 	}
 	return size
 }
 
-func validateMode(ps *domain.Problems, at domain.Path, mode domain.FileMode) {
+func validateMode(ps *Problems, at Path, mode FileMode) {
 	if mode > maxMode {
 		ps.Add(at, "Invalid mode", "%#o is more than the permissions of user, group and others; \"0001\" to \"0777\" are allowed", mode)
 	}
@@ -185,8 +184,17 @@ func validateMode(ps *domain.Problems, at domain.Path, mode domain.FileMode) {
 // keyName is what names a config, a secret or a port within its container: it becomes part of file and object names.
 var keyName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
-func validateKey(ps *domain.Problems, at domain.Path, what, name string) {
+func validateKey(ps *Problems, at Path, what, name string) {
 	if !keyName.MatchString(name) {
 		ps.Add(at, "Invalid "+what+" name", "%q is no name for a %s: use letters, digits, underscores, dots and hyphens, with a letter or digit first, 63 characters at most", name, what)
 	}
+}
+
+// jsonSize returns how many bytes a text takes in a document.
+func jsonSize(text string) int {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return len(text)
+	}
+	return len(encoded) - len(`""`)
 }

@@ -1,4 +1,4 @@
-package topology
+package domain
 
 import (
 	"maps"
@@ -6,30 +6,28 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // volumeName is what Docker takes for the name of a volume.
 var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
 
 // validateMounts checks each mount for itself.
-func validateMounts(ps *domain.Problems, at domain.Path, mounts []domain.Mount) {
+func validateMounts(ps *Problems, at Path, mounts []Mount) {
 	for i, m := range mounts {
 		path := at.At("mounts", i)
-		oneOf(ps, path.At("type"), "type of mount", m.Type, domain.MountTypes)
+		oneOf(ps, path.At("type"), "type of mount", m.Type, MountTypes)
 		validateTarget(ps, path.At("target"), m.Target)
 		switch source := path.At("source"); m.Type {
-		case "", domain.MountBind:
+		case "", MountBind:
 			if !strings.HasPrefix(m.Source, "/") {
 				ps.Add(source, "Invalid mount", "%q is not an absolute path, which a bind mount needs; abspath(...) makes one", m.Source)
-				ps.DecidedBy([]domain.Path{source, path.At("type")})
+				ps.DecidedBy([]Path{source, path.At("type")})
 			}
-		case domain.MountVolume:
+		case MountVolume:
 			if !volumeName.MatchString(m.Source) {
-				ps.Add(source, "Invalid mount", "%q is not the name of a volume: two or more letters, digits, underscores, dots and hyphens, with a letter or digit first; a path of the host takes the type %q", m.Source, domain.MountBind)
+				ps.Add(source, "Invalid mount", "%q is not the name of a volume: two or more letters, digits, underscores, dots and hyphens, with a letter or digit first; a path of the host takes the type %q", m.Source, MountBind)
 			}
-		case domain.MountTmpfs:
+		case MountTmpfs:
 			if m.Source != "" {
 				ps.Add(source, "Invalid mount", "a tmpfs comes from nowhere, and %q is a source; leave it out", m.Source)
 			}
@@ -37,36 +35,36 @@ func validateMounts(ps *domain.Problems, at domain.Path, mounts []domain.Mount) 
 		switch size := path.At("size_mib"); {
 		case m.SizeMiB < 0:
 			ps.Add(size, "Invalid size", "%d MiB are not possible; 1 or more are, and 0 sets no bound", m.SizeMiB)
-		case m.SizeMiB > 0 && m.Type != domain.MountTmpfs:
-			ps.Add(size, "Invalid size", "only a mount of type %q has a size", domain.MountTmpfs)
-			ps.DecidedBy([]domain.Path{size, path.At("type")})
+		case m.SizeMiB > 0 && m.Type != MountTmpfs:
+			ps.Add(size, "Invalid size", "only a mount of type %q has a size", MountTmpfs)
+			ps.DecidedBy([]Path{size, path.At("type")})
 		}
 	}
 }
 
 // validateTarget checks the path at which members find something.
-func validateTarget(ps *domain.Problems, at domain.Path, target string) {
+func validateTarget(ps *Problems, at Path, target string) {
 	switch {
 	case !strings.HasPrefix(target, "/"):
 		ps.Add(at, "Invalid target", "%q is not an absolute path", target)
 	case path.Clean(target) == "/":
 		ps.Add(at, "Invalid target", "%q is the root of the file system, over which nothing can be laid", target)
-	case path.Clean(target) == domain.FilesDir || strings.HasPrefix(path.Clean(target), domain.FilesDir+"/"):
-		ps.Add(at, "Reserved target", "%q is in %s, where members find the files that Trainyard makes for them, such as the hostfile of MPI; choose another folder", target, domain.FilesDir)
+	case path.Clean(target) == FilesDir || strings.HasPrefix(path.Clean(target), FilesDir+"/"):
+		ps.Add(at, "Reserved target", "%q is in %s, where members find the files that Trainyard makes for them, such as the hostfile of MPI; choose another folder", target, FilesDir)
 	}
 }
 
 // target is a path at which a member finds something, and where that is said.
 type target struct {
-	at   domain.Path
+	at   Path
 	path string
 }
 
 // validateTargets checks that what a member finds is at different paths, whether its role or the group says so.
-func validateTargets(ps *domain.Problems, g domain.Group) {
+func validateTargets(ps *Problems, g Group) {
 	reported := map[string]bool{}
 	for _, name := range g.RoleNames() {
-		taken := map[string]domain.Path{}
+		taken := map[string]Path{}
 		for _, t := range targets(g, name) {
 			clean := path.Clean(t.path)
 			before, found := taken[clean]
@@ -77,7 +75,7 @@ func validateTargets(ps *domain.Problems, g domain.Group) {
 			if at := t.at.String(); !reported[at] {
 				reported[at] = true
 				ps.Add(t.at, "Target taken", "%q is the target of %s already", t.path, before)
-				ps.DecidedBy(slices.Concat(orOwn(name, t.at), orOwn(name, before)))
+				ps.DecidedBy(slices.Concat(OrOwn(name, t.at), OrOwn(name, before)))
 			}
 		}
 	}
@@ -85,8 +83,8 @@ func validateTargets(ps *domain.Problems, g domain.Group) {
 
 // targets returns the paths at which the members of a role find something: mounts first, then the shared memory
 // where it has a size, configs and secrets by name.
-func targets(g domain.Group, role string) []target {
-	own, group := domain.Path{"roles", domain.Key(role)}, domain.Path{}
+func targets(g Group, role string) []target {
+	own, group := Path{"roles", Key(role)}, Path{}
 	r, at := g.Roles[role].Template, group
 	if r.Mounts != nil {
 		at = own
@@ -104,13 +102,13 @@ func targets(g domain.Group, role string) []target {
 		at = own
 	}
 	if effective.Container.ShmSizeMiB > 0 {
-		list = append(list, target{at.At("container", "shm_size_mib"), domain.ShmDir})
+		list = append(list, target{at.At("container", "shm_size_mib"), ShmDir})
 	}
 	for _, name := range slices.Sorted(maps.Keys(effective.Container.Configs)) {
-		list = append(list, target{at.At("container", "configs", domain.Key(name), "target"), effective.Container.Configs[name].Target})
+		list = append(list, target{at.At("container", "configs", Key(name), "target"), effective.Container.Configs[name].Target})
 	}
 	for _, name := range slices.Sorted(maps.Keys(effective.Container.Secrets)) {
-		list = append(list, target{at.At("container", "secrets", domain.Key(name), "target"), effective.Container.Secrets[name].Path(name)})
+		list = append(list, target{at.At("container", "secrets", Key(name), "target"), effective.Container.Secrets[name].Path(name)})
 	}
 	return list
 }

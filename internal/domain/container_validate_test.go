@@ -1,6 +1,7 @@
-package topology
+package domain_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +15,9 @@ func TestValidateAcceptsImages(t *testing.T) {
 	for _, image := range []string{
 		"", "trainer", "trainer:1.2", "team/trainer", "registry.example.com:5000/team/trainer:1.2", "trainer@" + id, "trainer:1.2@" + id, id, "localhost/a",
 	} {
-		g := group("none", map[string]int{"a": 1})
+		g := group(map[string]int{"a": 1})
 		g.Image = image
-		if err := Validate(g).Err(); err != nil {
+		if err := g.Validate().Err(); err != nil {
 			t.Errorf("%q: %v", image, err)
 		}
 	}
@@ -27,9 +28,9 @@ func TestValidateRejectsImages(t *testing.T) {
 		"Trainer", "team/Trainer:1", "trainer:", "trainer: 1", "https://registry.example.com/trainer", "trainer@sha256:12", "sha256:12", strings.TrimPrefix(id, "sha256:"),
 		"sha256:" + strings.ToUpper(strings.TrimPrefix(id, "sha256:")),
 	} {
-		g := group("none", map[string]int{"a": 1})
+		g := group(map[string]int{"a": 1})
 		g.Roles["a"] = domain.Role{Replicas: new(1), Template: domain.Template{Image: image}}
-		problems := Validate(g)
+		problems := g.Validate()
 		if len(problems) != 1 || problems[0].Path.String() != `roles["a"].image` || !contains(problems[0].Detail, image, "name[:tag]", "sha256:<64 hex digits>") {
 			t.Errorf("%q: got %v", image, problems)
 		}
@@ -53,7 +54,7 @@ func fullContainer() *domain.Container {
 }
 
 func TestValidateAcceptsContainers(t *testing.T) {
-	g := group("tensorflow", map[string]int{"ps": 1, "worker": 2})
+	g := group(map[string]int{"ps": 1, "worker": 2})
 	g.Container = fullContainer()
 	g.Mounts = []domain.Mount{
 		{Source: "/data", Target: "/data"},
@@ -65,7 +66,7 @@ func TestValidateAcceptsContainers(t *testing.T) {
 		r.Container = &domain.Container{}
 		r.Resources = domain.ResourceRequirements{CPUs: 1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 1, MemoryMiB: 128}}
 	})(&g)
-	if err := Validate(g).Err(); err != nil {
+	if err := g.Validate().Err(); err != nil {
 		t.Error(err)
 	}
 }
@@ -175,9 +176,9 @@ func TestValidateRejectsContainers(t *testing.T) {
 			`roles["worker"].resources.limits.memory_mib`, []string{"63", "64"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := group("tensorflow", map[string]int{"ps": 1, "worker": 2})
+			g := group(map[string]int{"ps": 1, "worker": 2})
 			test.change(&g)
-			problems := Validate(g)
+			problems := g.Validate()
 			if len(problems) != 1 {
 				t.Fatalf("%d problems, want 1:\n%v", len(problems), problems.Err())
 			}
@@ -193,13 +194,38 @@ func TestValidateRejectsContainers(t *testing.T) {
 
 // A role's own mounts take the place of the group's, so that those are no clash for it.
 func TestTargetsAreThoseOfTheRole(t *testing.T) {
-	g := group("tensorflow", map[string]int{"ps": 1, "worker": 2})
+	g := group(map[string]int{"ps": 1, "worker": 2})
 	g.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}}
 	for name, role := range g.Roles {
 		role.Mounts = []domain.Mount{{Source: "/b", Target: "/data"}}
 		g.Roles[name] = role
 	}
-	if err := Validate(g).Err(); err != nil {
+	if err := g.Validate().Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// group returns a group with roles of these numbers of members.
+func group(counts map[string]int) domain.Group {
+	g := domain.Group{
+		Cluster: "lab", Name: "mnist", Framework: "none", Template: domain.Template{Command: []string{"train"}}, Roles: map[string]domain.Role{},
+	}
+	for name, n := range counts {
+		g.Roles[name] = domain.Role{Replicas: &n}
+	}
+	return g
+}
+
+// contains reports whether a text has all parts.
+func contains(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// edit changes a role of a group.
+func edit(role string, change func(r *domain.Role)) func(g *domain.Group) {
+	return func(g *domain.Group) {
+		r := g.Roles[role]
+		change(&r)
+		g.Roles[role] = r
 	}
 }

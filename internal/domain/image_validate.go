@@ -1,4 +1,4 @@
-package topology
+package domain
 
 import (
 	"errors"
@@ -6,15 +6,13 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // imageID is the ID of an image that hosts have, which belongs to no repository.
 var imageID = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // validateImage checks that an image, where one is given, is a reference or an ID.
-func validateImage(ps *domain.Problems, at domain.Path, image string) {
+func validateImage(ps *Problems, at Path, image string) {
 	if image == "" || imageID.MatchString(image) {
 		return
 	}

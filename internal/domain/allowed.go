@@ -1,0 +1,29 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// oneOf adds a problem where a value that is given is not among those allowed.
+func oneOf[T ~string](ps *Problems, path Path, what string, value T, allowed []T) {
+	if value != "" && !slices.Contains(allowed, value) {
+		ps.Add(path, "Unknown "+what, "%q is no %s; there are %s", value, what, Quoted(allowed))
+	}
+}
+
+func notNegative(ps *Problems, path Path, d *Duration) {
+	if d != nil && *d < 0 {
+		ps.Add(path, "Invalid duration", "%s is negative; \"0s\" or more is allowed", *d)
+	}
+}
+
+// Quoted lists names in quotation marks.
+func Quoted[T ~string](names []T) string {
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%q", string(name))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,55 @@
+package domain
+
+// validateResources checks what a role's members request, and that their limits leave room for it.
+func validateResources(ps *Problems, at Path, name string, r Role) {
+	for _, amount := range []struct {
+		at        Path
+		does      string
+		resources Resources
+	}{{at, "requests", r.Resources.Requests()}, {at.At("limits"), "is limited to", r.Resources.Limits}} {
+		if cpus := amount.resources.CPUs; cpus != 0 && cpus < minCPUs {
+			ps.Add(amount.at.At("cpus"), "Invalid resources", "role %q %s %v CPUs; %v or more are allowed, and 0 is as if left out", name, amount.does, cpus, minCPUs)
+		}
+		if memory := amount.resources.MemoryMiB; memory < 0 {
+			ps.Add(amount.at.At("memory_mib"), "Invalid resources", "role %q %s %d MiB of memory; 0 or more are allowed", name, amount.does, memory)
+		}
+	}
+	if r.Resources.Limits.CPUs > 0 && r.Resources.Limits.CPUs < r.Resources.CPUs {
+		ps.Add(at.At("limits", "cpus"), "Invalid limit", "role %q is limited to %v CPUs, and requests %v; the limit has to be as much at least", name, r.Resources.Limits.CPUs, r.Resources.CPUs)
+	}
+	if r.Resources.Limits.MemoryMiB > 0 && r.Resources.Limits.MemoryMiB < r.Resources.MemoryMiB {
+		ps.Add(at.At("limits", "memory_mib"), "Invalid limit", "role %q is limited to %d MiB of memory, and requests %d; the limit has to be as much at least", name, r.Resources.Limits.MemoryMiB, r.Resources.MemoryMiB)
+	}
+}
+
+// minCPUs is the smallest share of a processor that a control group can be limited to.
+const minCPUs = 0.01
+
+// validatePort checks that the ports of a role's members, which count up from its first, are ports.
+func validatePort(ps *Problems, at Path, r Role) {
+	if r.Port != nil && (*r.Port < 1 || *r.Port > 65535) {
+		ps.Add(at, "Invalid port", "%d is not a port; 1 to 65535 are", *r.Port)
+	}
+}
+
+func validateUpdate(ps *Problems, at Path, u Update) {
+	if u.Parallelism < 0 {
+		ps.Add(at.At("parallelism"), "Invalid number of members", "%d members can't be changed at a time; 1 or more can, and 0 changes all at once", u.Parallelism)
+	}
+	notNegative(ps, at.At("delay"), u.Delay)
+	oneOf(ps, at.At("on_failure"), "reaction to a failure", u.OnFailure, OnFailures)
+}
+
+// validateGPURequest checks what a role asks of a GPU pool, as far as it can be told without the pool.
+func validateGPURequest(ps *Problems, at Path, role string, request *GPURequest) {
+	if request == nil {
+		return
+	}
+	CheckName(ps, at.At("pool"), "GPU pool", request.Pool)
+	if n := request.Devices(); n < 1 {
+		ps.Add(at.At("count"), "Invalid number of GPUs", "a member can't have %d GPUs; 1 or more are allowed. Leave gpus out (null) for none", n)
+	}
+	if request.MemoryMiB < 0 {
+		ps.Add(at.At("memory_mib"), "Invalid GPU memory", "role %q asks for %d MiB on each GPU; 1 or more are allowed", role, request.MemoryMiB)
+	}
+}
