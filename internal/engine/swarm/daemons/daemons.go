@@ -272,12 +272,12 @@ func resident(cluster string, from residentImage, on network.Summary, kind strin
 	}
 }
 
-// IsResident tells whether a service is that of a cluster's controller or agents.
+// IsResident reports whether a service is that of a cluster's controller or agents.
 func IsResident(service swarm.Service, cluster string) bool {
 	return isAgent(service, cluster) || service.Spec.Name == spec.ResidentName(cluster, spec.KindController) && spec.BelongsTo(service, cluster)
 }
 
-// isAgent tells whether a service is that of a cluster's agents.
+// isAgent reports whether a service is that of a cluster's agents.
 func isAgent(service swarm.Service, cluster string) bool {
 	return service.Spec.Name == spec.ResidentName(cluster, spec.KindAgent) && spec.BelongsTo(service, cluster)
 }

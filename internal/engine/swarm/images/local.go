@@ -21,11 +21,11 @@ const localRegistry = "255.255.255.255/"
 
 // The repositories of local tags.
 const (
-	// programRepository has the image of residents.
+	// ProgramRepository has the image of residents.
 	ProgramRepository = localRegistry + "trainyard"
-	// sharedRepository has images by content digest, for hosts with different IDs of them.
+	// SharedRepository has images by content digest, for hosts with different IDs of them.
 	SharedRepository = localRegistry + "shared"
-	// replacedRepository has images whose tag moved to another: Engine 26 deletes an untagged one that members run
+	// ReplacedRepository has images whose tag moved to another: Engine 26 deletes an untagged one that members run
 	// from.
 	ReplacedRepository = localRegistry + "replaced"
 )

@@ -30,7 +30,7 @@ type tagged struct {
 // NewTags returns a cache of no tags.
 func NewTags() *Tags { return &Tags{ask: map[string]func(ctx context.Context) (tagged, error){}} }
 
-// Pin returns the image pinned to its registry's digest, see [tags.pin].
+// Pin returns the image pinned to the digest that its registry has, which is asked once a run.
 func (e Images) Pin(ctx context.Context, m dockerapi.Manager, name, auth string) (string, error) {
 	return e.tags.pin(ctx, m, name, auth)
 }

@@ -40,7 +40,7 @@ func New(in dockerapi.Swarm, images images.Images, known *Memory) Members {
 }
 
 // Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept those of the role
-// before any member starts. What else changes is kept until [Engine.Start].
+// before any member starts. What else changes is kept until [Members.Start].
 func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	services, err := e.Services(ctx)
 	if err != nil {
