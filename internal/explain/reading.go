@@ -31,15 +31,14 @@ type reading struct {
 // read reads what there is of a policy.
 func read(ctx context.Context, cluster string, e engine.Store, o options, now time.Time) (reading, error) {
 	r := reading{cluster: cluster, key: domain.PolicyKey(o.group, o.role), at: now}
-	snapshot := engine.ReadOnce(e) // what several of these read is read once
-	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, snapshot)
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, e)
 	if err != nil {
 		return r, err
 	}
 	if policy, found := policies[r.key]; found {
 		r.policy = &policy
 	}
-	switch group, err := engine.Get[domain.GroupDocument](ctx, snapshot, o.group); {
+	switch group, err := engine.Get[domain.GroupDocument](ctx, e, o.group); {
 	case err == nil:
 		if count, found := group.Counts[o.role]; found {
 			r.count = &count
