@@ -147,3 +147,21 @@ func Enumerate(names []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
+
+// EnumerateUsers lists groups and sweeps, such as "group mnist and sweeps left, right".
+func EnumerateUsers(groups, sweeps []string) string {
+	var users []string
+	for _, kind := range []struct {
+		noun  string
+		names []string
+	}{{"group", groups}, {"sweep", sweeps}} {
+		switch len(kind.names) {
+		case 0:
+		case 1:
+			users = append(users, kind.noun+" "+kind.names[0])
+		default:
+			users = append(users, kind.noun+"s "+Enumerate(kind.names))
+		}
+	}
+	return strings.Join(users, " and ")
+}

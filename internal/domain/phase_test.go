@@ -178,3 +178,16 @@ func TestEnumerate(t *testing.T) {
 		}
 	}
 }
+
+func TestEnumerateUsers(t *testing.T) {
+	for want, users := range map[string][2][]string{
+		"":                         {},
+		"group mnist":              {{"mnist"}, nil},
+		"sweeps lr, seeds":         {nil, {"seeds", "lr"}},
+		"groups a, b and sweep lr": {{"b", "a"}, {"lr"}},
+	} {
+		if got := EnumerateUsers(users[0], users[1]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

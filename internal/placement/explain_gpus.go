@@ -11,9 +11,9 @@ import (
 )
 
 // checkPools returns a problem for each role that asks for devices of a pool that is not there.
-func checkPools(in Input) domain.Problems {
+func checkPools(in Input, roles []string) domain.Problems {
 	var ps domain.Problems
-	for _, role := range in.Group.RoleNames() {
+	for _, role := range roles {
 		request := in.Group.Roles[role].GPUs
 		if request == nil {
 			continue

@@ -105,20 +105,23 @@ func (l *layout) fillAll(demands []*demand) bool {
 
 // fill places the members of the role that have no host yet, and tells whether all have one now.
 func (l *layout) fill(d *demand) bool {
-	for _, m := range d.members {
-		if _, placed := l.spots[m.Name]; placed {
-			continue
-		}
-		at, found := l.best(d, false)
-		if !found {
-			at, found = l.best(d, true)
-		}
-		if !found {
-			return false
-		}
-		gpus, _ := l.fleet.choose(d.gpus, at, nil)
-		l.put(m, spot{demand: d, site: at, gpus: gpus, entered: true})
+	return !slices.ContainsFunc(d.members, func(m domain.Member) bool { return !l.place(d, m) })
+}
+
+// place gives a member a host where it has none yet, and tells whether it has one now.
+func (l *layout) place(d *demand, m domain.Member) bool {
+	if _, placed := l.spots[m.Name]; placed {
+		return true
 	}
+	at, found := l.best(d, false)
+	if !found {
+		at, found = l.best(d, true)
+	}
+	if !found {
+		return false
+	}
+	gpus, _ := l.fleet.choose(d.gpus, at, nil)
+	l.put(m, spot{demand: d, site: at, gpus: gpus, entered: true})
 	return true
 }
 

@@ -41,6 +41,8 @@ type Input struct {
 	Closed map[string]string
 	// Reserved is what others than the cluster's groups have reserved, by host.
 	Reserved map[string]domain.Resources
+	// FreeMiB is how much memory is measured to be free, by host: new members take no more of it. Hosts that are not in it are not measured.
+	FreeMiB map[string]int64
 	// Room is the number of members, of all groups, for which the cluster's network has addresses; 0 sets no bound.
 	Room int
 	// Pools are the documents of the cluster's GPU pools by name.
@@ -59,11 +61,9 @@ type Input struct {
 // Place returns the host, port and GPUs of every member by its name, beside warnings, or the problems that are in the way.
 func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	if len(in.Hosts) == 0 {
-		var ps domain.Problems
-		ps.Add(domain.Path{"cluster"}, "No hosts", "cluster %q has no hosts to place members on; declare at least one", in.Group.Cluster)
-		return nil, ps
+		return nil, noHosts(in)
 	}
-	others := neighbours(in)
+	others := neighbours(in, in.Group.Name)
 	if ps := checkInput(in, others); len(ps) > 0 {
 		return nil, ps
 	}
@@ -89,19 +89,14 @@ func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	return assignments, warn(in, demands, l)
 }
 
+func noHosts(in Input) (ps domain.Problems) {
+	ps.Add(domain.Path{"cluster"}, "No hosts", "cluster %q has no hosts to place members on; declare at least one", in.Group.Cluster)
+	return ps
+}
+
 // checkInput returns what keeps members from being placed, wherever it were.
 func checkInput(in Input, others []neighbour) domain.Problems {
-	var ps domain.Problems
-	known := slices.Sorted(maps.Keys(in.Hosts))
-	for _, role := range in.Group.RoleNames() {
-		for i, host := range in.Group.Roles[role].Placement.Hosts {
-			if _, found := in.Hosts[host]; !found {
-				ps.Add(domain.Path{"roles", domain.Key(role), "placement", "hosts", i}, "Unknown host",
-					"cluster %q has no host %q; its hosts are %s", in.Group.Cluster, host, strings.Join(known, ", "))
-			}
-		}
-	}
-	ps = append(ps, checkPools(in)...)
+	ps := checkRoles(in, in.Group.RoleNames())
 	isNew := func(m domain.Member) bool { _, placed := in.Current[m.Name]; return !placed }
 	if in.Room > 0 && len(in.Members)+len(others) > in.Room && slices.ContainsFunc(in.Members, isNew) {
 		ps.Add(domain.Path{"roles"}, "Not enough addresses",
@@ -109,6 +104,21 @@ func checkInput(in Input, others []neighbour) domain.Problems {
 			in.Group.Cluster, count(in.Room, "member"), in.Group.Name, len(in.Members), len(others))
 	}
 	return ps
+}
+
+// checkRoles checks that roles name hosts and pools that there are.
+func checkRoles(in Input, roles []string) domain.Problems {
+	var ps domain.Problems
+	known := slices.Sorted(maps.Keys(in.Hosts))
+	for _, role := range roles {
+		for i, host := range in.Group.Roles[role].Placement.Hosts {
+			if _, found := in.Hosts[host]; !found {
+				ps.Add(domain.Path{"roles", domain.Key(role), "placement", "hosts", i}, "Unknown host",
+					"cluster %q has no host %q; its hosts are %s", in.Group.Cluster, host, strings.Join(known, ", "))
+			}
+		}
+	}
+	return append(ps, checkPools(in, roles)...)
 }
 
 // arrange gives every member a host.

@@ -21,6 +21,8 @@ type site struct {
 	// used is what the members of all groups request, reserved what others have reserved, and entered what of used has to
 	// fit in beside that: the requests of the group's new members, and of those that grew.
 	used, reserved, entered domain.Resources
+	// measured is how much memory was found to be free before new members came; nil where nobody measured.
+	measured *int64
 	// members counts the members of all groups.
 	members int
 	// published are the members that publish ports of the host, by the port, such as "8080/tcp".
@@ -33,7 +35,11 @@ func survey(in Input, others []neighbour) []site {
 	at := make(map[string]int, len(in.Hosts))
 	for _, name := range slices.Sorted(maps.Keys(in.Hosts)) {
 		at[name] = len(sites)
-		sites = append(sites, site{name: name, host: in.Hosts[name], closed: in.Closed[name], reserved: in.Reserved[name], published: map[string]string{}})
+		s := site{name: name, host: in.Hosts[name], closed: in.Closed[name], reserved: in.Reserved[name], published: map[string]string{}}
+		if free, known := in.FreeMiB[name]; known {
+			s.measured = &free
+		}
+		sites = append(sites, s)
 	}
 	for _, n := range others {
 		if i, found := at[n.assignment.Host]; found {
@@ -80,10 +86,14 @@ func (s *site) leave(r domain.Resources) {
 
 // free is what is left of the host's capacity; it is negative where the capacity was lowered below its use.
 func (s *site) free() domain.Resources {
-	return domain.Resources{
+	free := domain.Resources{
 		CPUs:      s.host.Capacity.CPUs - s.used.CPUs - s.reserved.CPUs,
 		MemoryMiB: s.host.Capacity.MemoryMiB - s.used.MemoryMiB - s.reserved.MemoryMiB,
 	}
+	if s.measured != nil {
+		free.MemoryMiB = min(free.MemoryMiB, *s.measured-s.entered.MemoryMiB)
+	}
+	return free
 }
 
 // lacks tells of which resources the host has too little free for a member. What is not requested is never lacking.
@@ -136,12 +146,15 @@ func (s *site) blocked(ports []string) (port, by string, is bool) {
 }
 
 // allows tells whether the role's members may be on the host, whatever its capacity.
-func (s *site) allows(p domain.Placement) bool {
-	if len(p.Hosts) > 0 && !slices.Contains(p.Hosts, s.name) {
+func (s *site) allows(p domain.Placement) bool { return Allows(p, s.name, s.host) }
+
+// Allows reports whether a host is one that will do, whatever its capacity.
+func Allows(p domain.Placement, name string, host domain.Host) bool {
+	if len(p.Hosts) > 0 && !slices.Contains(p.Hosts, name) {
 		return false
 	}
 	for key, value := range p.Labels {
-		if has, found := s.host.Labels[key]; !found || has != value {
+		if has, found := host.Labels[key]; !found || has != value {
 			return false
 		}
 	}
@@ -159,11 +172,11 @@ type neighbour struct {
 	ports []string
 }
 
-// neighbours returns the members of the other groups, sorted by group and name.
-func neighbours(in Input) []neighbour {
+// neighbours returns the members of all groups but one, sorted by group and name.
+func neighbours(in Input, but string) []neighbour {
 	var all []neighbour
 	for _, group := range slices.Sorted(maps.Keys(in.Groups)) {
-		if group == in.Group.Name {
+		if group == but {
 			continue
 		}
 		document := in.Groups[group]

@@ -31,7 +31,7 @@ func ValidatePools(g domain.Group, members []domain.Member) domain.Problems {
 		prog, _ := l.programs[m.Role]() // that it can be read was seen before
 		_, problems := prog.render(g, m)
 		for _, p := range problems {
-			p.Inputs = domain.OrOwn(m.Role, p.Path)
+			p.Inputs = append(domain.OrOwn(m.Role, p.Path), p.Inputs...)
 			ps = append(ps, p)
 		}
 		warnPool(&ps, g.Roles[m.Role], domain.Path{"roles", domain.Key(m.Role)})

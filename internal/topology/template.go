@@ -88,7 +88,7 @@ type rendered struct {
 
 // render executes the templates for a member. The problems lead to the attributes at fault.
 func (p program) render(g domain.Group, m domain.Member) (r rendered, problems domain.Problems) {
-	fields := map[string]any{"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port}
+	fields := map[string]any{"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port, "Env": p.template.Env}
 	if !m.Shared() {
 		maps.Copy(fields, map[string]any{"Index": m.Index, "Name": m.Name, "Host": m.Host, "Address": m.Address})
 	}
@@ -99,6 +99,9 @@ func (p program) render(g domain.Group, m domain.Member) (r rendered, problems d
 		var out limited
 		if err := t.parsed.Execute(&out, fields); err != nil {
 			problems.Add(t.path, "Invalid template", "%s%s", explain(err), p.context(m))
+			if strings.Contains(t.raw, ".Env") {
+				problems.DecidedBy([]domain.Path{{"env"}, {"roles", domain.Key(m.Role), "env"}})
+			}
 		}
 		return out.String()
 	}
@@ -174,7 +177,7 @@ func (l *Layout) allowed() string {
 			roles = append(roles, fmt.Sprintf("%s (%d)", name, len(l.peers[name])))
 		}
 	}
-	return "Fields are .Index .Name .Role .Group .Cluster .Host .Address .Port; functions are address ROLE INDEX, " +
+	return "Fields are .Index .Name .Role .Group .Cluster .Host .Address .Port, and .Env.NAME for the variables of env; functions are address ROLE INDEX, " +
 		"addresses ROLE, replicas ROLE, hostname ADDRESS, port ADDRESS; roles and their members are " + strings.Join(roles, ", ")
 }
 

@@ -31,6 +31,28 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// A role's own variables go before the group's, and one that is missing is told of, unless it may be that it is not known yet.
+func TestTemplatesOfVariables(t *testing.T) {
+	g := group("none", map[string]int{"a": 1, "b": 1})
+	g.Args, g.Env = []string{"{{ .Env.LR }}"}, map[string]string{"LR": "1"}
+	edit("b", func(r *domain.Role) { r.Env = map[string]string{"LR": "2"} })(&g)
+	for role, want := range map[string]string{"a": "1", "b": "2"} {
+		if got := specOf(t, place(g), role, 0).Args[0]; got != want {
+			t.Errorf("in role %s it is %q, want %q", role, got, want)
+		}
+	}
+	g.Env = nil
+	problems := Validate(g)
+	if len(problems) != 1 || problems[0].Path.String() != "args[0]" || !strings.Contains(problems[0].Detail, `no entry for key "LR"`) {
+		t.Fatalf("got %v", problems)
+	}
+	for _, unknown := range []domain.Path{{"env"}, {"env", domain.Key("LR")}, {"roles", domain.Key("a"), "env"}} {
+		if certain := problems.Certain([]domain.Path{unknown}); len(certain) > 0 {
+			t.Errorf("with %s unknown, it is certain that %v", unknown, certain)
+		}
+	}
+}
+
 // TestOnlyTemplatesAreParsed: a string without opening braces is passed on as it is.
 func TestOnlyTemplatesAreParsed(t *testing.T) {
 	g := group("none", map[string]int{"a": 1})

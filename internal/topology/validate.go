@@ -147,7 +147,7 @@ func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Mem
 		for _, p := range problems {
 			if at := p.Path.String(); !reported[at] {
 				reported[at] = true
-				p.Inputs = slices.Concat(inputs, domain.OrOwn(role, p.Path))
+				p.Inputs = slices.Concat(inputs, domain.OrOwn(role, p.Path), p.Inputs)
 				*ps = append(*ps, p)
 			}
 		}

@@ -1,0 +1,167 @@
+package domain
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// MaxRuns bounds the runs of a sweep.
+const MaxRuns = 10_000
+
+// MaxSettle bounds how long a device rests after a start.
+const MaxSettle = time.Hour
+
+// Validate returns what is wrong with what a sweep says beyond what a group can say, too: see package sweep for that.
+func (s Sweep) Validate() Problems {
+	var ps Problems
+	CheckName(&ps, Path{"name"}, "sweep", s.Name)
+	s.validateKeys(&ps)
+	if n := s.MaxParallel; n != nil && *n < 1 {
+		ps.Add(Path{"max_parallel"}, "Invalid number of runs", "%d runs at a time would never end; 1 or more are allowed. Omit it to run as many as there is room for", *n)
+	}
+	s.Admission.validate(&ps, s)
+	s.Retry.validate(&ps)
+	if f := s.OnFailure; f != nil {
+		if f.After < 1 {
+			ps.Add(Path{"on_failure", "after"}, "Invalid number of runs", "after %d failed runs the sweep would end before it begins; 1 or more are allowed", f.After)
+		}
+		oneOf(&ps, Path{"on_failure", "then"}, "reaction to failed runs", f.Then, SweepThens)
+	}
+	if s.OnFinish != nil {
+		s.OnFinish.validate(&ps, Path{"on_finish"})
+	}
+	if s.Objective != nil {
+		oneOf(&ps, Path{"objective", "goal"}, "goal", s.Objective.Goal, Goals)
+		at := Path{"objective", "pattern"}
+		if pattern := checkPattern(&ps, at, s.Objective.Pattern); pattern != nil && pattern.NumSubexp() != 1 {
+			ps.Add(at, "Invalid pattern", "%q has %d groups in parentheses; it needs one, which matches the number, such as \"accuracy=([0-9.]+)\"", s.Objective.Pattern, pattern.NumSubexp())
+		}
+	}
+	oneOf(&ps, Path{"wait_for"}, "state to wait for", s.WaitFor, SweepWaitFors)
+	oneOf(&ps, Path{"rerun"}, "rule of reruns", s.Rerun, Reruns)
+	if len(s.Triggers) > 0 && (s.Rerun == "" || s.Rerun == RerunChanged) {
+		ps.Warn(Path{"triggers"}, "Triggers not used", "rerun = %q reruns what was changed, whatever the triggers are; set rerun to %q or %q", RerunChanged, RerunFailed, RerunAll)
+		ps.DecidedBy([]Path{{"triggers"}, {"rerun"}})
+	}
+	if s.Placement.Strategy == OnePerHost {
+		ps.Add(Path{"placement", "strategy"}, "Strategy of roles", "%q counts the members of a role, and each run is one of its own; use %q, and resources or max_parallel to have fewer on a host", OnePerHost, Spread)
+	}
+	if c := s.Container; c != nil && len(c.Secrets) > 0 {
+		ps.Add(Path{"container", "secrets"}, "No secrets in sweeps", "runs are started after the apply that could hand over secrets; mount a file of the hosts, or use a group")
+	}
+	return ps
+}
+
+// badKeys bounds how many unusable keys are told of one by one.
+const badKeys = 5
+
+// validateKeys checks that the keys can be part of the names of members.
+func (s Sweep) validateKeys(ps *Problems) {
+	if len(s.Runs) == 0 {
+		ps.Add(Path{"runs"}, "No runs", "a sweep needs runs: their environments by their keys, such as { \"lr-1\" = { LR = 0.1 }, \"lr-2\" = { LR = 0.01 } }")
+	}
+	if len(s.Runs) > MaxRuns {
+		ps.Add(Path{"runs"}, "Too many runs", "%d runs are more than the %d that a sweep may have; make several sweeps of them", len(s.Runs), MaxRuns)
+	}
+	around := len(MemberName(s.Name, "", MaxReplicas-1))
+	longest := MaxNameLength - around
+	if longest < 1 {
+		if len(s.Name) <= MaxNameLength { // or else it is told of already
+			ps.Add(Path{"name"}, "Invalid sweep name", "%q has %d characters, which leaves none for the keys of the runs in the names of their members, %s; use %d or less",
+				s.Name, len(s.Name), RunName("<sweep>", "<key>"), MaxNameLength-(around-len(s.Name))-1)
+		}
+		return
+	}
+	var bad []string
+	for _, key := range s.Keys() {
+		if !dnsLabel.MatchString(key) || len(key) > longest {
+			bad = append(bad, key)
+		}
+	}
+	for i, key := range bad[:min(len(bad), badKeys)] {
+		more := ""
+		if i == badKeys-1 && len(bad) > badKeys {
+			more = fmt.Sprintf("; so it is with %d more", len(bad)-badKeys)
+		}
+		ps.Add(Path{"runs", Key(key)}, "Invalid key",
+			"%q can't be part of the name of a member, %s: a key has up to %d lower-case letters, digits and hyphens, with a letter first and no hyphen last, such as %q%s",
+			key, RunName("<sweep>", "<key>"), longest, s.usableKey(key, longest), more)
+		ps.DecidedBy([]Path{{"name"}, {"runs", Key(key)}})
+	}
+}
+
+var unusable = regexp.MustCompile(`[^a-z0-9]+`)
+
+// usableKey returns a key that is like another one, can be used, and is no other run's where there is room for a
+// number.
+func (s Sweep) usableKey(key string, longest int) string {
+	name := strings.Trim(unusable.ReplaceAllString(strings.ToLower(key), "-"), "-")
+	if name == "" || name[0] < 'a' {
+		name = strings.TrimSuffix("run-"+name, "-")
+	}
+	usable := shortened(name, longest)
+	for i := 2; ; i++ {
+		number := fmt.Sprintf("-%d", i)
+		if _, taken := s.Runs[usable]; !taken || len(number) >= longest {
+			return usable
+		}
+		usable = shortened(name, longest-len(number)) + number
+	}
+}
+
+func shortened(name string, longest int) string {
+	return strings.TrimRight(name[:min(len(name), longest)], "-")
+}
+
+func (a Admission) validate(ps *Problems, s Sweep) {
+	at := Path{"admission"}
+	if a.FreeGPUMemory && s.GPUs == nil {
+		ps.Add(at.At("free_gpu_memory"), "No GPUs", "free GPU memory is asked for, and the runs ask for no GPUs; declare gpus with memory_mib")
+		ps.DecidedBy([]Path{at.At("free_gpu_memory"), {"gpus"}})
+	}
+	if a.FreeGPUMemory && s.GPUs != nil && s.GPUs.MemoryMiB == 0 {
+		ps.Add(Path{"gpus", "memory_mib"}, "Missing GPU memory", "admission.free_gpu_memory compares what is free with what a run needs at its peak: declare it")
+		ps.DecidedBy([]Path{at.At("free_gpu_memory"), {"gpus"}})
+	}
+	if a.FreeMemory && s.Resources.MemoryMiB == 0 {
+		ps.Add(Path{"resources", "memory_mib"}, "Missing memory", "admission.free_memory compares what is free with what a run needs at its peak: declare it")
+		ps.DecidedBy([]Path{at.At("free_memory"), {"resources"}})
+	}
+	if r := a.ReservePercent; r != nil && (*r < 0 || *r >= 100 || math.IsNaN(*r)) {
+		ps.Add(at.At("reserve_percent"), "Invalid reserve", "%v percent can't be kept free; 0 to below 100 is allowed", *r)
+	}
+	if a.Settle != nil {
+		checkDuration(ps, at.At("settle"), "Invalid duration", a.Settle, 0, MaxSettle)
+	}
+}
+
+func (r Retry) validate(ps *Problems) {
+	at := Path{"retry"}
+	if n := r.MaxAttempts; n != nil && *n < 0 {
+		ps.Add(at.At("max_attempts"), "Invalid number of attempts", "%d attempts are not possible; 1 or more are, and 0 sets no bound", *n)
+	}
+	if n := r.OutOfMemory; n != nil && *n < 1 {
+		ps.Add(at.At("out_of_memory"), "Invalid number of attempts", "%d attempts are not possible; 1 or more are", *n)
+	}
+	notNegative(ps, at.At("delay"), r.Delay)
+	for i, pattern := range r.Patterns {
+		checkPattern(ps, at.At("out_of_memory_patterns", i), pattern)
+	}
+}
+
+// checkPattern returns a regular expression, or nil and a problem.
+func checkPattern(ps *Problems, at Path, pattern string) *regexp.Regexp {
+	if pattern == "" {
+		ps.Add(at, "Invalid pattern", "an empty pattern matches every line of a log; give a regular expression (RE2)")
+		return nil
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		ps.Add(at, "Invalid pattern", "%q is not a regular expression (RE2) of a log line: %v", pattern, err)
+		return nil
+	}
+	return compiled
+}

@@ -1,0 +1,64 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// resting says of a device why it takes no further member of the same [Fill].
+const resting = "it has just been given to another run"
+
+// Fill places as many of some members as there is room for beside all that runs, in the order of their roles where
+// those are equally hard to place, and returns their assignments. What runs stays where it is, that of the group itself
+// among it: its members are those in [Input.Groups], and [Input.Current] is not looked at. The problem says why the
+// first member that has no place has none.
+//
+// Of a gentle fill, each device takes one new member: those that follow depend on what that one takes of it.
+func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems) {
+	if len(in.Hosts) == 0 {
+		return nil, noHosts(in)
+	}
+	if ps := checkRoles(in, in.Group.RoleNames()); len(ps) > 0 {
+		return nil, ps
+	}
+	others := neighbours(in, "")
+	in.Current = nil
+	sites := survey(in, others)
+	gpus := newFleet(in, sites, others)
+	demands := demandsOf(in, sites, gpus)
+	l := newLayout(sites, gpus)
+	var short domain.Problems
+	for _, d := range demands {
+		d.members = slices.DeleteFunc(d.members, func(m domain.Member) bool {
+			if in.Room > 0 && len(l.spots)+len(others) >= in.Room {
+				if len(short) == 0 {
+					short.Add(domain.Path{"roles"}, "Not enough addresses",
+						"the network of cluster %q has addresses for %s, and all are taken; give the cluster a larger network.subnet", in.Group.Cluster, count(in.Room, "member"))
+				}
+				return true
+			}
+			if !l.place(d, m) {
+				if len(short) == 0 {
+					short = explain(in.Group.Cluster, d, l)
+				}
+				return true
+			}
+			if gentle {
+				for _, i := range l.spots[m.Name].gpus {
+					l.fleet.devices[i].Closed = resting
+				}
+			}
+			return false
+		})
+	}
+	ports, ps := assignPorts(in, others, demands, l)
+	if len(ps) > 0 {
+		return nil, ps
+	}
+	assignments := make(map[string]domain.Assignment, len(l.spots))
+	for member, s := range l.spots {
+		assignments[member] = domain.Assignment{Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus)}
+	}
+	return assignments, short
+}

@@ -1,0 +1,285 @@
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+)
+
+// startedAtOnce is how many runs of a sweep are started by one decision at most.
+const startedAtOnce = 64
+
+// Cluster is what there is to run on, at one moment.
+type Cluster struct {
+	Hosts         map[string]domain.Host
+	SharedAddress bool
+	BusyPorts     map[string][]int
+	Closed        map[string]string
+	Reserved      map[string]domain.Resources
+	Room          int
+	// Groups are the documents of the cluster's groups, and Pools those of its GPU pools.
+	Groups map[string]domain.GroupDocument
+	Pools  map[string]domain.GPUPoolDocument
+	// Devices is what there is to say of the devices of pools, by UUID, and FreeGPUMiB what the driver tells to be free
+	// of them; one of which that is not known is left out.
+	Devices    map[string]placement.DeviceState
+	FreeGPUMiB map[string]int64
+	// FreeMiB is how much memory is measured to be free, by host; one of which that is not known is left out.
+	FreeMiB map[string]int64
+}
+
+// Queue is a sweep whose runs wait.
+type Queue struct {
+	Document domain.SweepDocument
+	// Spec has the runs, Keys are theirs in order, and Runs is what is remembered of them.
+	Spec domain.Sweep
+	Keys []string
+	Runs map[string]domain.Run
+	// Leaving are the keys of runs whose former members are still there, with what those take up. They can't start yet.
+	Leaving map[string]domain.Assignment
+	// Held says why no run of it can be started now, such as that an apply changes it; "" where one can.
+	Held string
+}
+
+// Admission is what is decided about runs that wait.
+type Admission struct {
+	// Starts are the runs to be started, in their order.
+	Starts []Admitted
+	// Waits say by sweep why those of its runs wait that are not started.
+	Waits map[string]string
+	// Next is when to decide again though nothing changes; the zero time where there is nothing to wait for.
+	Next time.Time
+	// Measured reports that runs wait for what is measured: for memory to be free.
+	Measured bool
+}
+
+// Admitted is a run to be started, and where.
+type Admitted struct {
+	Sweep, Key string
+	At         domain.Assignment
+}
+
+// Admit decides which runs start. Sweeps have their turn by priority, then by age, and their runs by key. One that has
+// no room keeps those behind it from taking what it waits for, so that nobody starves.
+func Admit(c Cluster, queues []Queue, now time.Time) Admission {
+	queues = slices.SortedFunc(slices.Values(queues), func(a, b Queue) int {
+		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Document.Since.Compare(b.Document.Since), cmp.Compare(a.Spec.Name, b.Spec.Name))
+	})
+	d := decision{cluster: c, now: now, admission: Admission{Waits: map[string]string{}}, occupied: make(map[string]domain.GroupDocument, len(c.Groups)+len(queues))}
+	maps.Copy(d.occupied, c.Groups)
+	for _, q := range queues {
+		d.occupied[q.Spec.Name] = q.occupancy()
+	}
+	d.cards = cardsOf(queues)
+	d.starts = startsOf(queues)
+	for _, q := range queues {
+		if why := d.admit(q); why != "" {
+			d.admission.Waits[q.Spec.Name] = why
+		}
+	}
+	return d.admission
+}
+
+type decision struct {
+	cluster   Cluster
+	now       time.Time
+	admission Admission
+	// occupied is what groups and sweeps take up, those among them that are started by this decision.
+	occupied map[string]domain.GroupDocument
+	cards    map[string]*card
+	// starts are those of runs whose memory counts.
+	starts []start
+	// short are the sweeps that had no room so far, but for the last one: what that waits for is found out by
+	// unresolved, once somebody wants to know.
+	short      []shortage
+	unresolved func()
+}
+
+// admit starts runs of a sweep, and says why those wait that are left.
+func (d *decision) admit(q Queue) (why string) {
+	s := q.Spec
+	bound, bounded := limit(s, d.cluster)
+	free := bound - len(d.occupied[s.Name].Assignments)
+	candidates, waiting, late := d.waiting(q, min(max(free, 0), startedAtOnce))
+	switch {
+	case waiting == 0:
+		return ""
+	case q.Held != "":
+		return q.Held
+	case free <= 0:
+		return bounded
+	case len(candidates) == 0:
+		return late
+	}
+	if d.unresolved != nil {
+		d.unresolved()
+		d.unresolved = nil
+	}
+	for _, earlier := range d.short {
+		if d.keeps(earlier, s) {
+			return fmt.Sprintf("sweep %q is before it, and has no room", earlier.sweep)
+		}
+	}
+	next := d.admission.Next
+	placed, short := placement.Fill(d.input(s, candidates))
+	var first string // of those that have no room
+	for _, key := range candidates {
+		if at, found := placed[domain.RunName(s.Name, key)]; found {
+			d.start(s, key, at)
+		} else {
+			first = cmp.Or(first, key)
+		}
+	}
+	switch left := waiting - len(placed); {
+	case short.Err() != nil:
+		d.admission.Measured = d.admission.Measured || s.Admission.FreeGPUMemory || s.Admission.FreeMemory
+		if settle := settleOf(s); s.Admission.FreeGPUMemory && settle > 0 && len(placed) > 0 {
+			d.wake(d.now.Add(settle)) // one waits for what these have just been given
+		}
+		d.unresolved = func() { d.keep(s, first) }
+		return reason(short)
+	case left == 0:
+		why = ""
+	case len(candidates) == free:
+		why = bounded
+	case len(candidates) == startedAtOnce:
+		next = d.now
+		d.short = append(d.short, shortage{sweep: s.Name, hosts: hostsFor(s, d.cluster)})
+		why = fmt.Sprintf("others of it are started first, %d at a time", startedAtOnce)
+	default:
+		why = late
+	}
+	d.admission.Next = next // nobody waits for what was in the way
+	return why
+}
+
+// start notes that a run starts.
+func (d *decision) start(s domain.Sweep, key string, at domain.Assignment) {
+	d.admission.Starts = append(d.admission.Starts, Admitted{s.Name, key, at})
+	d.occupied[s.Name].Assignments[domain.RunName(s.Name, key)] = at
+	d.occupied[s.Name] = withRoles(d.occupied[s.Name], s, []string{key})
+	d.take(at)
+	d.starts = append(d.starts, start{at.Host, d.now, s.Resources.MemoryMiB, true})
+}
+
+// withRoles returns the document of what a sweep takes up, which knows some more of its runs.
+func withRoles(doc domain.GroupDocument, s domain.Sweep, keys []string) domain.GroupDocument {
+	maps.Copy(doc.Spec.Roles, GroupOf(s, keys...).Roles)
+	return doc
+}
+
+// cpuTolerance absorbs the rounding of sums of fractions of processors.
+const cpuTolerance = 1e-6
+
+// limit returns how many runs of a sweep may run at a time, and says so. One whose runs ask for nothing is bounded by
+// the processors that there are.
+func limit(s domain.Sweep, c Cluster) (most int, why string) {
+	if s.MaxParallel != nil {
+		return *s.MaxParallel, fmt.Sprintf("max_parallel is %d, and so many run", *s.MaxParallel)
+	}
+	if s.GPUs != nil || s.Resources.CPUs > 0 || s.Resources.MemoryMiB > 0 {
+		return math.MaxInt, ""
+	}
+	cpus := 0.0
+	for name := range hostsFor(s, c) {
+		cpus += c.Hosts[name].Capacity.CPUs
+	}
+	most = max(int(cpus+cpuTolerance), 1)
+	return most, fmt.Sprintf("as many run as the hosts have processors, %d: set max_parallel or resources for another number", most)
+}
+
+// waiting returns the first of a sweep's runs that can start now, as many as are asked for, how many wait in all, and
+// why those do that can't start whatever room there is. One that is due later is noted.
+func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late string) {
+	for _, key := range q.Keys {
+		run := q.Runs[key]
+		if !q.queued(key, run) {
+			continue
+		}
+		waiting++
+		if _, leaving := q.Leaving[key]; leaving {
+			late = cmp.Or(late, fmt.Sprintf("run %q has yet to end before it starts anew", key)) // that it has ended is an event
+			continue
+		}
+		if due := dueAt(q.Spec.Retry, run, d.now); due.After(d.now) {
+			late = cmp.Or(late, fmt.Sprintf("the next attempt of run %q is due at %s", key, due.UTC().Format(time.DateTime+" MST")))
+			d.wake(due)
+			continue
+		}
+		if len(keys) == most {
+			continue
+		}
+		if owner := d.owner(q.Spec.Name, key); owner != "" {
+			late = cmp.Or(late, fmt.Sprintf("the member of run %q would be called %s, as one of %q is", key, domain.RunName(q.Spec.Name, key), owner))
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys, waiting, late
+}
+
+// owner returns the group or sweep that has a member of the name that a run's would have; "" where none does.
+func (d *decision) owner(sweep, key string) string {
+	name, owner := domain.RunName(sweep, key), ""
+	for group, doc := range d.occupied {
+		if _, taken := doc.Assignments[name]; taken && group != sweep && (owner == "" || group < owner) {
+			owner = group
+		}
+	}
+	return owner
+}
+
+// dueAt returns the earliest time of a run's next attempt. One that is further away than any is told of a clock that
+// was put back, or is no longer wanted so late.
+func dueAt(r domain.Retry, run domain.Run, now time.Time) time.Time {
+	if run.NotBefore == nil || run.NotBefore.After(now.Add(max(r.Delay.Or(0), longestBackOff))) {
+		return time.Time{}
+	}
+	return *run.NotBefore
+}
+
+// wake notes that there may be something to decide at a moment.
+func (d *decision) wake(at time.Time) {
+	if d.admission.Next.IsZero() || at.Before(d.admission.Next) {
+		d.admission.Next = at
+	}
+}
+
+// input returns what placement is asked about some runs of a sweep, beside all that runs already.
+func (d *decision) input(s domain.Sweep, candidates []string) (in placement.Input, gentle bool) {
+	members := make([]domain.Member, 0, len(candidates))
+	for _, key := range candidates {
+		members = append(members, domain.Member{Name: domain.RunName(s.Name, key), Role: key})
+	}
+	c := d.cluster
+	in = placement.Input{
+		Group: GroupOf(s, candidates...), Members: members, Hosts: c.Hosts, SharedAddress: c.SharedAddress, BusyPorts: c.BusyPorts,
+		Closed: c.Closed, Reserved: c.Reserved, Room: c.Room, Pools: c.Pools, Devices: d.closedDevices(s), Groups: d.occupied,
+	}
+	if s.Admission.FreeMemory {
+		in.FreeMiB = d.freeMiB(s)
+		in.Closed = d.closedHosts(s, in.FreeMiB)
+	}
+	return in, s.Admission.FreeGPUMemory || d.limited(s)
+}
+
+// Fits returns what keeps a sweep's runs from ever starting: what one needs on a cluster on which nothing else runs.
+func Fits(s domain.Sweep, c Cluster) domain.Problems {
+	in := alone(s, c)
+	in.Devices = tooSmall(s, c.Pools, nil)
+	_, problems := placement.Fill(in, false)
+	return OfRuns(problems)
+}
+
+// reason says in one sentence why a run is not started.
+func reason(short domain.Problems) string {
+	detail, _, _ := strings.Cut(short[0].Detail, "; lower ")
+	return short[0].Summary + ": " + detail
+}

@@ -1,0 +1,95 @@
+package sweep
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// Seal identifies a run's own part of what it runs. Equal environments have equal seals, in any process.
+func Seal(env map[string]string) string {
+	s := sealed(env)
+	return string(s[:])
+}
+
+// sealed is [Seal] without a string of its own: all runs that have ended are sealed at each decision.
+func sealed(env map[string]string) (seal [2 * digestBytes]byte) {
+	names := slices.AppendSeq(make([]string, 0, 16), maps.Keys(env))
+	slices.Sort(names)
+	data := make([]byte, 0, 512)
+	for _, name := range names {
+		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
+		data = append(binary.AppendUvarint(data, uint64(len(env[name]))), env[name]...)
+	}
+	sum := sha256.Sum256(data)
+	hex.Encode(seal[:], sum[:digestBytes])
+	return seal
+}
+
+// sealOf identifies a value as it is stored.
+func sealOf(value any) string {
+	data, err := json.Marshal(value) // keys of maps are sorted
+	if err != nil {
+		panic(err) // a document can always be encoded
+	}
+	return digest(data)
+}
+
+// Change notes in a sweep's next document which of its runs start anew, given the one that is stored; the zero one
+// where there is none. A run whose own environment changed starts anew in any case, see [Stale].
+func Change(stored, next domain.SweepDocument) domain.SweepDocument {
+	next.Header, next.ID, next.By, next.Since, next.MinRun, next.MinFailed = stored.Header, stored.ID, stored.By, stored.Since, stored.MinRun, stored.MinFailed
+	if stored.Revision == 0 {
+		next.MinRun = 1
+		return next
+	}
+	before, now := stored.Spec, next.Spec
+	program := sealOf(before.Template) != sealOf(now.Template)
+	triggered := !maps.Equal(before.Triggers, now.Triggers)
+	needs := before.Resources != now.Resources || sealOf(before.GPUs) != sealOf(now.GPUs)
+	switch cmp.Or(now.Rerun, domain.RerunChanged) {
+	case domain.RerunChanged:
+		if program {
+			next.MinRun = stored.Revision + 1
+		}
+	case domain.RerunAll:
+		if program || triggered {
+			next.MinRun = stored.Revision + 1
+		}
+	case domain.RerunFailed:
+		if program || triggered || needs {
+			next.MinFailed = stored.Revision + 1
+		}
+	}
+	return next
+}
+
+// Stale reports whether a run starts anew by what its sweep's document says: given its own environment, and what is
+// remembered of it.
+func Stale(doc domain.SweepDocument, env map[string]string, run domain.Run) bool {
+	if run.State == domain.RunPaused && !run.Active() {
+		return false // it starts anew in any case, once it is resumed
+	}
+	if run.Revision < doc.MinRun || run.State.Ended() && run.State != domain.RunSucceeded && run.Revision < doc.MinFailed {
+		return true
+	}
+	seal := sealed(env)
+	return run.Seal != string(seal[:])
+}
+
+// Reruns counts the runs that start anew with the next document of a sweep though they were started before.
+func Reruns(next domain.SweepDocument, s domain.Sweep, runs map[string]domain.Run) int {
+	n := 0
+	for key, run := range runs {
+		if env, found := s.Runs[key]; found && run.Attempts > 0 && Stale(next, env, run) {
+			n++
+		}
+	}
+	return n
+}

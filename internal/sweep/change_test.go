@@ -1,0 +1,176 @@
+package sweep
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestChange changes a sweep one of whose runs has succeeded, one has failed, one ran out of memory for good, one was
+// cancelled, one is on, and one waits, and tells which start anew by each rule.
+func TestChange(t *testing.T) {
+	const all, unsuccessful = "cancelled failed on oom succeeded waits", "cancelled failed oom"
+	states := map[string]domain.RunState{
+		"succeeded": domain.RunSucceeded, "failed": domain.RunFailed, "oom": domain.RunOutOfMemory, "cancelled": domain.RunCancelled, "on": domain.RunRunning,
+		"waits": domain.RunQueued,
+	}
+	for name, test := range map[string]struct {
+		change                func(s *domain.Sweep)
+		changed, failed, each string // by the rules changed, failed, and all
+	}{
+		"nothing":         {func(*domain.Sweep) {}, "", "", ""},
+		"image":           {func(s *domain.Sweep) { s.Image = "trainer:2" }, all, unsuccessful, all},
+		"command":         {func(s *domain.Sweep) { s.Command = []string{"train", "-v"} }, all, unsuccessful, all},
+		"common variable": {func(s *domain.Sweep) { s.Env = map[string]string{"EPOCHS": "3"} }, all, unsuccessful, all},
+		"container":       {func(s *domain.Sweep) { s.Container = &domain.Container{ShmSizeMiB: 64} }, all, unsuccessful, all},
+		"triggers":        {func(s *domain.Sweep) { s.Triggers = map[string]string{"data": "2"} }, "", unsuccessful, all},
+		"resources":       {func(s *domain.Sweep) { s.Resources.MemoryMiB = 4600 }, "", unsuccessful, ""},
+		"limits":          {func(s *domain.Sweep) { s.Resources.Limits.MemoryMiB = 4600 }, "", unsuccessful, ""},
+		"GPU memory":      {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", MemoryMiB: 2400} }, "", unsuccessful, ""},
+		"no GPUs":         {func(s *domain.Sweep) { s.GPUs = nil }, "", unsuccessful, ""},
+		"how it is run": {func(s *domain.Sweep) {
+			s.MaxParallel, s.Priority, s.Placement.Strategy, s.GracePeriod = new(3), 1, domain.Pack, seconds(1)
+			s.Admission, s.Retry, s.OnFailure = domain.Admission{FreeMemory: true}, domain.Retry{MaxAttempts: new(9)}, &domain.SweepOnFailure{After: 1}
+			s.Objective, s.WaitFor, s.ExitCodes = &domain.Objective{Pattern: "(.)"}, domain.WaitEnded, &domain.ExitCodeRule{}
+		}, "", "", ""},
+		"one's variable": {func(s *domain.Sweep) { s.Runs["succeeded"]["LR"] = "1" }, "succeeded", "succeeded", "succeeded"},
+		"one more of it": {func(s *domain.Sweep) { s.Runs["on"]["SEED"] = "1" }, "on", "on", "on"},
+		"a key more":     {func(s *domain.Sweep) { s.Runs["new"] = nil }, "", "", ""},
+		"a key less":     {func(s *domain.Sweep) { delete(s.Runs, "failed") }, "", "", ""},
+		"one's variable and the image": {func(s *domain.Sweep) { s.Runs["succeeded"]["LR"], s.Image = "1", "trainer:2" },
+			all, "cancelled failed oom succeeded", all},
+	} {
+		for rule, want := range map[domain.Rerun]string{"": test.changed, domain.RerunChanged: test.changed, domain.RerunFailed: test.failed, domain.RerunAll: test.each} {
+			t.Run(fmt.Sprintf("%s, %q", name, rule), func(t *testing.T) {
+				s := onGPUs(sweepOf("lr", 0), 1199)
+				s.Rerun, s.Triggers = rule, map[string]string{"data": "1"}
+				runs := map[string]domain.Run{}
+				for key, state := range states {
+					s.Runs[key] = map[string]string{"LR": key}
+					runs[key] = domain.Run{State: state, Revision: 3, Seal: Seal(s.Runs[key]), Attempts: 1}
+				}
+				stored := documentOf(s)
+				stored.Revision = 3
+				next := s
+				next.Runs = map[string]map[string]string{}
+				for key, env := range s.Runs {
+					next.Runs[key] = maps.Clone(env)
+				}
+				test.change(&next)
+				doc := Change(stored, domain.SweepDocument{Spec: documentOf(next).Spec, Count: len(next.Runs)})
+				var anew []string
+				for key, run := range runs {
+					if env, stays := next.Runs[key]; stays && Stale(doc, env, run) {
+						anew = append(anew, key)
+					}
+				}
+				slices.Sort(anew)
+				if diff := cmp.Diff(strings.Fields(want), anew, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("anew start (-want +got):\n%s", diff)
+				}
+				if n := Reruns(doc, next, runs); n != len(anew) {
+					t.Errorf("%d are told of, and %d start anew", n, len(anew))
+				}
+				// What was there of the document is kept, and what is started once the next one is stored is not stale.
+				if doc.Revision != 3 || !doc.Since.Equal(noon) {
+					t.Errorf("the next document is %+v", doc)
+				}
+				doc.Revision++
+				for key, env := range next.Runs {
+					run := Start(doc, env, runs[key], domain.Assignment{Host: "a"}, 1, noon)
+					if run.State = domain.RunFailed; Stale(doc, env, run) {
+						t.Errorf("%s, just started, is stale", key)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A new sweep is one of which nothing was stored. All its runs wait, also those that one of its name had.
+func TestChangeOfNone(t *testing.T) {
+	doc := Change(domain.SweepDocument{}, domain.SweepDocument{Spec: domain.Sweep{Name: "lr", Rerun: domain.RerunFailed}})
+	if doc.MinRun != 1 || doc.MinFailed != 0 {
+		t.Errorf("the first document is %+v", doc)
+	}
+	doc.Revision = 1
+	for _, run := range []domain.Run{{}, {State: domain.RunQueued}, {State: domain.RunRunning}, {State: domain.RunSucceeded}} {
+		if !Stale(doc, nil, run) {
+			t.Errorf("%+v is not stale", run)
+		}
+	}
+}
+
+// A run that is on is not stopped to be tried again: it may yet succeed. Where it does not, it was queued before the
+// change.
+func TestFailingAfterAChange(t *testing.T) {
+	s := sweepOf("lr", 1)
+	s.Rerun = domain.RerunFailed
+	stored := documentOf(s)
+	run := Start(stored, s.Runs["r0"], domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	next := s
+	next.Image = "trainer:2"
+	doc := Change(stored, documentOf(next))
+	doc.Revision = 2
+	if Stale(doc, s.Runs["r0"], run) {
+		t.Error("it is stale while it runs")
+	}
+	if ended := Ended(s, run, domain.Observed{State: domain.StateCompleted, ExitCode: new(0)}, nil, 0, noon); Stale(doc, s.Runs["r0"], ended) {
+		t.Error("it is stale though it succeeded")
+	}
+	if ended := Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0, noon); !Stale(doc, s.Runs["r0"], ended) {
+		t.Error("it is not stale though it failed")
+	}
+}
+
+// Later changes take nothing back of what earlier ones have asked for.
+func TestChangesAddUp(t *testing.T) {
+	s := sweepOf("lr", 1)
+	first := documentOf(s)
+	s.Image = "trainer:2"
+	second := Change(first, documentOf(s))
+	second.Revision = 2
+	s.Priority = 7
+	third := Change(second, documentOf(s))
+	third.Revision = 3
+	if run := (domain.Run{State: domain.RunSucceeded, Revision: 1, Seal: Seal(s.Runs["r0"])}); !Stale(third, s.Runs["r0"], run) {
+		t.Errorf("by %+v it is not stale", third)
+	}
+	if run := (domain.Run{State: domain.RunSucceeded, Revision: 2, Seal: Seal(s.Runs["r0"])}); Stale(third, s.Runs["r0"], run) {
+		t.Errorf("by %+v it is stale", third)
+	}
+}
+
+func TestSeal(t *testing.T) {
+	envs := []map[string]string{
+		{}, {"A": ""}, {"A": "1"}, {"A": "11"}, {"A1": "1"}, {"B": "1"}, {"A": "1", "B": "1"}, {"A": "1B1"}, {"A": "B", "B": "A"}, {"A": "A", "B": "B"},
+	}
+	seals := map[string]map[string]string{}
+	for _, env := range envs {
+		if other, twice := seals[Seal(env)]; twice {
+			t.Errorf("%v and %v have one seal", env, other)
+		}
+		seals[Seal(env)] = env
+	}
+	if Seal(nil) != Seal(map[string]string{}) {
+		t.Error("no variables and none have two seals")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.MapOfN(rapid.String(), rapid.String(), 0, 4)
+		a, b := texts.Draw(t, "a"), texts.Draw(t, "b")
+		if maps.Equal(a, b) != (Seal(a) == Seal(b)) {
+			t.Fatal("equal ones have other seals, or others one")
+		}
+		if Seal(a) != Seal(maps.Clone(a)) {
+			t.Fatal("one has two seals")
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// LogTail is how many lines from the end of a run's log are looked through once it has ended.
+const LogTail = 200
+
+// outOfMemory are what CUDA, PyTorch, TensorFlow, JAX and CuPy write when a GPU's memory runs out.
+var outOfMemory = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)\bcuda.*\bout of memory\b`),
+	regexp.MustCompile(`CUDA_ERROR_OUT_OF_MEMORY`),
+	regexp.MustCompile(`cudaErrorMemoryAllocation`),
+	regexp.MustCompile(`CU(BLAS|DNN)_STATUS_ALLOC_FAILED`),
+	regexp.MustCompile(`\btorch(\.cuda)?\.OutOfMemoryError`),
+	regexp.MustCompile(`(OOM|[Oo]ut of memory) (when |while |trying to )*allocat`),
+	regexp.MustCompile(`RESOURCE_EXHAUSTED: .*([Oo]ut of memory|[Ff]ailed to allocate)`),
+}
+
+// harmless are lines that tell of the host's memory, and TensorFlow's of what it can do without.
+var harmless = regexp.MustCompile(`device:CPU|allocator (mkl)?cpu|not a failure`)
+
+// longestReason bounds what is remembered of a line, in bytes.
+const longestReason = 300
+
+// outOfMemoryLine returns the last line that tells that GPU memory ran out, be it by a pattern of the sweep's own.
+func outOfMemoryLine(s domain.Sweep, log []string) (string, bool) {
+	var own []*regexp.Regexp
+	for _, text := range s.Retry.Patterns {
+		if pattern, err := regexp.Compile(text); err == nil {
+			own = append(own, pattern)
+		}
+	}
+	for _, line := range slices.Backward(log) {
+		matches := func(p *regexp.Regexp) bool { return p.MatchString(line) }
+		if slices.ContainsFunc(own, matches) || slices.ContainsFunc(outOfMemory, matches) && !harmless.MatchString(line) {
+			if len(line) > longestReason {
+				line = strings.ToValidUTF8(line[:longestReason], "") + "…"
+			}
+			return line, true
+		}
+	}
+	return "", false
+}
+
+// valueIn returns the number that the last matching line of a log tells; nil where none does.
+func valueIn(o *domain.Objective, log []string) *float64 {
+	if o == nil {
+		return nil
+	}
+	pattern, err := regexp.Compile(o.Pattern)
+	if err != nil || pattern.NumSubexp() != 1 {
+		return nil
+	}
+	for _, line := range slices.Backward(log) {
+		if match := pattern.FindStringSubmatch(line); match != nil {
+			value, err := strconv.ParseFloat(match[1], 64)
+			if err != nil || value-value != 0 { // infinite, or no number: a run that diverged has none
+				return nil
+			}
+			return &value
+		}
+	}
+	return nil
+}
+
+// Start returns a run whose next attempt starts at a place, in a batch.
+func Start(doc domain.SweepDocument, env map[string]string, run domain.Run, at domain.Assignment, batch int, now time.Time) domain.Run {
+	if run.State == "" || Stale(doc, env, run) {
+		run = domain.Run{Reports: run.Reports}
+	}
+	return domain.Run{
+		State: domain.RunRunning, Revision: doc.Revision, Seal: Seal(env), Attempts: run.Attempts + 1, Failures: run.Failures, OutOfMemory: run.OutOfMemory,
+		Batch: batch, Assignment: &at, StartedAt: &now, Needs: &domain.RunNeeds{Resources: doc.Spec.Resources, GPUs: doc.Spec.GPUs}, RanOut: run.RanOut,
+		Reports: run.Reports,
+	}
+}
+
+// Lost returns a run whose attempt is gone through no fault of its own: it is queued again, and nothing is used up.
+func Lost(run domain.Run, why string, now time.Time) domain.Run {
+	run.State, run.Reason, run.FinishedAt, run.NotBefore, run.Needs = domain.RunQueued, why, &now, nil, nil
+	return run
+}
+
+// Cancelled returns a run that is not to be started, or not to go on.
+func Cancelled(doc domain.SweepDocument, env map[string]string, run domain.Run, why string, now time.Time) domain.Run {
+	if run.State == "" || Stale(doc, env, run) {
+		run = domain.Run{Reports: run.Reports}
+	}
+	if run.Active() {
+		run.FinishedAt = &now
+	}
+	// It was cancelled as what it is by now, and does not start anew for what was asked for before.
+	run.Revision, run.Seal = doc.Revision, Seal(env)
+	run.State, run.Reason, run.NotBefore, run.Needs = domain.RunCancelled, why, nil, nil
+	return run
+}
+
+// Ended returns what becomes of a run whose attempt was observed to have ended, by the end of its log. Beside is how
+// many other runs were on its devices.
+func Ended(s domain.Sweep, run domain.Run, o domain.Observed, log []string, beside int, now time.Time) domain.Run {
+	run.ExitCode, run.Reason, run.NotBefore, run.Needs = o.ExitCode, "", nil, nil
+	if o.StartedAt != nil {
+		run.StartedAt = o.StartedAt
+	}
+	run.FinishedAt = &now
+	if o.FinishedAt != nil {
+		run.FinishedAt = o.FinishedAt
+	}
+	switch o.State {
+	case domain.StateCompleted:
+		run.State, run.Value = domain.RunSucceeded, valueIn(s.Objective, log)
+		return run
+	case domain.StateStopped:
+		return Lost(run, "it was stopped by somebody else", now)
+	}
+	if line, is := outOfMemoryLine(s, log); is && s.GPUs != nil {
+		return ranOutOfMemory(s, run, line, beside)
+	}
+	run.Failures++
+	run.Reason = failure(s, o)
+	final := o.ExitCode != nil && s.FinalExitCodes().Contain(*o.ExitCode)
+	if most := s.Attempts(); final || most > 0 && run.Failures >= most {
+		run.State, run.Value = domain.RunFailed, valueIn(s.Objective, log)
+		if run.Failures > 1 {
+			run.Reason += fmt.Sprintf(", after %d attempts that failed", run.Failures)
+		}
+		return run
+	}
+	run.State = domain.RunQueued
+	run.NotBefore = later(now, backOff(s.Retry, run.Failures))
+	return run
+}
+
+// ranOutOfMemory returns what becomes of a run whose attempt ran out of GPU memory.
+func ranOutOfMemory(s domain.Sweep, run domain.Run, line string, beside int) domain.Run {
+	run.OutOfMemory++
+	run.RanOut = &domain.RanOut{At: *run.FinishedAt, Beside: beside}
+	if run.Assignment != nil {
+		run.RanOut.GPUs = run.Assignment.GPUs
+	}
+	run.Reason = fmt.Sprintf("out of GPU memory beside %d other runs: %s", beside, line)
+	run.State = domain.RunQueued
+	if run.OutOfMemory >= s.OutOfMemoryAttempts() {
+		run.State = domain.RunOutOfMemory
+		run.Reason = fmt.Sprintf("out of GPU memory in %d attempts, the last one beside %d other runs: lower its need or raise gpus.memory_mib: %s", run.OutOfMemory, beside, line)
+	}
+	return run
+}
+
+// killed is the exit code of a program that was killed, as the kernel does to one that uses more memory than it may.
+const killed = 128 + 9
+
+// failure says why an attempt failed, and what can be done about it.
+func failure(s domain.Sweep, o domain.Observed) string {
+	reason := cmp.Or(o.LastError, "it failed")
+	if limit := s.Resources.Limited().Limits.MemoryMiB; limit > 0 && o.ExitCode != nil && *o.ExitCode == killed {
+		reason += fmt.Sprintf("; if it needs more than %d MiB of memory, raise resources.memory_mib", limit)
+	}
+	return reason
+}
+
+// longestBackOff bounds the time between two attempts.
+const longestBackOff = 5 * time.Minute
+
+// backOff returns the time before the attempt that follows a number of failed ones: it doubles with each.
+func backOff(r domain.Retry, failures int) time.Duration {
+	delay := r.Delay.Or(time.Duration(domain.DefaultRestartDelay))
+	longest := max(delay, longestBackOff)
+	for ; failures > 1 && 0 < delay && delay < longest; failures-- {
+		delay *= 2
+	}
+	return min(delay, longest)
+}
+
+func later(now time.Time, d time.Duration) *time.Time {
+	if d == 0 {
+		return nil
+	}
+	then := now.Add(d)
+	return &then
+}
+
+// Failing returns why a sweep has its runs cancelled, "" where it has not, and whether those that run are, too.
+// Those that start anew count no longer.
+func Failing(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.Run) (why string, all bool) {
+	if s.OnFailure == nil {
+		return "", false
+	}
+	failed := 0
+	for key, run := range runs {
+		if (run.State == domain.RunFailed || run.State == domain.RunOutOfMemory) && !Stale(doc, s.Runs[key], run) {
+			failed++
+		}
+	}
+	if failed < s.OnFailure.After {
+		return "", false
+	}
+	return fmt.Sprintf("%d runs have failed, and on_failure.after is %d", failed, s.OnFailure.After), cmp.Or(s.OnFailure.Then, domain.SweepStop) == domain.SweepStop
+}

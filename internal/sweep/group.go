@@ -1,0 +1,79 @@
+package sweep
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// framework is that of the groups that sweeps are: their members know nothing of each other.
+const framework = "none"
+
+// GroupOf returns the group that some runs of a sweep are, each the only member of the role of its key. An attempt is
+// never restarted by itself: what becomes of a run that ended is decided here.
+func GroupOf(s domain.Sweep, keys ...string) domain.Group {
+	one := 1
+	g := domain.Group{
+		Cluster: s.Cluster, Name: s.Name, Framework: framework, Template: s.Template, Roles: make(map[string]domain.Role, len(keys)),
+		RestartScope: domain.ScopeGroup, WaitFor: domain.WaitRunning,
+	}
+	for _, key := range keys {
+		g.Roles[key] = domain.Role{
+			Template: domain.Template{Env: s.Runs[key]}, Replicas: &one, Resources: s.Resources, GPUs: s.GPUs, Placement: s.Placement,
+			GracePeriod: s.GracePeriod, ExitCodes: s.ExitCodes,
+		}
+	}
+	return g
+}
+
+// Occupancy returns what the active runs of a sweep take up, as the document of a group.
+func Occupancy(s domain.Sweep, runs map[string]domain.Run) domain.GroupDocument {
+	assignments, counts := map[string]domain.Assignment{}, map[string]int{}
+	for key, run := range runs {
+		if run.Active() {
+			assignments[domain.RunName(s.Name, key)], counts[key] = *run.Assignment, 1
+		}
+	}
+	doc := domain.GroupDocument{Spec: GroupOf(s, slices.Collect(maps.Keys(counts))...), Counts: counts, Assignments: assignments}
+	for key, role := range doc.Spec.Roles {
+		if needs := runs[key].Needs; needs != nil {
+			role.Resources, role.GPUs = needs.Resources, needs.GPUs
+			doc.Spec.Roles[key] = role
+		}
+	}
+	return doc
+}
+
+// Variables that runs are told beside those of all members.
+const (
+	runVariable     = domain.ReservedPrefix + "RUN"
+	attemptVariable = domain.ReservedPrefix + "ATTEMPT"
+)
+
+// Site is where a member of a cluster is reached, and where it finds its files.
+type Site struct {
+	// Address is that of the member's host, or of the member itself where it has one of its own.
+	Address  func(member, host string) string
+	FilesDir func(member string) string
+}
+
+// Spec renders the specification of the attempt of a run that is about to start.
+func Spec(s domain.Sweep, key string, run domain.Run, at Site) (domain.MemberSpec, error) {
+	name := domain.RunName(s.Name, key)
+	if run.Assignment == nil {
+		return domain.MemberSpec{}, fmt.Errorf("run %q of sweep %q has no place", key, s.Name)
+	}
+	m := domain.Member{Name: name, Role: key}
+	m.Place(domain.SchedulingPinned, *run.Assignment, at.Address(name, run.Assignment.Host))
+	spec, err := topology.NewLayout(GroupOf(s, key), []domain.Member{m}, at.FilesDir).Spec(0)
+	if err != nil {
+		return spec, err
+	}
+	spec.Run = run.Batch
+	spec.Env[runVariable], spec.Env[attemptVariable] = key, strconv.Itoa(run.Attempts)
+	return spec, nil
+}

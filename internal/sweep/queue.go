@@ -1,0 +1,36 @@
+package sweep
+
+import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+
+// occupancy returns what the sweep's runs take up, those among them that are about to end.
+func (q Queue) occupancy() domain.GroupDocument {
+	doc := Occupancy(q.Spec, q.Runs)
+	for key, at := range q.Leaving {
+		if at.Host != "" {
+			doc.Assignments[domain.RunName(q.Spec.Name, key)] = at
+			doc = withRoles(doc, q.Spec, []string{key})
+		}
+	}
+	return doc
+}
+
+// Waits reports whether any run of the sweep waits to be started.
+func (q Queue) Waits() bool {
+	for _, key := range q.Keys {
+		if q.queued(key, q.Runs[key]) {
+			return true
+		}
+	}
+	return false
+}
+
+// queued reports whether a run waits to be started, be it anew.
+func (q Queue) queued(key string, run domain.Run) bool {
+	switch run.State {
+	case "", domain.RunQueued:
+		return true
+	case domain.RunRunning, domain.RunPaused:
+		return false
+	}
+	return Stale(q.Document, q.Spec.Runs[key], run)
+}

@@ -1,0 +1,88 @@
+package sweep
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+)
+
+// shortage is a sweep that has no room, and what it waits for.
+type shortage struct {
+	sweep string
+	// devices are those that it could use, by UUID, where it is devices that it lacks; else it lacks something of
+	// hosts, which are those it could use.
+	devices, hosts map[string]bool
+}
+
+// keep notes that a sweep has no room for a run, where that is because of what others take up: those behind it must not
+// take that, too. One that would not fit on the cluster if it had it for itself keeps nobody waiting.
+func (d *decision) keep(s domain.Sweep, key string) {
+	in := alone(s, d.cluster)
+	in.Closed, in.Reserved, in.Devices = d.cluster.Closed, d.cluster.Reserved, tooSmall(s, d.cluster.Pools, d.cluster.Devices)
+	if _, short := placement.Fill(in, false); len(short) > 0 {
+		return
+	}
+	lacks := shortage{sweep: s.Name, hosts: hostsFor(s, d.cluster)}
+	if s.GPUs != nil && !d.hasDevices(s, key) {
+		lacks = shortage{sweep: s.Name, devices: devicesFor(s, d.cluster)}
+	}
+	d.short = append(d.short, lacks)
+}
+
+// alone is what placement is asked about a run of a sweep on a cluster on which nothing else runs.
+func alone(s domain.Sweep, c Cluster) placement.Input {
+	const key = "run"
+	g := GroupOf(s, key)
+	g.Name = "sweep"
+	return placement.Input{
+		Group: g, Members: []domain.Member{{Name: domain.RunName(g.Name, key), Role: key}}, Hosts: c.Hosts, SharedAddress: c.SharedAddress, Pools: c.Pools,
+	}
+}
+
+// hasDevices reports whether there are devices for one more run of a sweep, whatever else it needs of their host.
+func (d *decision) hasDevices(s domain.Sweep, key string) bool {
+	s.Resources, s.Container, s.Admission.FreeMemory = domain.ResourceRequirements{}, nil, false
+	next := d.admission.Next
+	in, _ := d.input(s, []string{key})
+	d.admission.Next = next
+	in.Room = 0
+	placed, _ := placement.Fill(in, false)
+	return len(placed) > 0
+}
+
+// keeps reports whether a sweep that has no room keeps another one from starting runs: they would take what it waits
+// for.
+func (d *decision) keeps(earlier shortage, s domain.Sweep) bool {
+	uses, waitsFor := hostsFor(s, d.cluster), earlier.hosts
+	if earlier.devices != nil {
+		uses, waitsFor = devicesFor(s, d.cluster), earlier.devices
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Keys(uses)), func(name string) bool { return waitsFor[name] })
+}
+
+// hostsFor returns the names of the hosts that a sweep's runs may use.
+func hostsFor(s domain.Sweep, c Cluster) map[string]bool {
+	hosts := map[string]bool{}
+	for name, host := range c.Hosts {
+		if placement.Allows(s.Placement, name, host) && (s.GPUs == nil || len(c.Pools[s.GPUs.Pool].Devices[name]) > 0) {
+			hosts[name] = true
+		}
+	}
+	return hosts
+}
+
+// devicesFor returns the UUIDs of the devices that a sweep's runs may use.
+func devicesFor(s domain.Sweep, c Cluster) map[string]bool {
+	devices := map[string]bool{}
+	for host := range hostsFor(s, c) {
+		if s.GPUs == nil {
+			break
+		}
+		for _, device := range c.Pools[s.GPUs.Pool].Devices[host] {
+			devices[device.UUID] = true
+		}
+	}
+	return devices
+}

@@ -1,0 +1,105 @@
+package sweep
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestWished asks for each thing in each state of a run.
+func TestWished(t *testing.T) {
+	s := sweepOf("lr", 1)
+	env := s.Runs["r0"]
+	doc := documentOf(s)
+	doc.Revision, doc.MinRun, doc.MinFailed = 5, 2, 3
+	told := []domain.RunReport{{Attempt: 1}}
+	of := func(state domain.RunState) domain.Run {
+		return domain.Run{State: state, Revision: 4, Seal: Seal(env), Attempts: 2, Failures: 1, Reports: told, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
+	}
+	on := func(state domain.RunState) domain.Run { // under way, started under an earlier revision
+		run := running("a", at(-60))
+		run.State, run.Revision, run.Seal, run.Reports = state, 2, Seal(env), told
+		return run
+	}
+	old := of(domain.RunFailed)
+	old.Revision = 1
+	states := map[string]domain.Run{
+		"nothing": {}, "queued": of(domain.RunQueued), "running": on(domain.RunRunning), "paused while it ran": on(domain.RunPaused), "paused while it waited": of(domain.RunPaused),
+		"succeeded": of(domain.RunSucceeded), "failed": of(domain.RunFailed), "out of memory": of(domain.RunOutOfMemory), "cancelled": of(domain.RunCancelled), "stale": old,
+		"stale while it runs": func() domain.Run { run := on(domain.RunRunning); run.Seal = "other"; return run }(),
+	}
+	// What is left out stays as it is.
+	for wish, after := range map[domain.RunWish]map[string]domain.RunState{
+		domain.WishCancel: {
+			"nothing": domain.RunCancelled, "queued": domain.RunCancelled, "running": domain.RunCancelled, "paused while it ran": domain.RunCancelled,
+			"paused while it waited": domain.RunCancelled, "stale": domain.RunCancelled, "stale while it runs": domain.RunCancelled,
+		},
+		domain.WishPause: {
+			"nothing": domain.RunPaused, "queued": domain.RunPaused, "running": domain.RunPaused, "stale": domain.RunPaused, "stale while it runs": domain.RunPaused,
+		},
+		domain.WishResume: {
+			"nothing": domain.RunQueued, "paused while it ran": domain.RunRunning, "paused while it waited": domain.RunQueued, "cancelled": domain.RunQueued,
+			"stale": domain.RunQueued, "stale while it runs": domain.RunQueued,
+		},
+	} {
+		for name, run := range states {
+			got := Wished(doc, env, run, wish, "ada", at(5))
+			want, changes := after[name]
+			if !changes {
+				if diff := cmp.Diff(run, got); diff != "" {
+					t.Errorf("%s a run that is %s (-before +after):\n%s", wish, name, diff)
+				}
+				continue
+			}
+			if got.State != want {
+				t.Errorf("%s a run that is %s: it is %s, want %s", wish, name, got.State, want)
+			}
+			if Stale(doc, env, got) {
+				t.Errorf("%s a run that is %s: it starts anew: %+v", wish, name, got)
+			}
+			if len(got.Reports) != len(run.Reports) {
+				t.Errorf("%s a run that is %s: %d ends are to be told of", wish, name, len(got.Reports))
+			}
+			if by := got.State == domain.RunCancelled || got.State == domain.RunPaused; by != (got.Reason != "") {
+				t.Errorf("%s a run that is %s: its reason is %q", wish, name, got.Reason)
+			}
+			// One that is under way goes on to hold what it has while it is paused, and keeps what it is.
+			underWay := run.Active() && name != "stale while it runs" && want != domain.RunCancelled
+			if got.Active() != underWay || underWay && (got.Batch != run.Batch || got.Revision != run.Revision || got.StartedAt != run.StartedAt) {
+				t.Errorf("%s a run that is %s: it is %+v", wish, name, got)
+			}
+			if want == domain.RunQueued && got.NotBefore != nil {
+				t.Errorf("%s a run that is %s: it waits until %s", wish, name, got.NotBefore)
+			}
+		}
+	}
+}
+
+// A run that is started under one revision, paused, resumed, and fails under another one is tried again, as if it had
+// not been paused.
+func TestPauseKeepsTheRevision(t *testing.T) {
+	s := sweepOf("lr", 1)
+	env := s.Runs["r0"]
+	doc := documentOf(s)
+	run := Start(doc, env, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	doc.Revision, doc.MinFailed = 2, 2
+	run = Wished(doc, env, Wished(doc, env, run, domain.WishPause, "ada", noon), domain.WishResume, "ada", noon)
+	if ended := Ended(s, run, failedWith(1, "exit code 1"), nil, 0, noon); !Stale(doc, env, ended) {
+		t.Errorf("it is not tried again: %+v", ended)
+	}
+}
+
+func TestReport(t *testing.T) {
+	s := onGPUs(sweepOf("lr", 1), 1199)
+	s.Objective = &domain.Objective{Pattern: `acc=(\S+)`}
+	run := Start(documentOf(s), s.Runs["r0"], domain.Run{}, domain.Assignment{Host: "gpu1", Port: 1, GPUs: "GPU-a"}, 1, at(-60))
+	run = Ended(s, run, failedWith(3, "exit code 3"), []string{"acc=0.5"}, 0, noon)
+	want := domain.RunReport{
+		Attempt: 1, State: domain.RunFailed, Host: "gpu1", GPUs: "GPU-a", ExitCode: new(3), StartedAt: new(at(-60)), FinishedAt: new(at(-1)), Value: new(0.5), Reason: "exit code 3",
+	}
+	if diff := cmp.Diff(want, Report(run)); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
