@@ -15,6 +15,8 @@ type Features struct {
 	Roles, Availability, AdvertiseAddress, Socket bool
 	// Network: a cluster has a network of its own.
 	Network bool
+	// Pause: members can be halted, see [Pauser].
+	Pause bool
 	// Containers: members and agents run from images, in containers.
 	Containers bool
 }

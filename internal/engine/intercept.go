@@ -180,3 +180,11 @@ func (i intercepted) Guard(ctx context.Context) error {
 func (i intercepted) JoinToken(ctx context.Context, role domain.HostRole) (JoinToken, error) {
 	return reads(ctx, i, "JoinToken", func() (JoinToken, error) { return RequestJoinToken(ctx, i.engine, role) })
 }
+
+func (i intercepted) Pause(ctx context.Context, names []string) error {
+	return i.acts(ctx, "Pause", func() error { return Pause(ctx, i.engine, names) })
+}
+
+func (i intercepted) Continue(ctx context.Context, names []string) error {
+	return i.acts(ctx, "Continue", func() error { return Continue(ctx, i.engine, names) })
+}

@@ -196,6 +196,7 @@ func (i *instance) terminate(processes []proctree.Process, now time.Time) (next 
 	}
 	if !i.told && !i.starting(processes) {
 		i.told = i.signal(processes, unix.SIGTERM)
+		i.signal(processes, unix.SIGCONT) // what is paused would never see the other one
 	}
 	switch {
 	case i.killAt.After(now) && i.told:
