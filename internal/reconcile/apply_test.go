@@ -55,7 +55,7 @@ func TestCreate(t *testing.T) {
 	}
 	want := []string{
 		"Get group",
-		"Lock", "Lock", "Get cluster", "Inventory", "List group", "Observe", "Preflight", "Put group",
+		"Lock", "Lock", "Get cluster", "Inventory", "List group", "List sweep", "Observe", "Preflight", "Put group",
 		"StartController", "Stage", "Start", "Watch", "Observe", "Get group", "Observe", "Get group", "Put group", "Prune",
 	}
 	if diff := cmp.Diff(want, calls.made()); diff != "" {
@@ -187,7 +187,7 @@ func TestUpdateWithoutChange(t *testing.T) {
 	e, calls := recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 2)))
 	want := []string{
-		"Lock", "Lock", "Get cluster", "Inventory", "List group", "Observe", "Preflight", "Put group",
+		"Lock", "Lock", "Get cluster", "Inventory", "List group", "List sweep", "Observe", "Preflight", "Put group",
 		"StartController", "Start", "Watch", "Observe", "Get group", "Put group", "Prune",
 	}
 	if diff := cmp.Diff(want, calls.made()); diff != "" {

@@ -22,7 +22,10 @@ type View struct {
 	Inventory engine.Inventory
 	// Groups are the documents of the cluster's groups by name.
 	Groups map[string]domain.GroupDocument
-	// Stored are those as they were read. A plan takes out of Groups what leaves, whose members run all the same until it is applied.
+	// Sweeps are what the active runs of the cluster's sweeps take up, as groups of the sweeps' names.
+	Sweeps map[string]domain.GroupDocument
+	// Stored are groups and sweeps as they were read. A plan takes out of Groups and Sweeps what leaves, whose members run
+	// all the same until it is applied.
 	Stored map[string]domain.GroupDocument
 	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by UUID: which are in
 	// trouble, and all else where devices have to be chosen.
@@ -32,6 +35,16 @@ type View struct {
 	Pinned bool
 	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see [Group.Leaving].
 	Leave []string
+}
+
+// occupants are the documents of all that has members: groups, and sweeps as such.
+func (v View) occupants() map[string]domain.GroupDocument {
+	if len(v.Sweeps) == 0 {
+		return v.Groups
+	}
+	all := maps.Clone(v.Sweeps)
+	maps.Copy(all, v.Groups)
+	return all
 }
 
 // Decision is what a group should be.
@@ -64,7 +77,10 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	if len(absent) > 0 || !maps.Equal(counts, topology.Counts(spec, nil)) { // they are others than those that the group declares
 		members = topology.Expand(spec, counts, absent)
 	}
-	checkNames(&problems, view.Groups, spec.Name, members)
+	if _, taken := view.Sweeps[spec.Name]; taken {
+		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a sweep %q, whose runs are members of that group; choose another name", spec.Cluster, spec.Name)
+	}
+	checkNames(&problems, view.occupants(), spec.Name, members)
 	checkTaken(&problems, view, spec, members)
 	assignments, unplaced := place(placement.Input{
 		Group:         spec,
@@ -78,7 +94,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Room:          view.Inventory.Addresses,
 		Pools:         view.Pools,
 		Devices:       view.Devices,
-		Groups:        view.Groups,
+		Groups:        view.occupants(),
 		Pinned:        view.Pinned,
 	}, view.Leave)
 	problems = append(problems, unplaced...)

@@ -237,13 +237,13 @@ func (r *resolver) checkSlots() {
 // PoolInUseError is returned where a pool can't be removed, for what still has devices of it.
 type PoolInUseError struct {
 	Cluster, Pool string
-	// Groups are the names of the groups.
-	Groups []string
+	// Groups and Sweeps are their names.
+	Groups, Sweeps []string
 }
 
 // Error says what to do about it.
 func (e *PoolInUseError) Error() string {
-	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy them first, or let their roles name another pool", e.Pool, e.Cluster, domain.Enumerate(e.Groups))
+	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy these first, or let them name another pool", e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
 }
 
 // gpusPatience is how long an apply waits for hosts to say which GPUs they have: their agents may have just been started.
@@ -339,7 +339,7 @@ func (r Reconciler) Pool(ctx context.Context, name string) (domain.GPUPoolDocume
 	return doc, nil
 }
 
-// DeletePool removes a pool that no group uses. Without one it does nothing.
+// DeletePool removes a pool that no group or sweep uses. Without one it does nothing.
 func (r Reconciler) DeletePool(ctx context.Context, cluster, name string) (err error) {
 	release, err := r.lock(ctx, allocationLock, "removal of GPU pool "+name)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -354,8 +354,12 @@ func (r Reconciler) DeletePool(ctx context.Context, cluster, name string) (err e
 	if err != nil {
 		return err
 	}
-	if users := groupsOf(groups, name); len(users) > 0 {
-		return &PoolInUseError{cluster, name, users}
+	sweeps, err := engine.List[domain.SweepDocument](ctx, r.Engine)
+	if err != nil {
+		return err
+	}
+	if inGroups, inSweeps := groupsOf(groups, name), sweepsOf(sweeps, name); len(inGroups)+len(inSweeps) > 0 {
+		return &PoolInUseError{cluster, name, inGroups, inSweeps}
 	}
 	return engine.Delete[domain.GPUPoolDocument](ctx, r.Engine, name)
 }
@@ -369,6 +373,17 @@ func groupsOf(groups map[string]domain.GroupDocument, pool string) []string {
 				users = append(users, name)
 				break
 			}
+		}
+	}
+	return users
+}
+
+// sweepsOf returns the names of the sweeps whose runs ask for devices of a pool, sorted.
+func sweepsOf(sweeps map[string]domain.SweepDocument, pool string) []string {
+	var users []string
+	for _, name := range slices.Sorted(maps.Keys(sweeps)) {
+		if gpus := sweeps[name].Spec.GPUs; gpus != nil && gpus.Pool == pool {
+			users = append(users, name)
 		}
 	}
 	return users

@@ -134,6 +134,11 @@ func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *
 		if by.groups, err = engine.List[domain.GroupDocument](ctx, now); err != nil {
 			return err
 		}
+		sweeps, unread := Reconciler{Engine: now}.occupiedBySweeps(ctx)
+		if unread != nil {
+			return unread
+		}
+		by.groups = View{Groups: by.groups, Sweeps: sweeps}.occupants()
 		if by.hosts, err = now.GPUs(ctx); err != nil {
 			return err
 		}
@@ -185,7 +190,7 @@ func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Dec
 	if by == nil {
 		return Decision{}, nil, errUntold
 	}
-	view.Devices = DeviceStates(view.Pools, by.hosts, view.Groups, view.Stored, by.groups)
+	view.Devices = DeviceStates(view.Pools, by.hosts, view.occupants(), view.Stored, by.groups)
 	decision, problems = Decide(view, spec)
 	if problems.Err() == nil {
 		err = checkPlanned(decision, stored, view, r.Planned)

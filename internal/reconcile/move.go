@@ -48,6 +48,11 @@ func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, obser
 	return inventory.Lost, nil
 }
 
+// LostHosts returns the hosts whose members can't stay, and why, where something is said about the host of an observed member.
+func (r Reconciler) LostHosts(ctx context.Context, observed []domain.Observed) (map[string]string, error) {
+	return r.lostHostsOf(ctx, Group{Observed: observed})
+}
+
 // lostHostsOf returns the lost hosts of one group's cluster, see [Reconciler.lostHosts].
 func (r Reconciler) lostHostsOf(ctx context.Context, group Group) (map[string]string, error) {
 	if !slices.ContainsFunc(group.Observed, onTroubledHost) {

@@ -135,9 +135,7 @@ func (c *policyCheck) knownRole(at domain.Path, role string) {
 
 // program adds a problem where the controller would have to run something that it does not have.
 func (c *policyCheck) program(at domain.Path, command []string, instead string) {
-	if len(command) > 0 && c.traits.Contained {
-		c.problems.Add(at, "No programs", "the controller of a cluster of engine %q runs in a container without any programs, and can't run %q; use %s instead", c.traits.Name, command, instead)
-	}
+	checkProgram(&c.problems, c.traits, at, command, instead)
 }
 
 // measurable adds a problem where what agents measure means nothing for the role.
@@ -175,4 +173,11 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) domain
 		}
 	}
 	return nil
+}
+
+// checkProgram adds a problem where the controller of an engine would have to run something that it does not have.
+func checkProgram(ps *domain.Problems, traits engine.Traits, at domain.Path, command []string, instead string) {
+	if len(command) > 0 && traits.Contained {
+		ps.Add(at, "No programs", "the controller of a cluster of engine %q runs in a container without any programs, and can't run %q; use %s instead", traits.Name, command, instead)
+	}
 }

@@ -137,11 +137,14 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 	if view.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err == nil && usesGPUs(group) {
 		view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	}
+	if err == nil {
+		view.Sweeps, err = r.occupiedBySweeps(ctx)
+	}
 	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)), func(host domain.Host) bool { return host.ID != "" })
 	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
 		view.Groups, err = map[string]domain.GroupDocument{}, nil // it is to be formed in this very apply, and has nothing yet
 	}
-	view.Stored = maps.Clone(view.Groups)
+	view.Stored = maps.Clone(view.occupants())
 	return view, err
 }
 

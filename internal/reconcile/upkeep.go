@@ -154,7 +154,9 @@ func (r Reconciler) observeAll(ctx context.Context, groups map[string]domain.Gro
 			members[name] = nil
 		}
 		for _, o := range all {
-			members[o.Group] = append(members[o.Group], o)
+			if _, found := groups[o.Group]; found { // or else it is of a sweep
+				members[o.Group] = append(members[o.Group], o)
+			}
 		}
 		return members, nil
 	}

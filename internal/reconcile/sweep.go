@@ -1,0 +1,352 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// Sweep is a sweep as it was read.
+type Sweep struct {
+	Document domain.SweepDocument
+	// Spec has the runs.
+	Spec domain.Sweep
+	// Runs is what is remembered of runs; nil where that was not asked for.
+	Runs map[string]domain.Run
+}
+
+// SweepLock returns the name of the lock that is held by who changes a sweep, or starts runs of it.
+func SweepLock(sweep string) string { return "sweep " + sweep }
+
+// sweepLooks bounds how often a sweep is read anew because it was changed meanwhile.
+const sweepLooks = 10
+
+// Sweep returns a sweep as it is declared, or [engine.ErrNotFound]. It takes a constant number of engine calls. One
+// that a destroy left half way may lack runs.
+func (r Reconciler) Sweep(ctx context.Context, name string) (found Sweep, err error) {
+	store := engine.Store(r.Engine)
+	for range sweepLooks {
+		if found.Document, err = engine.Get[domain.SweepDocument](ctx, store, name); err != nil {
+			return found, err
+		}
+		chunks, err := engine.List[domain.SweepRuns](ctx, store)
+		if err != nil {
+			return found, err
+		}
+		var missing []string
+		if found.Spec, missing = sweep.Join(found.Document, chunks); len(missing) == 0 || found.Document.Ending {
+			return found, nil
+		}
+	}
+	return found, fmt.Errorf("sweep %q is there, but not all of its runs are: apply it again to store them anew", name)
+}
+
+// SweepRuns returns a sweep with what is remembered of its runs, or [engine.ErrNotFound].
+func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
+	found, err := r.Sweep(ctx, name)
+	if err != nil {
+		return found, err
+	}
+	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
+	if err != nil {
+		return found, err
+	}
+	found.Runs = sweep.Remembered(found.Document, records)
+	return found, nil
+}
+
+// occupiedBySweeps returns what the active runs of all sweeps take up, as the documents of groups.
+func (r Reconciler) occupiedBySweeps(ctx context.Context) (map[string]domain.GroupDocument, error) {
+	sweeps, err := engine.List[domain.SweepDocument](ctx, r.Engine)
+	if err != nil || len(sweeps) == 0 {
+		return nil, err
+	}
+	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
+	if err != nil {
+		return nil, err
+	}
+	occupied := make(map[string]domain.GroupDocument, len(sweeps))
+	for name, doc := range sweeps {
+		occupied[name] = sweep.Occupancy(doc.Spec, sweep.Remembered(doc, records))
+	}
+	return occupied, nil
+}
+
+// SweepPlan is what an apply of a sweep would do.
+type SweepPlan struct {
+	// Total is the number of runs, New that of those that are not there yet, and Gone that of those that will no longer
+	// be.
+	Total, New, Gone int
+	// Reruns is the number of runs that were started before, and start anew.
+	Reruns int
+}
+
+// CheckSweep returns what an apply of a sweep would do, and what is in its way on a cluster as it is, or is planned to
+// be.
+func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep) (plan SweepPlan, problems domain.Problems, err error) {
+	if problems = sweep.Validate(spec); problems.Err() != nil {
+		return plan, problems, nil
+	}
+	plan.Total = len(spec.Runs)
+	stored, err := r.SweepRuns(ctx, spec.Name)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrNotFormed) {
+		return plan, problems, err
+	}
+	if err == nil {
+		next := sweep.Change(stored.Document, domain.SweepDocument{Spec: withoutRuns(spec)})
+		plan.Reruns = sweep.Reruns(next, spec, stored.Runs)
+		for key := range stored.Spec.Runs {
+			if _, stays := spec.Runs[key]; !stays {
+				plan.Gone++
+			}
+		}
+		plan.New = plan.Total - (len(stored.Spec.Runs) - plan.Gone)
+	} else {
+		plan.New = plan.Total
+	}
+	if _, taken := view.Groups[spec.Name]; taken {
+		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a group %q; choose another name: the runs of a sweep are members of a group of its name", spec.Cluster, spec.Name)
+	}
+	if spec.OnFinish != nil {
+		checkProgram(&problems, view.Traits, domain.Path{"on_finish", "command"}, spec.OnFinish.Command, "url")
+	}
+	problems = append(problems, r.checkRuns(view, spec)...)
+	preflight, err := r.preflightSweep(ctx, view, spec)
+	return plan, append(problems, preflight...), err
+}
+
+// checkRuns checks what runs need against the cluster when nobody else is there, and their names.
+func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Problems) {
+	names := map[string]string{}
+	for group, doc := range view.occupants() {
+		if group != spec.Name {
+			for member := range doc.Assignments {
+				names[member] = group
+			}
+		}
+	}
+	for _, key := range spec.Keys() {
+		name := domain.RunName(spec.Name, key)
+		whose := view.Inventory.Taken[name]
+		if group := names[name]; group != "" {
+			whose = "a member of group " + group
+		}
+		if whose != "" {
+			problems.Add(domain.Path{"runs", domain.Key(key)}, "Member name in use", "the run would be called %q, which is the name of %s; choose another key, or another name for the sweep", name, whose)
+		}
+	}
+	return append(problems, sweep.Fits(spec, siteOf(view))...)
+}
+
+// siteOf returns the cluster as a sweep's runs find it.
+func siteOf(view View) sweep.Cluster {
+	return sweep.Cluster{
+		Hosts: view.Inventory.Hosts, SharedAddress: view.Traits.MemberAddress == nil, BusyPorts: view.Inventory.BusyPorts, Closed: view.Inventory.Closed,
+		Reserved: view.Inventory.Reserved, Room: view.Inventory.Addresses, Pools: view.Pools, Groups: view.Groups,
+	}
+}
+
+// preflightSweep asks the engine about one run, as all others differ in their environment alone.
+func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.Sweep) (domain.Problems, error) {
+	if len(view.Inventory.Hosts) == 0 {
+		return nil, nil // which is said by Fits
+	}
+	key := spec.Keys()[0]
+	run := domain.Run{Assignment: &domain.Assignment{Host: slices.Min(slices.Collect(maps.Keys(view.Inventory.Hosts))), Port: 1}}
+	rendered, err := sweep.Spec(spec, key, run, sweep.Site{Address: func(_, host string) string { return view.Inventory.Hosts[host].Address }, FilesDir: view.Traits.FilesDir})
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Engine.Preflight(ctx, []domain.MemberSpec{rendered})
+	return sweep.OfRuns(append(view.Traits.CheckMember(rendered), found...)), err
+}
+
+func withoutRuns(spec domain.Sweep) domain.Sweep {
+	spec.Runs = nil
+	return spec
+}
+
+// PutSweep makes a sweep be as specified: the controller starts its runs. A new one must not be there yet, but as
+// specified (adopted is true then: its creation went unrecorded).
+func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created bool) (adopted bool, err error) {
+	if err := sweep.Validate(spec).Err(); err != nil {
+		return false, err
+	}
+	release, err := r.lock(ctx, SweepLock(spec.Name), "apply of sweep "+spec.Name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	cluster, err := engine.Cluster(ctx, r.Engine)
+	if err != nil {
+		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
+	}
+	stored, err := r.Sweep(ctx, spec.Name)
+	switch {
+	case errors.Is(err, engine.ErrNotFound):
+	case stored.Document.Revision == 0:
+		return false, err
+	case stored.Document.Ending:
+		if err := r.endSweep(ctx, spec.Name, stored.Document); err != nil { // a destroy died
+			return false, err
+		}
+		stored = Sweep{}
+	case created && (err != nil || !stored.Spec.Equal(spec)):
+		return false, fmt.Errorf("cluster %q already has a sweep %q with another specification; choose another name, or import it: terraform import <address> %s",
+			spec.Cluster, spec.Name, domain.GroupID(spec.Cluster, spec.Name))
+	default:
+		adopted = created
+	}
+	view, err := r.View(ctx, cluster.Spec, sweep.GroupOf(spec, spec.Keys()[0]))
+	if err != nil {
+		return false, err
+	}
+	_, problems, err := r.CheckSweep(ctx, view, spec)
+	if err := errors.Join(err, problems.Err()); err != nil {
+		return false, err
+	}
+	if err := r.storeSweep(ctx, stored.Document, spec); err != nil {
+		return adopted, err
+	}
+	return adopted, r.Engine.StartController(ctx)
+}
+
+// storeSweep stores a sweep in the place of another one, the zero one for none: its runs first, so that whoever finds
+// the sweep finds those.
+func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument, spec domain.Sweep) error {
+	bare, chunks, err := sweep.Split(spec)
+	if err != nil {
+		return err
+	}
+	next := domain.SweepDocument{Spec: bare, Count: len(spec.Runs)}
+	for _, chunk := range chunks {
+		if _, err := engine.Put(ctx, r.Engine, chunk); err != nil && !errors.Is(err, engine.ErrConflict) { // it is there already
+			return err
+		}
+		next.Chunks = append(next.Chunks, chunk.Name)
+	}
+	next = sweep.Change(stored, next)
+	if stored.Revision == 0 {
+		next.ID, next.Since, next.By = rand.Text(), time.Now().UTC(), who()
+	}
+	r.say(ctx, spec.Name, "sweep is stored", slog.Int("runs", next.Count))
+	if next, err = engine.Put(ctx, r.Engine, next); err != nil {
+		return err
+	}
+	return r.pruneRuns(ctx, next)
+}
+
+// pruneRuns removes the chunks that a sweep no longer has.
+func (r Reconciler) pruneRuns(ctx context.Context, doc domain.SweepDocument) error {
+	return r.deleteOf(ctx, domain.SweepRunsKind, doc.Spec.Name, func(chunk string) bool { return !slices.Contains(doc.Chunks, chunk) })
+}
+
+// deleteOf deletes items of a kind that are a sweep's, where the second parts of their names are among those.
+func (r Reconciler) deleteOf(ctx context.Context, kind domain.Kind, name string, among func(part string) bool) error {
+	items, err := r.Engine.List(ctx, kind)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if of, part, _ := strings.Cut(item.Name, "/"); of == name && among(part) {
+			if err := r.Engine.Delete(ctx, item.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitSweep returns when all runs of a sweep have ended. Those that did not succeed are an [*UnsuccessfulError].
+func (r Reconciler) AwaitSweep(ctx context.Context, name string) error {
+	var last sweep.Summary
+	err := r.watch(ctx, name, func([]domain.Observed) (bool, time.Time, error) {
+		found, err := r.SweepRuns(ctx, name)
+		if err != nil {
+			return false, time.Time{}, err
+		}
+		last = sweep.Summarise(found.Document, found.Spec, found.Runs)
+		return last.Ended(), time.Now().Add(lookAtLatest), nil
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("sweep %q goes on, with %s: %w", name, last, context.Cause(ctx))
+	}
+	if err == nil && last.Counts[domain.RunSucceeded] < last.Total {
+		return &UnsuccessfulError{name, last}
+	}
+	return err
+}
+
+// UnsuccessfulError is returned where runs of a sweep did not succeed.
+type UnsuccessfulError struct {
+	Sweep   string
+	Summary sweep.Summary
+}
+
+// Error counts the runs, and names some that did not succeed, with their reasons.
+func (e *UnsuccessfulError) Error() string {
+	return fmt.Sprintf("sweep %q has ended with %s: %s", e.Sweep, e.Summary, e.Summary.Unsuccessful)
+}
+
+// DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing.
+func (r Reconciler) DeleteSweep(ctx context.Context, name string) (err error) {
+	release, err := r.lock(ctx, SweepLock(name), "destroy of sweep "+name)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil // there is not even a cluster
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	doc, err := engine.Get[domain.SweepDocument](ctx, r.Engine, name)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.endSweep(ctx, name, doc)
+}
+
+// endSweep ends a sweep whose lock is held, so that nobody starts another run.
+func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepDocument) (err error) {
+	if !doc.Ending {
+		doc.Ending = true
+		if _, err = engine.Put(ctx, r.Engine, doc); err != nil {
+			return err
+		}
+	}
+	observed, err := r.Engine.Observe(ctx, name)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(observed))
+	for i, o := range observed {
+		names[i] = o.Name
+	}
+	if len(names) > 0 {
+		if err := r.remove(ctx, name, names); err != nil {
+			return err
+		}
+	}
+	if err := r.Engine.Prune(ctx, name, nil); err != nil {
+		return err
+	}
+	for _, kind := range []domain.Kind{domain.SweepRequestKind, domain.SweepLogKind, domain.SweepRecordKind, domain.SweepRunsKind} {
+		if err := r.deleteOf(ctx, kind, name, func(string) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return engine.Delete[domain.SweepDocument](ctx, r.Engine, name)
+}

@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// requestLook is how soon it is looked again whether the controller has seen to a request.
+const requestLook = 5 * time.Second
+
+// OthersError is returned where somebody else's sweep would be interfered with.
+type OthersError struct{ Sweep, By, Who string }
+
+// Error names both.
+func (e *OthersError) Error() string {
+	return fmt.Sprintf("sweep %q was created by %s, and you are %s: repeat it with --force if that is what you want", e.Sweep, e.By, e.Who)
+}
+
+// RequestRuns asks the controller for something for runs of a sweep, and returns when it has seen to it. Those of
+// somebody else's sweep need force.
+func (r Reconciler) RequestRuns(ctx context.Context, name string, keys []string, wish domain.RunWish, force bool) error {
+	found, err := r.SweepRuns(ctx, name)
+	if err != nil {
+		return err
+	}
+	if by := found.Document.By; by != who() && !force {
+		return &OthersError{name, by, who()}
+	}
+	for _, key := range keys {
+		if _, there := found.Spec.Runs[key]; !there {
+			return fmt.Errorf("sweep %q has no run %q", name, key)
+		}
+		if wish == domain.WishPause && !r.Engine.Traits().Supports.Pause && found.Runs[key].State == domain.RunRunning {
+			return fmt.Errorf("run %q of sweep %q runs, and the engine %q can't halt members: pause those that wait, or cancel it", key, name, r.Engine.Traits().Name)
+		}
+	}
+	for _, key := range keys {
+		if err := r.request(ctx, domain.SweepRequest{Sweep: name, Run: key, ID: found.Document.ID, Want: wish, By: who()}); err != nil {
+			return err
+		}
+	}
+	return r.awaitRequests(ctx, name, keys)
+}
+
+// request stores a request, in the place of an earlier one that nobody has seen to yet.
+func (r Reconciler) request(ctx context.Context, request domain.SweepRequest) error {
+	for {
+		_, err := engine.Put(ctx, r.Engine, request)
+		if !errors.Is(err, engine.ErrConflict) {
+			return err
+		}
+		former, err := engine.Get[domain.SweepRequest](ctx, r.Engine, request.Key())
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return err
+		}
+		request.Revision = former.Revision
+	}
+}
+
+// awaitRequests returns when the controller has seen to what was asked of runs.
+func (r Reconciler) awaitRequests(ctx context.Context, name string, keys []string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := r.Engine.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		left, err := engine.List[domain.SweepRequest](ctx, r.Engine)
+		if err != nil {
+			return err
+		}
+		waits := false
+		for _, key := range keys {
+			_, there := left[(&domain.SweepRequest{Sweep: name, Run: key}).Key()]
+			waits = waits || there
+		}
+		if !waits {
+			return nil
+		}
+		if err := engine.Await(ctx, events, time.Now().Add(requestLook)); err != nil {
+			return fmt.Errorf("the controller has not seen to it yet: %w", err)
+		}
+	}
+}

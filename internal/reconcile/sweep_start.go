@@ -1,0 +1,170 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// StartedRun is a run of a sweep that is started.
+type StartedRun struct {
+	sweep.Admitted
+
+	Run domain.Run
+}
+
+// SweepKeeper is who remembers what has become of runs: the controller.
+type SweepKeeper interface {
+	// Batch returns the number of a sweep's next batch of starts, which is higher than all before it.
+	Batch(sweep string) int
+	// KeepStarts stores runs as started, before any of them is.
+	KeepStarts(ctx context.Context, started []StartedRun) error
+}
+
+// StartRuns starts as many runs of sweeps that wait as there is room for. It returns what was decided, and false where
+// somebody else is at work: then it is to be tried again soon.
+func (r Reconciler) StartRuns(ctx context.Context, queues []sweep.Queue, keeper SweepKeeper) (admission sweep.Admission, free bool, err error) {
+	var specs []domain.Sweep
+	for _, q := range queues {
+		specs = append(specs, q.Spec)
+	}
+	measured, err := r.Measure(ctx, specs...)
+	if err != nil {
+		return admission, false, err
+	}
+	var locks []func() error
+	defer func() {
+		for _, release := range locks {
+			err = errors.Join(err, release())
+		}
+	}()
+	for i, q := range queues {
+		if q.Held != "" || !q.Waits() {
+			continue
+		}
+		release, free, err := r.tryLock(ctx, SweepLock(q.Spec.Name), "start of runs of sweep "+q.Spec.Name)
+		switch {
+		case err != nil:
+			return admission, false, err
+		case free:
+			locks = append(locks, release)
+		default:
+			queues[i].Held = "it is being changed"
+		}
+	}
+	admission, started, free, err := r.admitRuns(ctx, queues, measured, keeper)
+	if err != nil || len(started) == 0 {
+		return admission, free, err
+	}
+	return admission, free, r.launch(ctx, queues, started)
+}
+
+// tryLock takes a lock for who must not wait: false where somebody else holds it.
+func (r Reconciler) tryLock(ctx context.Context, name, operation string) (release func() error, free bool, err error) {
+	release, err = r.Engine.Lock(ctx, name, r.holder(operation))
+	if _, locked := errors.AsType[*engine.LockedError](err); locked {
+		return nil, false, nil
+	}
+	return release, err == nil, err
+}
+
+// admitRuns decides which runs start, and has that kept, while nobody else allocates.
+func (r Reconciler) admitRuns(
+	ctx context.Context, queues []sweep.Queue, measured Measured, keeper SweepKeeper,
+) (admission sweep.Admission, started []StartedRun, free bool, err error) {
+	release, free, err := r.tryLock(ctx, allocationLock, "start of runs of sweeps")
+	if err != nil || !free {
+		return admission, nil, free, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	docs, err := engine.List[domain.SweepDocument](ctx, r.Engine)
+	if err != nil {
+		return admission, nil, free, err
+	}
+	byName := make(map[string]sweep.Queue, len(queues))
+	for i, q := range queues {
+		if now := docs[q.Spec.Name]; now.Revision != q.Document.Revision || now.ID != q.Document.ID {
+			queues[i].Held = "it has just been changed"
+		}
+		byName[q.Spec.Name] = q
+	}
+	room, err := r.RoomForSweeps(ctx, queues, measured)
+	if err != nil {
+		return admission, nil, free, err
+	}
+	now := time.Now().UTC()
+	admission = sweep.Admit(room, queues, now)
+	for _, a := range admission.Starts {
+		q := byName[a.Sweep]
+		started = append(started, StartedRun{a, sweep.Start(q.Document, q.Spec.Runs[a.Key], q.Runs[a.Key], a.At, keeper.Batch(a.Sweep), now)})
+	}
+	if len(started) > 0 {
+		err = keeper.KeepStarts(ctx, started)
+	}
+	return admission, started, free, err
+}
+
+// launch has the engine start the runs of sweeps, those of each at once.
+func (r Reconciler) launch(ctx context.Context, queues []sweep.Queue, started []StartedRun) error {
+	cluster, err := engine.Cluster(ctx, r.Engine)
+	if err != nil {
+		return err
+	}
+	traits := r.Engine.Traits()
+	at := sweep.Site{FilesDir: traits.FilesDir, Address: func(member, host string) string {
+		if traits.MemberAddress != nil {
+			return traits.MemberAddress(member)
+		}
+		return cluster.Spec.Hosts[host].Address
+	}}
+	var failed error
+	for _, q := range queues {
+		failed = errors.Join(failed, r.launchOf(ctx, q, started, at))
+	}
+	return failed
+}
+
+func (r Reconciler) launchOf(ctx context.Context, q sweep.Queue, started []StartedRun, at sweep.Site) error {
+	var specs []domain.MemberSpec
+	for _, run := range started {
+		if run.Sweep != q.Spec.Name {
+			continue
+		}
+		spec, err := sweep.Spec(q.Spec, run.Key, run.Run, at)
+		if err != nil {
+			return err
+		}
+		specs = append(specs, spec)
+	}
+	if len(specs) == 0 {
+		return nil
+	}
+	r.say(ctx, q.Spec.Name, "runs start", slog.Int("runs", len(specs)))
+	if err := r.Engine.Stage(ctx, specs); err != nil {
+		return &LaunchError{q.Spec.Name, err}
+	}
+	if err := r.Engine.Start(ctx, q.Spec.Name, specs[0].Run); err != nil {
+		return &LaunchError{q.Spec.Name, err}
+	}
+	return nil
+}
+
+// LaunchError is returned where an engine does not start runs of a sweep.
+type LaunchError struct {
+	Sweep string
+	Err   error
+}
+
+// Error names the sweep and the engine's error.
+func (e *LaunchError) Error() string {
+	return fmt.Sprintf("runs of sweep %q could not be started: %v", e.Sweep, e.Err)
+}
+
+// Unwrap returns the engine's error.
+func (e *LaunchError) Unwrap() error { return e.Err }
