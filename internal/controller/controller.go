@@ -1,8 +1,9 @@
-// Package controller is the resident process of a cluster that acts between two applies: it ends the rest of a
-// group that has completed, sees to deadlines, moves members off hosts that are lost, restarts groups as a whole, notes which
-// GPUs of pools can't be used, and follows autoscaling policies.
+// Package controller is the resident process of a cluster that acts between two applies: it ends the rest of a group
+// that has completed, sees to deadlines, moves members off hosts that are lost, restarts groups as a whole, notes which
+// GPUs of pools can't be used, follows autoscaling policies, and starts the runs of sweeps.
 //
-// It keeps nothing to itself. All that it knows it reads from the engine, or keeps with the cluster, so that it may die at any point.
+// It keeps nothing to itself. All that it knows it reads from the engine, or keeps with the cluster, so that it may die
+// at any point.
 package controller
 
 import (
@@ -49,6 +50,7 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 	go again(ctx, e, log, func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 		return watchScaling(ctx, r, events, log, shown)
 	})
+	go again(ctx, e, log, watchSweeps)
 	again(ctx, e, log, watch)
 	return nil
 }

@@ -99,6 +99,7 @@ func Run(t *testing.T, h Harness) {
 		"interchangeable members that end": testInterchangeableEnd,
 		"update in turns":                  testUpdateInTurns,
 		"scaling":                          testScaling,
+		"sweeps":                           testSweep,
 	}, shared)
 	if h.Brief {
 		return

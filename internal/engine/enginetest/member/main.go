@@ -9,6 +9,7 @@
 //	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
 //	until:<file>       waits until the file is there
 //	hold:<file>        until it is told to stop, holds as many MiB of memory as the file says: none where there is no file
+//	card:<file>        takes memory of a card: adds <MiB> of <all> to the file, as <file>,<MiB>,<all>; where others that live have taken too much it fails as CUDA does
 //	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits
@@ -88,6 +89,11 @@ func main() {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case "card":
+			if err := takeCard(operand); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 		case "work":
 			if err := workOff(operand, stop); err != nil {
 				fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,304 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+const (
+	// sweepsLock is held by the controller that starts the runs of sweeps.
+	sweepsLock = "sweeps"
+	// busyRetry is how soon runs are started that could not be as somebody else was at work.
+	busyRetry = 500 * time.Millisecond
+	// measureEvery is how soon it is measured again what runs wait for.
+	measureEvery = 500 * time.Millisecond
+	// removeAgain is how soon members are removed again that are still there: an engine may lose a removal.
+	removeAgain = 10 * time.Second
+	// launchPause is how long a run waits that the engine did not start.
+	launchPause = 10 * time.Second
+)
+
+// sweepPace is that of looks after events: who waits for a run wants the next one to start.
+var sweepPace = engine.Pace{Factor: 12, Longest: time.Second}
+
+// watchSweeps starts the runs of sweeps, and notes what becomes of them. Of several controllers of a cluster one does.
+func watchSweeps(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+	if err := awaitSweeps(ctx, r.Engine, events); err != nil {
+		return err
+	}
+	holder := engine.Holder{Who: "controller", Process: os.Getpid(), Operation: "starting runs of sweeps", Since: time.Now(), Controller: true}
+	held, release, err := r.Engine.Hold(ctx, sweepsLock, holder)
+	if _, locked := errors.AsType[*engine.LockedError](err); locked {
+		pause(ctx, standby)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(newSweeper(r, log).run(held, events), release())
+}
+
+// awaitSweeps returns once there is a sweep.
+func awaitSweeps(ctx context.Context, e engine.Engine, events <-chan struct{}) error {
+	for {
+		start := time.Now()
+		items, err := e.Snapshot().List(ctx, domain.SweepKind)
+		if err != nil || len(items) > 0 {
+			return err
+		}
+		engine.ResidentPace.Rest(ctx, start)
+		if err := engine.Await(ctx, events, time.Now().Add(atLatest)); err != nil {
+			return err
+		}
+	}
+}
+
+// sweeper starts the runs of a cluster's sweeps. It is for one goroutine, and the only one that writes what is
+// remembered of runs.
+type sweeper struct {
+	reconciler reconcile.Reconciler
+	log        *slog.Logger
+	told       faults
+	documents  engine.Decoded[domain.SweepDocument, *domain.SweepDocument]
+	sweeps     map[string]*followedSweep
+	peaks      peaks
+	reports    *reporter
+	// removed are members that were told to go, and when.
+	removed map[string]time.Time
+}
+
+// followedSweep is a sweep that is followed.
+type followedSweep struct {
+	document domain.SweepDocument
+	spec     domain.Sweep
+	keys     []string
+	record   *sweep.Record
+	batch    int
+	// leaving are the keys of runs whose former members are still there, with what those take up, and logless those of
+	// runs that are gone and whose logs have yet to go.
+	leaving map[string]domain.Assignment
+	logless []string
+}
+
+func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
+	return &sweeper{reconciler: r, log: log, told: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter()}
+}
+
+// run looks after each change, until the stream of changes ends, or what it knows of runs is no longer what is stored.
+func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
+	for {
+		start := time.Now()
+		next, err := s.look(ctx, start)
+		if s.told.news(everything, err) && err != nil && ctx.Err() == nil {
+			s.log.Error("not all sweeps can be seen to; trying again", "error", err)
+		}
+		if _, launch := errors.AsType[*reconcile.LaunchError](err); err != nil && !launch {
+			// Whether what was to be stored was stored is not known: all is read again.
+			pause(ctx, afterFault)
+			return ctx.Err()
+		}
+		sweepPace.Rest(ctx, start)
+		if err := s.await(ctx, events, next); err != nil {
+			return err
+		}
+	}
+}
+
+// await returns after an event, after a hook was told something, or at a moment.
+func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
+	ctx, told := context.WithCancelCause(ctx)
+	defer told(nil)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-s.reports.woken:
+			told(errTold)
+		case <-ctx.Done():
+		}
+	}()
+	err := engine.Await(ctx, events, moment)
+	told(nil)
+	<-watching
+	if errors.Is(context.Cause(ctx), errTold) {
+		return nil
+	}
+	return err
+}
+
+// errTold ends a wait once a hook was told something.
+var errTold = errors.New("a hook was told something")
+
+// look sees to all sweeps, and returns when to look again though nothing changes.
+func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err error) {
+	requests, err := s.read(ctx)
+	if err != nil || len(s.sweeps) == 0 && len(requests) == 0 {
+		return now.Add(atLatest), err
+	}
+	if err := s.fulfil(ctx, requests, now); err != nil {
+		return next, err
+	}
+	observed, err := s.reconciler.Engine.Observe(ctx, "")
+	if err != nil {
+		return next, err
+	}
+	if err := s.settle(ctx, observed, now); err != nil {
+		return next, err
+	}
+	next = s.peaks.measure(ctx, s, now)
+	if due := s.report(ctx, now); due.Before(next) {
+		next = due
+	}
+	if err := s.store(ctx); err != nil { // what hooks were told
+		return next, err
+	}
+	queues := s.queues()
+	if !slices.ContainsFunc(queues, func(q sweep.Queue) bool { return q.Held == "" && q.Waits() }) {
+		return next, nil
+	}
+	admission, free, err := s.reconciler.StartRuns(ctx, queues, s)
+	if _, launch := errors.AsType[*reconcile.LaunchError](err); launch {
+		return now.Add(busyRetry), errors.Join(err, s.takeBack(ctx, err, now))
+	}
+	if err != nil {
+		return next, err
+	}
+	for _, due := range []struct {
+		wanted bool
+		at     time.Time
+	}{
+		{!admission.Next.IsZero(), admission.Next},
+		{admission.Measured, time.Now().Add(measureEvery)},
+		{!free || slices.ContainsFunc(queues, func(q sweep.Queue) bool { return q.Held != "" }), time.Now().Add(busyRetry)},
+	} {
+		if due.wanted && due.at.Before(next) {
+			next = due.at
+		}
+	}
+	return next, nil
+}
+
+// read reads the sweeps that are new or were changed, forgets those that are gone, and returns what is asked of runs.
+func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepRequest, err error) {
+	snapshot := s.reconciler.Engine.Snapshot()
+	documents, err := s.documents.List(ctx, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if requests, err = engine.List[domain.SweepRequest](ctx, snapshot); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(s.sweeps, func(name string, f *followedSweep) bool {
+		doc, found := documents[name]
+		return !found || doc.ID != f.document.ID
+	})
+	var chunks map[string]domain.SweepRuns
+	var records map[string]domain.SweepRecord
+	for name, doc := range documents {
+		f := s.sweeps[name]
+		if f != nil && f.document.Revision == doc.Revision {
+			continue
+		}
+		if chunks == nil {
+			if chunks, err = engine.List[domain.SweepRuns](ctx, s.reconciler.Engine); err != nil {
+				return nil, err
+			}
+		}
+		spec, missing := sweep.Join(doc, chunks)
+		if len(missing) > 0 {
+			continue // it has just been changed again
+		}
+		if f == nil {
+			if records == nil {
+				if records, err = engine.List[domain.SweepRecord](ctx, s.reconciler.Engine); err != nil {
+					return nil, err
+				}
+			}
+			f = &followedSweep{record: sweep.OpenRecord(doc, records)}
+			for _, run := range f.record.Runs() {
+				f.batch = max(f.batch, run.Batch)
+			}
+			s.sweeps[name] = f
+		}
+		f.document, f.spec, f.keys = doc, spec, spec.Keys()
+	}
+	return requests, nil
+}
+
+// queues returns the sweeps as their runs wait.
+func (s *sweeper) queues() []sweep.Queue {
+	var queues []sweep.Queue
+	for _, name := range slices.Sorted(maps.Keys(s.sweeps)) {
+		f := s.sweeps[name]
+		q := sweep.Queue{Document: f.document, Spec: f.spec, Keys: f.keys, Runs: f.record.Runs()}
+		q.Leaving = f.leaving
+		if f.document.Ending {
+			q.Keys = nil
+		}
+		queues = append(queues, q)
+	}
+	return queues
+}
+
+// Batch returns the number of a sweep's next batch of starts.
+func (s *sweeper) Batch(name string) int { return s.sweeps[name].batch + 1 }
+
+// KeepStarts stores runs as started, before any of them is.
+func (s *sweeper) KeepStarts(ctx context.Context, started []reconcile.StartedRun) error {
+	for _, run := range started {
+		f := s.sweeps[run.Sweep]
+		f.batch = max(f.batch, run.Run.Batch)
+		f.record.Set(run.Key, run.Run)
+	}
+	return s.store(ctx)
+}
+
+// store stores what has changed of what is remembered of runs.
+func (s *sweeper) store(ctx context.Context) error {
+	for _, f := range s.sweeps {
+		if f.document.Ending {
+			continue
+		}
+		for _, record := range f.record.Changed() {
+			stored, err := engine.Put(ctx, s.reconciler.Engine, record)
+			if err != nil {
+				return err
+			}
+			f.record.Stored(stored)
+		}
+	}
+	return nil
+}
+
+// takeBack has the runs wait for a while that the engine did not start.
+func (s *sweeper) takeBack(ctx context.Context, launch error, now time.Time) error {
+	observed, err := s.reconciler.Engine.Observe(ctx, "")
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, o := range observed {
+		there[o.Name] = true
+	}
+	later := now.Add(launchPause)
+	for name, f := range s.sweeps {
+		for key, run := range f.record.Runs() {
+			if run.Active() && run.Batch == f.batch && !there[domain.RunName(name, key)] {
+				run = sweep.Lost(run, launch.Error(), now)
+				run.NotBefore = &later
+				f.record.Set(key, run)
+			}
+		}
+	}
+	return s.store(ctx)
+}

@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// peaksEvery is how often it is measured what runs use, over a window that leaves no gap.
+const (
+	peaksEvery  = 10 * time.Second
+	peaksWindow = 15 * time.Second
+)
+
+// peaks are the most that running members were measured to use, by their names. They are forgotten with the controller.
+type peaks struct {
+	due    time.Time
+	memory map[string]int64
+	gpu    map[string]int64
+}
+
+func newPeaks() peaks { return peaks{memory: map[string]int64{}, gpu: map[string]int64{}} }
+
+// measure notes what the members of sweeps use, where that is due, and returns when it is due again.
+func (p *peaks) measure(ctx context.Context, s *sweeper, now time.Time) (next time.Time) {
+	active := false
+	for _, f := range s.sweeps {
+		for _, run := range f.record.Runs() {
+			active = active || run.Active()
+		}
+	}
+	if !active {
+		return now.Add(atLatest)
+	}
+	if p.due.After(now) && !p.due.After(now.Add(peaksEvery)) {
+		return p.due
+	}
+	p.due = now.Add(peaksEvery)
+	usage, err := s.reconciler.Engine.Usage(ctx, peaksWindow)
+	if err != nil {
+		s.log.Warn("what runs use can't be measured; trying again", "error", err)
+		return p.due
+	}
+	for name, member := range usage.Members {
+		if s.sweeps[member.Group] != nil {
+			raise(p.memory, name, member.MemoryMiB)
+			raise(p.gpu, name, member.GPUMemoryMiB)
+		}
+	}
+	return p.due
+}
+
+func raise(peaks map[string]int64, name string, measured domain.Measure) {
+	if measured.Max != nil {
+		peaks[name] = max(peaks[name], int64(*measured.Max))
+	}
+}
+
+// take returns the peaks of a member that has ended, nil for what was not measured, and forgets them.
+func (p *peaks) take(name string) (memory, gpu *int64) {
+	of := func(peaks map[string]int64) *int64 {
+		defer delete(peaks, name)
+		if most, measured := peaks[name]; measured {
+			return &most
+		}
+		return nil
+	}
+	return of(p.memory), of(p.gpu)
+}

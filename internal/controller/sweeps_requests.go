@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// fulfil does what is asked of runs. A request goes once what came of it is stored, so that one whose controller dies
+// is done by the next: nothing is done twice by that.
+func (s *sweeper) fulfil(ctx context.Context, requests map[string]domain.SweepRequest, now time.Time) error {
+	if len(requests) == 0 {
+		return nil
+	}
+	var pause, resume []string
+	for _, request := range requests {
+		f := s.sweeps[request.Sweep]
+		env, found := map[string]string(nil), false
+		if f != nil && f.document.ID == request.ID && !f.document.Ending {
+			env, found = f.spec.Runs[request.Run]
+		}
+		if !found {
+			continue // it is gone
+		}
+		before := f.record.Runs()[request.Run]
+		after := sweep.Wished(f.document, env, before, request.Want, request.By, now)
+		member := domain.RunName(request.Sweep, request.Run)
+		switch {
+		case after.State == domain.RunPaused && after.Active():
+			pause = append(pause, member)
+		case before.State == domain.RunPaused && before.Active():
+			resume = append(resume, member) // also one that is to end
+		}
+		f.record.Set(request.Run, after)
+	}
+	if len(pause) > 0 {
+		if err := engine.Pause(ctx, s.reconciler.Engine, pause); err != nil {
+			return err
+		}
+	}
+	if len(resume) > 0 {
+		if err := engine.Continue(ctx, s.reconciler.Engine, resume); err != nil {
+			return err
+		}
+	}
+	if err := s.store(ctx); err != nil {
+		return err
+	}
+	for _, request := range requests {
+		if err := engine.Delete[domain.SweepRequest](ctx, s.reconciler.Engine, request.Key()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

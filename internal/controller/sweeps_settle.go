@@ -1,0 +1,244 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// How much is kept of the log of a run that has ended, in bytes from the end: more of those that did not succeed.
+const (
+	keptOfSuccess = 4_000
+	keptOfFailure = 16_000
+)
+
+// settle notes what has become of the runs that were started, stores it, and removes the members of those that have
+// ended.
+func (s *sweeper) settle(ctx context.Context, observed []domain.Observed, now time.Time) error {
+	members := map[string]map[string]domain.Observed{}
+	for _, o := range observed {
+		if s.sweeps[o.Group] != nil {
+			if members[o.Group] == nil {
+				members[o.Group] = map[string]domain.Observed{}
+			}
+			members[o.Group][o.Name] = o
+		}
+	}
+	lost, err := s.reconciler.LostHosts(ctx, observed)
+	if err != nil {
+		return err
+	}
+	before := s.crowd() // those that end at once were beside each other
+	for name, f := range s.sweeps {
+		if f.document.Ending {
+			continue
+		}
+		s.forgetGone(f)
+		if err := s.settleRuns(ctx, f, members[name], lost, before, now); err != nil {
+			return err
+		}
+		s.cancelFailing(f, now)
+	}
+	if err := s.store(ctx); err != nil {
+		return err
+	}
+	return s.removeOthers(ctx, members, now)
+}
+
+// forgetGone forgets the runs that the sweep no longer has, with their logs.
+func (s *sweeper) forgetGone(f *followedSweep) {
+	for key := range f.record.Runs() {
+		if _, stays := f.spec.Runs[key]; !stays {
+			f.record.Forget(key)
+			f.logless = append(f.logless, key)
+		}
+	}
+}
+
+// settleRuns notes what has become of the runs of one sweep that were started.
+func (s *sweeper) settleRuns(
+	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, before crowd, now time.Time,
+) error {
+	for key, run := range f.record.Runs() {
+		if !run.Active() {
+			continue
+		}
+		if env := f.spec.Runs[key]; sweep.Stale(f.document, env, run) { // its member is one that should not be there
+			f.record.Set(key, domain.Run{
+				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(env), Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
+			})
+			continue
+		}
+		o, found := members[domain.RunName(f.spec.Name, key)]
+		why, gone := lost[o.Host]
+		switch {
+		case !found || o.Run != run.Batch:
+			f.record.Set(key, sweep.Lost(run, "its member vanished, and it was queued again", now))
+		case gone && o.State != domain.StateCompleted: // an engine may have ended it for that
+			f.record.Set(key, sweep.Lost(run, why+", and it was queued again", now))
+		case o.State.Ended():
+			log, err := s.keepLog(ctx, f, key, o)
+			if err != nil {
+				return err
+			}
+			run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
+			run = sweep.Ended(f.spec, run, o, log, before.beside(run), now)
+			if f.spec.OnFinish != nil {
+				run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run))
+			}
+			f.record.Set(key, run)
+		}
+	}
+	return nil
+}
+
+// crowd is how many runs are on each device.
+type crowd map[string]int
+
+// crowd returns how many runs of all sweeps are on each device.
+func (s *sweeper) crowd() crowd {
+	c := crowd{}
+	for _, f := range s.sweeps {
+		for _, run := range f.record.Runs() {
+			if run.Active() {
+				for _, uuid := range run.Assignment.GPUs.UUIDs() {
+					c[uuid]++
+				}
+			}
+		}
+	}
+	return c
+}
+
+// beside returns how many other runs are on the devices of a run: on that of which there are most.
+func (c crowd) beside(run domain.Run) int {
+	most := 0
+	for _, uuid := range run.Assignment.GPUs.UUIDs() {
+		most = max(most, c[uuid]-1)
+	}
+	return most
+}
+
+// keepLog returns the end of what an attempt wrote, and stores some of it: its member goes.
+func (s *sweeper) keepLog(ctx context.Context, f *followedSweep, key string, o domain.Observed) ([]string, error) {
+	lines, err := s.reconciler.Engine.Logs(ctx, o.Name, engine.LogOptions{Tail: sweep.LogTail})
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		// Whether it ran out of memory can't be told then, but that it ended can.
+		s.log.Error("the log of a run can't be read", "run", o.Name, "error", err)
+		lines = []string{fmt.Sprintf("(its log could not be read: %v)", err)}
+	}
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	most := keptOfFailure
+	if o.State == domain.StateCompleted {
+		most = keptOfSuccess
+	}
+	kept := domain.SweepLog{Sweep: f.spec.Name, Run: key, ID: f.document.ID, Lines: lastBytes(lines, most)}
+	for {
+		_, err := engine.Put(ctx, s.reconciler.Engine, kept)
+		if !errors.Is(err, engine.ErrConflict) {
+			return lines, err
+		}
+		former, err := engine.Get[domain.SweepLog](ctx, s.reconciler.Engine, kept.Key())
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return nil, err
+		}
+		kept.Revision = former.Revision
+	}
+}
+
+// lastBytes returns the last lines that take no more than a number of bytes, the last one in any case, of which the
+// end.
+func lastBytes(lines []string, most int) []string {
+	size := 0
+	for i, line := range slices.Backward(lines) {
+		if size += len(line) + 1; size > most {
+			if i == len(lines)-1 {
+				return []string{line[len(line)-most:]}
+			}
+			return lines[i+1:]
+		}
+	}
+	return lines
+}
+
+// cancelFailing cancels the runs of a sweep of which too many have failed.
+func (s *sweeper) cancelFailing(f *followedSweep, now time.Time) {
+	why, all := sweep.Failing(f.document, f.spec, f.record.Runs())
+	if why == "" {
+		return
+	}
+	for _, key := range f.keys {
+		run := f.record.Runs()[key]
+		if state := sweep.Now(f.document, f.spec.Runs[key], run).State; !state.Ended() && (all || !run.Active()) {
+			f.record.Set(key, sweep.Cancelled(f.document, f.spec.Runs[key], run, why, now))
+		}
+	}
+}
+
+// removeOthers removes the members of sweeps that are no run that goes on, and notes whose are still there.
+func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[string]domain.Observed, now time.Time) error {
+	there := map[string]bool{}
+	var remove []string
+	for name, f := range s.sweeps {
+		f.leaving = map[string]domain.Assignment{}
+		if f.document.Ending {
+			continue
+		}
+		for member, o := range members[name] {
+			run := f.record.Runs()[o.Role]
+			if run.Active() && run.Batch == o.Run {
+				continue
+			}
+			there[member], f.leaving[o.Role] = true, leavingAt(o, run)
+			if told, is := s.removed[member]; !is || now.Sub(told) >= removeAgain || now.Before(told) {
+				remove = append(remove, member)
+				s.removed[member] = now
+			}
+		}
+	}
+	for member := range s.removed {
+		if !there[member] {
+			delete(s.removed, member)
+		}
+	}
+	if err := s.dropLogs(ctx); err != nil || len(remove) == 0 {
+		return err
+	}
+	return s.reconciler.Engine.Remove(ctx, remove)
+}
+
+// leavingAt returns what a member takes up that goes: nothing where it has ended.
+func leavingAt(o domain.Observed, run domain.Run) domain.Assignment {
+	switch {
+	case o.State.Ended():
+		return domain.Assignment{}
+	case run.Assignment != nil:
+		return *run.Assignment
+	}
+	return domain.Assignment{Host: o.Host}
+}
+
+// dropLogs deletes the logs of runs that their sweeps no longer have.
+func (s *sweeper) dropLogs(ctx context.Context) error {
+	for name, f := range s.sweeps {
+		for len(f.logless) > 0 {
+			key := engine.Key{Kind: domain.SweepLogKind, Name: name + "/" + f.logless[0]}
+			if err := s.reconciler.Engine.Delete(ctx, key); err != nil {
+				return err
+			}
+			f.logless = f.logless[1:]
+		}
+	}
+	return nil
+}

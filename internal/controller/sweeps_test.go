@@ -1,0 +1,184 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// track is a lab whose members are runs: each ends at the look after the one at which it ran, as the first letter of
+// its key says.
+type track struct {
+	*lab
+	// begun counts the starts of members by name, and won those that came after a success; most is how many ran at
+	// once.
+	begun, won map[string]int
+	most       int
+	// attempts are the ends of members, by name.
+	attempts map[string]int
+}
+
+// newTrack returns a lab with a sweep of runs that succeed (s), fail (f), and fail once (o).
+func newTrack(t *testing.T, changes func(s *domain.Sweep)) *track {
+	t.Helper()
+	l := &track{lab: newLab(t, func(*domain.AutoscalingPolicy) {}), begun: map[string]int{}, won: map[string]int{}, attempts: map[string]int{}}
+	clear(l.members)
+	s := domain.Sweep{
+		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, MaxParallel: new(3), Retry: domain.Retry{MaxAttempts: new(2), Delay: new(domain.Duration(0))},
+		Runs: map[string]map[string]string{},
+	}
+	for i := range 4 {
+		for _, kind := range []string{"s", "f", "o"} {
+			s.Runs[fmt.Sprint(kind, "-", i)] = map[string]string{"I": fmt.Sprint(i)}
+		}
+	}
+	changes(&s)
+	_, err := reconcile.Reconciler{Engine: l}.PutSweep(t.Context(), s, true)
+	l.must(nil, err)
+	return l
+}
+
+// Start starts what is staged for a run, drops what was for an earlier one, and notes it.
+func (l *track) Start(ctx context.Context, group string, run int) error {
+	l.mu.Lock()
+	for name, spec := range l.staged {
+		if spec.Run < run {
+			delete(l.staged, name)
+			continue
+		}
+		if known := l.members[name]; known.Run == spec.Run {
+			continue
+		}
+		l.begun[name]++
+		if l.attempts[name+" won"] > 0 {
+			l.won[name]++
+		}
+	}
+	l.mu.Unlock()
+	err := l.lab.Start(ctx, group, run)
+	running := 0
+	for _, o := range l.members {
+		if o.State == domain.StateRunning {
+			running++
+		}
+	}
+	l.most = max(l.most, running)
+	return err
+}
+
+// Logs tells nothing.
+func (l *track) Logs(context.Context, string, engine.LogOptions) ([]string, error) { return nil, nil }
+
+// Usage measures nothing.
+func (l *track) Usage(context.Context, time.Duration) (engine.Usage, error) {
+	return engine.Usage{}, nil
+}
+
+// finish ends all members that run.
+func (l *track) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, o := range l.members {
+		if o.State != domain.StateRunning {
+			continue
+		}
+		l.attempts[name]++
+		code := 0
+		if o.Role[0] == 'f' || o.Role[0] == 'o' && l.attempts[name] == 1 {
+			code = 1
+		}
+		o.State, o.ExitCode, o.FinishedAt = domain.StateFailed, &code, new(l.now)
+		if code == 0 {
+			o.State = domain.StateCompleted
+			l.attempts[name+" won"]++
+		}
+		l.members[name] = o
+	}
+}
+
+// sweeper returns one with what is stored, as that of a controller that has just been started.
+func (l *track) sweeper(e engine.Engine) *sweeper {
+	return newSweeper(reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler))
+}
+
+// summary returns how the sweep stands by what is stored.
+func (l *track) summary() sweep.Summary {
+	l.Helper()
+	found, err := reconcile.Reconciler{Engine: l}.SweepRuns(l.Context(), "lr")
+	l.must(nil, err)
+	return sweep.Summarise(found.Document, found.Spec, found.Runs)
+}
+
+// check checks that all runs have come to their end, and none was started after its success.
+func (l *track) check() {
+	l.Helper()
+	if got, want := l.summary().String(), "8 succeeded, 4 failed"; got != want {
+		l.Errorf("the runs are %s, want %s", got, want)
+	}
+	for name, n := range l.won {
+		l.Errorf("%s was started %d times after its success", name, n)
+	}
+	if l.most > 3 {
+		l.Errorf("%d runs were on at once, and max_parallel is 3", l.most)
+	}
+	if len(l.members) > 0 {
+		l.Errorf("members are left: %v", l.members)
+	}
+}
+
+// A controller that dies before or after any of its changes leaves nothing undone, and nothing is done twice.
+func TestSweeperDies(t *testing.T) {
+	errDead := errors.New("dead")
+	for deadly := 0; ; deadly++ {
+		died := false
+		for _, after := range []bool{false, true} {
+			l := newTrack(t, func(*domain.Sweep) {})
+			made, dead := 0, false
+			e := engine.Intercept(l, func(_ context.Context, call engine.Call, do func() error) error {
+				if dead {
+					return errDead
+				}
+				if !call.Changes {
+					return do()
+				}
+				if made++; made-1 != deadly {
+					return do()
+				}
+				died, dead = true, true
+				if after {
+					_ = do()
+				}
+				return errDead
+			})
+			s := l.sweeper(e)
+			for range 60 {
+				if _, err := s.look(t.Context(), time.Now()); err != nil {
+					if !errors.Is(err, errDead) {
+						t.Fatalf("change %d: %v", deadly, err)
+					}
+					s, dead = l.sweeper(e), false
+					continue
+				}
+				l.finish()
+			}
+			l.check()
+			if t.Failed() {
+				t.Fatalf("the controller died at change %d (after it: %v)", deadly, after)
+			}
+		}
+		if !died {
+			if deadly < 20 {
+				t.Errorf("only %d changes were made", deadly)
+			}
+			return
+		}
+	}
+}
