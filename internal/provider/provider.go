@@ -27,6 +27,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/logs"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/sweep"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/utilisation"
 )
 
@@ -116,6 +117,7 @@ func (p *trainyardProvider) Resources(context.Context) []func() resource.Resourc
 		func() resource.Resource { return group.NewResource(p.engines.Names()) },
 		func() resource.Resource { return gpupool.NewResource(p.engines.Names()) },
 		func() resource.Resource { return image.NewResource(p.engines.Names()) },
+		func() resource.Resource { return sweep.NewResource(p.engines.Names()) },
 	}
 }
 
@@ -127,6 +129,7 @@ func (p *trainyardProvider) DataSources(context.Context) []func() datasource.Dat
 		func() datasource.DataSource { return logs.NewDataSource(p.engines.Names()) },
 		func() datasource.DataSource { return backtest.NewDataSource() },
 		func() datasource.DataSource { return history.NewDataSource(p.engines.Names()) },
+		func() datasource.DataSource { return sweep.NewDataSource(p.engines.Names()) },
 		func() datasource.DataSource { return utilisation.NewDataSource(p.engines.Names()) },
 	}
 }

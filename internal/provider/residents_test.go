@@ -58,6 +58,14 @@ func TestPlanWithoutResidents(t *testing.T) {
 			},
 			at: "algorithm", says: []string{`No controller for the autoscaling policy of role "worker"`, controller, `role "worker" of group "g" keeps its current size`},
 		},
+		"a sweep": {
+			stub: func() *providertest.Stub { return providertest.Set(&providertest.Stub{}, providertest.LabOf("a", "b")) }, found: down,
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan(theSweep, tf.sweep(), nil)
+				return diagnostics
+			},
+			at: "runs", says: []string{`No controller for sweep "lr"`, controller, "Until the controller runs, no run is started."},
+		},
 		"a pool of the host": {
 			stub: gpuStub, found: down,
 			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {

@@ -30,12 +30,12 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
 	fatalOn(t, err, identities.Diagnostics)
 
-	for _, name := range []string{"trainyard_autoscaling_policy", "trainyard_cluster", "trainyard_gpu_pool", "trainyard_group", "trainyard_image"} {
+	for _, name := range []string{"trainyard_autoscaling_policy", "trainyard_cluster", "trainyard_gpu_pool", "trainyard_group", "trainyard_image", "trainyard_sweep"} {
 		if schemas.ResourceSchemas[name] == nil || identities.IdentitySchemas[name] == nil {
 			t.Errorf("resource %s has no schema or no identity", name)
 		}
 	}
-	for _, name := range []string{"trainyard_cluster", "trainyard_gpus", "trainyard_group", "trainyard_logs", "trainyard_policy_backtest", "trainyard_scaling_history", "trainyard_utilisation"} {
+	for _, name := range []string{"trainyard_cluster", "trainyard_gpus", "trainyard_group", "trainyard_logs", "trainyard_policy_backtest", "trainyard_scaling_history", "trainyard_sweep", "trainyard_utilisation"} {
 		if schemas.DataSourceSchemas[name] == nil {
 			t.Errorf("there is no data source %s", name)
 		}

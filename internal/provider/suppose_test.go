@@ -20,6 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy/policytest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/sweep"
 )
 
 // validate returns what is said of a configuration, one line each.
@@ -162,11 +163,34 @@ func validPools(t *testing.T) map[string]gpupool.Model {
 	return map[string]gpupool.Model{"named": named, "selected": selected}
 }
 
+// validSweeps are sweeps without a fault, in which the rules about several attributes find as much as they can.
+func validSweeps(t *testing.T) map[string]sweep.Model {
+	text := types.StringValue
+	small := sweep.Model{
+		Cluster: resourcekit.ClusterReference{Name: text("lab"), Engine: text("process"), Endpoint: types.StringNull()}, Name: text("lr"),
+		TemplateModel: group.TemplateModel{Command: []string{"train", "--lr", "{{ .Env.LR }}"}}, Runs: map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "{{ .Role }}"}},
+		Triggers: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(sweep.Schema(t.Context(), nil)),
+	}
+	full := small
+	full.Image, full.Args, full.Env, full.WorkingDir = new("trainer:1"), []string{"{{ .Name }}"}, map[string]string{"SEED": "{{ .Env.LR }}"}, new("/work")
+	full.Container = &group.ContainerModel{User: new("1000"), Ports: map[string]group.PortModel{"a": {Target: 80, Published: 8080}}}
+	full.MaxParallel, full.Priority = new(int64(8)), new(int64(-1))
+	full.Resources = &group.ResourcesModel{CPUs: providertest.Inexact(1), MemoryMiB: new(int64(64)), Limits: &group.LimitsModel{CPUs: providertest.Inexact(2)}}
+	full.GPUs = &group.RoleGPUsModel{Pool: "p", MemoryMiB: new(int64(1199))}
+	full.Placement = &group.PlacementModel{Strategy: new("pack"), Labels: map[string]string{"x": "y"}}
+	full.GracePeriod, full.ExitCodes = text("30s"), &group.ExitCodesModel{Final: []string{"3", "1-2"}}
+	full.Admission = &sweep.AdmissionModel{FreeGPUMemory: new(true), FreeMemory: new(true), ReservePercent: providertest.Inexact(3), Settle: text("20s")}
+	full.Retry = &sweep.RetryModel{MaxAttempts: new(int64(3)), OutOfMemory: new(int64(5)), Patterns: []string{"no memory"}, Delay: text("10s")}
+	full.OnFailure, full.Objective = &sweep.OnFailureModel{After: 5, Then: new("drain")}, &sweep.ObjectiveModel{Pattern: "loss=([0-9.]+)", Goal: new("minimise")}
+	full.WaitFor, full.Rerun, full.Triggers = text("completed"), text("all"), resourcekit.StringMap(map[string]string{"data": "v2"})
+	return map[string]sweep.Model{"small": small, "full": full}
+}
+
 // validConfigurations are those of all resources that have rules about several attributes.
 func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
 	t.Helper()
 	engines := []string{"process", "swarm"}
-	all := map[string]map[string]tftypes.Value{"trainyard_group": {}, "trainyard_autoscaling_policy": {}, "trainyard_gpu_pool": {}, "trainyard_cluster": {}}
+	all := map[string]map[string]tftypes.Value{"trainyard_group": {}, "trainyard_autoscaling_policy": {}, "trainyard_gpu_pool": {}, "trainyard_cluster": {}, "trainyard_sweep": {}}
 	for name, model := range validGroups(t) {
 		all["trainyard_group"][name] = configurationOf(t, group.Schema(t.Context(), engines), model)
 	}
@@ -175,6 +199,9 @@ func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
 	}
 	for name, pool := range validPools(t) {
 		all["trainyard_gpu_pool"][name] = configurationOf(t, gpupool.Schema(t.Context(), engines), pool)
+	}
+	for name, model := range validSweeps(t) {
+		all["trainyard_sweep"][name] = configurationOf(t, sweep.Schema(t.Context(), engines), model)
 	}
 	all["trainyard_cluster"]["full"] = configurationOf(t, cluster.Schema(t.Context(), engines), cluster.Model{
 		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: providertest.NoTimeouts(cluster.Schema(t.Context(), nil)),

@@ -115,7 +115,7 @@ resource "trainyard_group" "NAME" {
 
 	// A cluster does not go while somebody has a group in it.
 	l.configure(first)
-	acceptance.Refuses(first, acceptance.Says(`Cluster "lab" still has the groups two`), "apply", "-auto-approve")
+	acceptance.Refuses(first, acceptance.Says(`Cluster "lab" still has group two`), "apply", "-auto-approve")
 	l.configure(second)
 	second.Must("apply", "-auto-approve")
 }

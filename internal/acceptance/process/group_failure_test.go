@@ -176,7 +176,7 @@ func TestAccGroupExists(t *testing.T) {
 			PreConfig:   func() { l.must(l.changes()(nil)) },
 			Config:      l.config(theCluster),
 			Destroy:     true,
-			ExpectError: acceptance.Says(`Cluster "lab" still has the groups job`, `terraform import <address> lab/<group>`),
+			ExpectError: acceptance.Says(`Cluster "lab" still has group job`, `terraform import <address> lab/<name>`),
 		},
 		resource.TestStep{Config: l.job(`
   command = [local.member, "wait"]

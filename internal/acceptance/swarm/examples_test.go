@@ -24,6 +24,8 @@ func exampleVariables(t *testing.T) map[string]string {
 		"provider":                  `registry_password = "secret"`,
 		"swarm":                     `token = "secret"`,
 		"resources/trainyard_group": `token = "secret"`,
+		"sweep":                     fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
+		"sweep-optuna":              fmt.Sprintf("trainer = %q\nruns = { trial-0000 = { LR = 0.1, BATCH = 32 } }", acctest.Build(t, acctest.Trainer)),
 	}
 }
 

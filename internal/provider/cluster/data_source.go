@@ -31,6 +31,7 @@ type dataModel struct {
 	Hosts    map[string]HostModel `tfsdk:"hosts"`
 	Network  *NetworkModel        `tfsdk:"network"`
 	Groups   []string             `tfsdk:"groups"`
+	Sweeps   []string             `tfsdk:"sweeps"`
 
 	Controller *controllerModel              `tfsdk:"controller"`
 	Agents     map[string]agentResidentModel `tfsdk:"agents"`
@@ -50,7 +51,7 @@ type agentResidentModel struct {
 
 func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A cluster, with its hosts and the names of its groups. It can be passed on as a resource is: `cluster = data.trainyard_cluster.lab`.",
+		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. It can be passed on as a resource is: `cluster = data.trainyard_cluster.lab`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",
@@ -172,6 +173,11 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				ElementType:         types.StringType,
 				Computed:            true,
 			},
+			"sweeps": schema.ListAttribute{
+				MarkdownDescription: "Names of the sweeps in the cluster, sorted.",
+				ElementType:         types.StringType,
+				Computed:            true,
+			},
 		},
 	}
 }
@@ -204,6 +210,11 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
 		return
 	}
+	sweeps, err := engine.List[domain.SweepDocument](ctx, reconciler.Engine)
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the sweeps of cluster %q", key.Name), err)
+		return
+	}
 	residents, err := reconciler.Engine.Residents(ctx)
 	if err != nil {
 		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
@@ -223,6 +234,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	model.Hosts = resourcekit.Flatten(cluster, Model{}).Hosts
 	model.Network = flattenNetwork(cluster.Network, types.StringNull())
 	model.Groups = append([]string{}, slices.Sorted(maps.Keys(groups))...)
+	model.Sweeps = append([]string{}, slices.Sorted(maps.Keys(sweeps))...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 

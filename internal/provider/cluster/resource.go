@@ -327,10 +327,15 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
 	}
-	if len(groups) > 0 {
+	sweeps, err := engine.List[domain.SweepDocument](ctx, reconciler.Engine)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		resourcekit.AddError(&resp.Diagnostics, summary, err)
+		return
+	}
+	if len(groups)+len(sweeps) > 0 {
 		resp.Diagnostics.AddError("Cluster in use",
-			fmt.Sprintf("Cluster %q still has the groups %s. Destroy them first; groups of which Terraform lost track can be imported and then destroyed: terraform import <address> %s",
-				state.Name.ValueString(), domain.Enumerate(slices.Collect(maps.Keys(groups))), domain.GroupID(state.Name.ValueString(), "<group>")))
+			fmt.Sprintf("Cluster %q still has %s. Destroy them first; those of which Terraform lost track can be imported and then destroyed: terraform import <address> %s",
+				state.Name.ValueString(), domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))), domain.GroupID(state.Name.ValueString(), "<name>")))
 		return
 	}
 	if err := reconciler.Engine.Dissolve(ctx); err != nil {

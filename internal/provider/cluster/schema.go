@@ -20,7 +20,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A named set of hosts that one engine runs groups on.\n\n" +
 			"Its specification is stored with the cluster itself, and a small controller runs there that acts between two applies: " +
-			"it ends groups that have completed, restarts groups as a whole, and on a Swarm restarts members and places those anew whose hosts are lost. A cluster is destroyed only when no group is left in it; " +
+			"it starts the runs of sweeps, ends groups that have completed, restarts groups as a whole, and on a Swarm restarts members and places those anew whose hosts are lost. A cluster is destroyed only when no group or sweep is left in it; " +
 			"then those hosts leave a Swarm that joined it by this resource.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "GPUs of a cluster that its groups may use, and how they are shared. A role asks for some of them by `gpus = { pool = trainyard_gpu_pool.v100.name }`; members of the group's other roles see none.\n\n" +
+const resourceDescription = "GPUs of a cluster that its groups and sweeps may use, and how they are shared. A role asks for some of them by `gpus = { pool = trainyard_gpu_pool.v100.name }`; members of the group's other roles see none.\n\n" +
 	"The devices are named by their UUIDs (`devices`), or chosen by what they are (`select`): by what the hosts have when the pool is created or changed. " +
 	"What was chosen stays chosen, so that a plan without change asks no host for its GPUs. A device can be in one pool only.\n\n" +
 	"| `sharing` | a device serves | a role's `gpus` ask for |\n" +
@@ -48,7 +48,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. Another name means another pool: the old one is destroyed, which fails as long as a group uses it.",
+				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. Another name means another pool: the old one is destroyed, which fails as long as a group or sweep uses it.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"strings"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -15,11 +17,11 @@ import (
 // maxSecretBytes leaves some room: Swarm takes fewer than 512,000 bytes.
 const maxSecretBytes = 500_000
 
-// containerAttribute is what only engines that run containers can do for members, of a group and of a role. The precedence
-// says which of the two counts.
+// containerAttribute is what only engines that run containers can do for members. The precedence says which of two
+// counts.
 func containerAttribute(precedence string) schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "What the members' containers have and may do, for `swarm`; what is left out is the engine's default. " + precedence + " It does so as a whole: of two `container`, no attributes are mixed.",
+		MarkdownDescription: strings.TrimSpace("What the members' containers have and may do, for `swarm`; what is left out is the engine's default. " + precedence),
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"pull_policy": schema.StringAttribute{

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -155,14 +154,10 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 		resourcekit.AddError(diags, summary, err)
 		return decision, known, false
 	}
-	cluster, planned := r.Session.Plans.Cluster(resourcekit.IDOf(key))
-	if !planned {
-		document, err := engine.Cluster(ctx, reconciler.Engine)
-		if err != nil && !errors.Is(err, engine.ErrNotFound) {
-			resourcekit.AddError(diags, summary, err)
-			return decision, known, false
-		}
-		cluster = resourcekit.PlannedCluster{Spec: document.Spec, Settled: err == nil}
+	cluster, err := r.Session.PlannedCluster(ctx, key)
+	if err != nil {
+		resourcekit.AddError(diags, summary, err)
+		return decision, known, false
 	}
 	if !cluster.Settled {
 		tflog.Debug(ctx, "the cluster is not known yet: members will be known after the apply", map[string]any{"cluster": key.Name, "group": spec.Name})

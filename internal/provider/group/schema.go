@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
@@ -43,7 +44,7 @@ Every member gets ` + "`TRAINYARD_CLUSTER`, `_GROUP`, `_ROLE`, `_INDEX`, `_MEMBE
 ## Templates
 
 In ` + "`command`, `args`" + ` and the values of ` + "`env`" + `, a string that contains ` + "`{{`" + ` is a [template](https://pkg.go.dev/text/template), rendered for each member:
-the fields ` + "`.Index`, `.Name`, `.Role`, `.Group`, `.Cluster`, `.Host`, `.Address`, `.Port`" + ` are the member's own, and the functions ` + "`address \"ps\" 0`, `addresses \"worker\"`, `replicas \"worker\"`, `hostname ADDRESS` and `port ADDRESS`" + ` lead to the others.
+the fields ` + "`.Index`, `.Name`, `.Role`, `.Group`, `.Cluster`, `.Host`, `.Address`, `.Port`" + ` are the member's own, ` + "`.Env.NAME`" + ` is a variable of its ` + "`env`" + `, and the functions ` + "`address \"ps\" 0`, `addresses \"worker\"`, `replicas \"worker\"`, `hostname ADDRESS` and `port ADDRESS`" + ` lead to the others.
 Interchangeable members (workers of ` + "`spark` and `ray`" + `) that the engine distributes itself, as ` + "`swarm`" + ` does, share their specification: they have no ` + "`.Index`, `.Name`, `.Host` or `.Address`" + ` of their own in templates, and only the engine's rules of restart: a delay that stays as it is, and no exit codes that are final.
 A template that can't be rendered is an error at plan.`
 
@@ -116,44 +117,60 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
 			"Where `wait_for` is `completed` it has to cover the training itself, and defaults to `168h`, a week.", "It has to cover the grace periods of the members."),
 	}
-	maps.Copy(attributes, templateAttributes("A role's own takes its place."))
+	maps.Copy(attributes, TemplateAttributes(precedenceOf("A role's own takes its place.")))
 	return schema.Schema{MarkdownDescription: Description, Attributes: attributes}
 }
 
-// templateAttributes are the attributes that say what members run, of a group and of a role. The precedence says which
-// of the two counts.
-func templateAttributes(precedence string) map[string]schema.Attribute {
+// Precedence is what the descriptions of a template's attributes say about which of two counts.
+type Precedence struct {
+	// Own is what those say that have nothing particular to say; "" where there is only one template.
+	Own                  string
+	Args, Env, Container string
+}
+
+// precedenceOf returns what the templates of a group and of its roles say.
+func precedenceOf(own string) Precedence {
+	return Precedence{
+		Own: own, Args: own + " A role with a `command` of its own does not take the group's `args`.",
+		Env:       "A role's are added to the group's; where both set a variable the role's value counts, and either counts before that of the framework.",
+		Container: own + " It does so as a whole: of two `container`, no attributes are mixed.",
+	}
+}
+
+// TemplateAttributes are the attributes that say what members run.
+func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
+	own := func(description string) string { return strings.TrimSpace(description + " " + precedence.Own) }
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			MarkdownDescription: "Container image, for engines that run containers; `process` does not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits. " + precedence,
+			MarkdownDescription: own("Container image, for engines that run containers; `process` does not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits."),
 			Optional:            true,
 		},
 		"command": schema.ListAttribute{
-			MarkdownDescription: "Program and its first arguments, run without a shell: an absolute path, or a name that is looked up in `PATH`. Strings can be templates. " +
-				"Needed where there is no `image`. " + precedence,
+			MarkdownDescription: own("Program and its first arguments, run without a shell: an absolute path, or a name that is looked up in `PATH`. Strings can be templates. " +
+				"Needed where there is no `image`."),
 			ElementType: types.StringType,
 			Optional:    true,
 			Validators:  []validator.List{listvalidator.NoNullValues()},
 		},
 		"args": schema.ListAttribute{
-			MarkdownDescription: "Arguments that follow `command`. Strings can be templates. " + precedence + " A role with a `command` of its own does not take the group's `args`.",
+			MarkdownDescription: strings.TrimSpace("Arguments that follow `command`. Strings can be templates. " + precedence.Args),
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 		},
 		"env": schema.MapAttribute{
-			MarkdownDescription: "Environment variables by name. Values can be templates. A role's are added to the group's; where both set a variable the role's value counts, and either counts before that of the framework. " +
+			MarkdownDescription: "Environment variables by name. Values can be templates. " + precedence.Env + " " +
 				"Names that start with `TRAINYARD_` are reserved. Values are stored in plain text, in the state and with the cluster: hand over secrets as files.",
 			ElementType: types.StringType,
 			Optional:    true,
 			Validators:  []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"working_dir": schema.StringAttribute{
-			MarkdownDescription: "Folder in which members start: an absolute path of a folder that exists. Without one, each member starts in a folder of its own, which `process` keeps in its state directory. " + precedence,
+			MarkdownDescription: own("Folder in which members start: an absolute path of a folder that exists. Without one, each member starts in a folder of its own, which `process` keeps in its state directory."),
 			Optional:            true,
 		},
 		"mounts": schema.ListNestedAttribute{
-			MarkdownDescription: "Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members of `process` see the files of the machine where they are, so that they take bind mounts alone, with the same source and target. " + precedence,
+			MarkdownDescription: own("Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members of `process` see the files of the machine where they are, so that they take bind mounts alone, with the same source and target."),
 			Optional:            true,
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -179,7 +196,7 @@ func templateAttributes(precedence string) map[string]schema.Attribute {
 				},
 			}},
 		},
-		"container": containerAttribute(precedence),
+		"container": containerAttribute(precedence.Container),
 	}
 }
 
@@ -201,75 +218,11 @@ func roleAttributes() map[string]schema.Attribute {
 				"Left out, each member gets a free port (of `process`: 20000 to 29999) during the apply and keeps it.",
 			Optional: true,
 		},
-		"resources": schema.SingleNestedAttribute{
-			MarkdownDescription: "What each member requests of its host, and, unless `limits` say otherwise, may use at most. What is left out is neither reserved nor limited. Where the machine does not let `process` enforce limits, the plan warns.",
-			Optional:            true,
-			Attributes: map[string]schema.Attribute{
-				"cpus": schema.Float64Attribute{
-					MarkdownDescription: "Number of processors; fractions such as `0.5` are allowed, down to `0.01`. 0 is as if left out.",
-					Optional:            true,
-				},
-				"memory_mib": schema.Int64Attribute{
-					MarkdownDescription: "Memory in MiB; a member that uses more is killed. 0 is as if left out.",
-					Optional:            true,
-				},
-				"limits": schema.SingleNestedAttribute{
-					MarkdownDescription: "What each member may use at most, where that is more than it requests. Defaults to what it requests.",
-					Optional:            true,
-					Attributes: map[string]schema.Attribute{
-						"cpus": schema.Float64Attribute{
-							MarkdownDescription: "Number of processors, as many as are requested or more. 0 is as if left out.",
-							Optional:            true,
-						},
-						"memory_mib": schema.Int64Attribute{
-							MarkdownDescription: "Memory in MiB, as much as is requested or more; a member that uses more is killed. 0 is as if left out.",
-							Optional:            true,
-						},
-					},
-				},
-			},
-		},
-		"gpus": schema.SingleNestedAttribute{
-			MarkdownDescription: "GPUs that each member gets of a GPU pool, all of them on one host, and keeps through restarts and updates. It finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. " +
-				"Members of the group's other roles see none. Interchangeable members (workers of `spark` and `ray`) that have GPUs are placed one by one, as all others are.",
-			Optional: true,
-			Attributes: map[string]schema.Attribute{
-				"pool": schema.StringAttribute{
-					MarkdownDescription: "Name of the GPU pool of the cluster: `trainyard_gpu_pool.v100.name`.",
-					Required:            true,
-				},
-				"count": schema.Int64Attribute{
-					MarkdownDescription: "Number of GPUs of each member. Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement.strategy`, that one where they are. 1 or more; for none, `gpus` itself is left out: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
-					Optional:            true,
-				},
-				"memory_mib": schema.Int64Attribute{
-					MarkdownDescription: "Memory of each GPU that a member needs, in MiB. Of a pool with slots it gets as many as hold that, one where it is left out; of other pools, GPUs that have so much. The member finds it in `TRAINYARD_GPU_MEMORY_MIB`.",
-					Optional:            true,
-				},
-			},
-		},
-		"placement": schema.SingleNestedAttribute{
-			MarkdownDescription: "On which hosts the members are. Members that are placed stay where they are as long as that is allowed.",
-			Optional:            true,
-			Attributes: map[string]schema.Attribute{
-				"strategy": schema.StringAttribute{
-					MarkdownDescription: "`spread` (over the hosts evenly), `pack` (onto as few hosts as possible) or `one_per_host` (no two members of the role on one host). Defaults to `spread`. Where a host is as good as another, a member of several GPUs goes to that one where they are closest to one another.",
-					Optional:            true,
-				},
-				"labels": schema.MapAttribute{
-					MarkdownDescription: "Labels that a host must have, with just these values. Defaults to none: any host will do.",
-					ElementType:         types.StringType,
-					Optional:            true,
-					Validators:          []validator.Map{mapvalidator.NoNullValues()},
-				},
-				"hosts": schema.ListAttribute{
-					MarkdownDescription: "Names of the only hosts that will do. Defaults to none: any host will do.",
-					ElementType:         types.StringType,
-					Optional:            true,
-					Validators:          []validator.List{listvalidator.NoNullValues()},
-				},
-			},
-		},
+		"resources":    ResourcesAttribute("member"),
+		"gpus":         GPUsAttribute("member", roleGPUs),
+		"placement":    PlacementAttribute(rolePlacement, roleStrategies),
+		"exit_codes":   ExitCodesAttribute("What exit codes mean to `restart.condition = \"on_failure\"`."),
+		"grace_period": GracePeriodAttribute("member"),
 		"restart": schema.SingleNestedAttribute{
 			MarkdownDescription: "When a member that ended is started again.",
 			Optional:            true,
@@ -289,24 +242,6 @@ func roleAttributes() map[string]schema.Attribute {
 					Optional:            true,
 				},
 			},
-		},
-		"exit_codes": schema.SingleNestedAttribute{
-			MarkdownDescription: "What exit codes mean to `restart.condition = \"on_failure\"`. A member that was killed by a signal has the exit code 128 + the number of the signal: 137 for `kill -9`, or out of memory.",
-			Optional:            true,
-			Attributes: map[string]schema.Attribute{
-				"final": schema.ListAttribute{
-					MarkdownDescription: "Exit codes from 1 to 255, such as `\"3\"`, and ranges, such as `\"1-127\"`, after which there is no restart. All others are retried. Defaults to `[\"126-127\"]`: the command can't be executed, or isn't there.",
-					ElementType:         types.StringType,
-					Required:            true,
-					Validators:          []validator.List{listvalidator.NoNullValues()},
-				},
-			},
-		},
-		"grace_period": schema.StringAttribute{
-			MarkdownDescription: "Time that a member has to end after it got the signal to (SIGTERM, or the container's `stop_signal`), before it is killed (SIGKILL), as a duration such as `1m`. Defaults to `10s`.",
-			Validators:          []validator.String{resourcekit.IsDuration()},
-			PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
-			Optional:            true,
 		},
 		"update": schema.SingleNestedAttribute{
 			MarkdownDescription: "How a change comes to members that run. By default to all at once: the members of a synchronous job have to agree on who takes part. " +
@@ -331,7 +266,7 @@ func roleAttributes() map[string]schema.Attribute {
 			},
 		},
 	}
-	maps.Copy(attributes, templateAttributes("Defaults to the group's."))
+	maps.Copy(attributes, TemplateAttributes(precedenceOf("Defaults to the group's.")))
 	return attributes
 }
 

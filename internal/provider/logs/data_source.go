@@ -43,7 +43,7 @@ func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"member": schema.StringAttribute{
-				MarkdownDescription: "Name of the member, `<group>-<role>-<index>`.",
+				MarkdownDescription: "Name of the member, `<group>-<role>-<index>`; of a run of a sweep `<sweep>-<key>-0`. Of a run that has ended, the last lines are kept.",
 				Required:            true,
 			},
 			"tail": schema.Int64Attribute{
@@ -88,7 +88,7 @@ func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 		resourcekit.AddError(&resp.Diagnostics, "Unable to read the logs", err)
 		return
 	}
-	lines, err := reconciler.Engine.Logs(ctx, member, options)
+	lines, err := reconciler.Logs(ctx, member, options)
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
 		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long", err.Error()+"; read fewer of its last lines (tail), or later ones (since)")
 		return

@@ -158,7 +158,7 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"retry_after": scalingDuration("Time after which another member is tried again, once one brought too little. Defaults to none: never."),
 		}),
 		"external": algorithm("Has a program of yours decide, such as one that has learnt to. It is given what the policy sees as JSON, and answers with a count or a direction, see the guide \"Autoscaling\". "+
-			"Any failure is no answer, and changes nothing.", hookAttributes()),
+			"Any failure is no answer, and changes nothing.", HookAttributes()),
 		"ratio": algorithm("Keeps the role in proportion to another one of its group.", map[string]schema.Attribute{
 			"role": neededText("Name of the other role."),
 			"per":  neededNumber("How many of the other role's members there are for one of this role, above 0."),
@@ -166,8 +166,8 @@ func algorithmAttributes() map[string]schema.Attribute {
 	}
 }
 
-// hookAttributes are those of something of the user's that is asked or told.
-func hookAttributes() map[string]schema.Attribute {
+// HookAttributes are those of something of the user's that is asked or told.
+func HookAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"url":     scalingText("An `http://` or `https://` address that is sent the JSON by POST, instead of `command`."),
 		"command": scalingTexts("A program and its arguments that find the JSON on their standard input, instead of `url`. It is run beside the cluster's controller, and so not with engine `swarm`, whose controller has no programs."),

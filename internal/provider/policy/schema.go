@@ -118,7 +118,7 @@ func guardAttributes() map[string]schema.Attribute {
 			domain.RemoveHighestIndex, domain.RemoveLeastBusy, domain.RemoveMostLoadedHost)),
 		"drain": optionalObject("Called before members are removed, with JSON that has their names, so that they can be taken out of what gives them work. They stay if it fails. "+
 			"It is called again where they stay for another reason, such as an apply that came in between. Interchangeable members that the engine distributes by itself, as `swarm` does, can't be drained: the engine chooses which go. "+
-			"Members are then ended within their role's `grace_period`.", hookAttributes()),
+			"Members are then ended within their role's `grace_period`.", HookAttributes()),
 		"member_hours_per_day": scalingNumber("What the role may use in a day (UTC), in hours of all its members together. From then on it has its least count. 0 sets no bound. Defaults to 0."),
 	}
 }

@@ -144,6 +144,9 @@ func (e *Stub) Form(_ context.Context, c domain.Cluster) (domain.Cluster, error)
 // StartController implements [engine.Engine].
 func (e *Stub) StartController(context.Context) error { return nil }
 
+// Prune implements [engine.Engine].
+func (e *Stub) Prune(context.Context, string, *domain.Group) error { return nil }
+
 // Recognise implements [engine.Engine].
 func (e *Stub) Recognise(context.Context, string) error { return nil }
 

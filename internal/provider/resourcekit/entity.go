@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -21,6 +22,8 @@ type Entity[M Model] struct {
 
 	// Timeout bounds an operation for which the configuration sets no bound.
 	Timeout time.Duration
+	// PutTimeout bounds a creation or change where that depends on what is planned; nil for Timeout.
+	PutTimeout func(plan M) time.Duration
 	// Put makes it be as planned, and returns the state of a read after the write. Where it fails, the state is that of
 	// what is there all the same, nil for nothing.
 	Put func(ctx context.Context, plan M, w Write) (*M, error)
@@ -64,7 +67,11 @@ func (e *Entity[M]) write(ctx context.Context, w Write) {
 	if w.Created {
 		limit = plan.Limits().Create
 	}
-	ctx, cancel := e.within(ctx, limit, w.Diags)
+	fallback := e.Timeout
+	if e.PutTimeout != nil {
+		fallback = e.PutTimeout(plan)
+	}
+	ctx, cancel := within(ctx, limit, fallback, w.Diags)
 	defer cancel()
 	state, err := e.Put(ctx, plan, w)
 	if err != nil {
@@ -77,8 +84,8 @@ func (e *Entity[M]) write(ctx context.Context, w Write) {
 }
 
 // within bounds an operation by its timeout.
-func (e *Entity[M]) within(ctx context.Context, limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics), diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
-	timeout, malformed := limit(ctx, e.Timeout)
+func within(ctx context.Context, limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics), fallback time.Duration, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+	timeout, malformed := limit(ctx, fallback)
 	diags.Append(malformed...)
 	return context.WithTimeout(ctx, timeout)
 }
@@ -101,7 +108,7 @@ func (e *Entity[M]) Read(ctx context.Context, req resource.ReadRequest, resp *re
 		resp.State.RemoveResource(ctx)
 	case err != nil:
 		AddError(&resp.Diagnostics, Unable("read", prior), err)
-	default:
+	case !reflect.DeepEqual(state, prior): // what did not change is left as it is: to write large maps anew takes a while
 		resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 	}
 }
@@ -112,7 +119,7 @@ func (e *Entity[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := e.within(ctx, state.Limits().Delete, &resp.Diagnostics)
+	ctx, cancel := within(ctx, state.Limits().Delete, e.Timeout, &resp.Diagnostics)
 	defer cancel()
 	reconciler, err := Reach(ctx, e.Session.Open, state.InCluster(), resp.Private)
 	if err == nil {

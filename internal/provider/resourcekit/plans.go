@@ -18,6 +18,7 @@ type Plans struct {
 	pools    map[ClusterID]map[string]PlannedPool
 	specs    map[ItemAddress]PlannedSpec
 	policies map[PolicyAddress]PlannedPolicy
+	sweeps   map[ItemAddress]PlannedSweep
 	// Deciding is held from the look at the planned groups and pools to the addition of another.
 	Deciding sync.Mutex
 }
@@ -50,10 +51,14 @@ type PlannedPolicy struct {
 	Had, Planned, Leaving bool
 }
 
+// PlannedSweep is what this run knows of a sweep: it is leaving where there will be none. One that is made anew has
+// nothing of a sweep that was there before.
+type PlannedSweep struct{ Leaving, Anew bool }
+
 func newPlans() *Plans {
 	return &Plans{
 		clusters: map[ClusterID]PlannedCluster{}, groups: map[ClusterID]map[string]domain.GroupDocument{}, pools: map[ClusterID]map[string]PlannedPool{},
-		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{},
+		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{}, sweeps: map[ItemAddress]PlannedSweep{},
 	}
 }
 
@@ -159,6 +164,20 @@ func (p *Plans) DropPolicy(at PolicyAddress) {
 	delete(p.policies, at)
 }
 
+// PutSweep remembers what will be of a sweep.
+func (p *Plans) PutSweep(at ItemAddress, planned PlannedSweep) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sweeps[at] = planned
+}
+
+// DropSweep forgets a plan that was carried out, or failed.
+func (p *Plans) DropSweep(at ItemAddress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sweeps, at)
+}
+
 // PutPool remembers the document that a GPU pool will have.
 func (p *Plans) PutPool(id ClusterID, name string, planned PlannedPool) {
 	p.mu.Lock()
@@ -199,9 +218,24 @@ func (p *Plans) ForeseePools(id ClusterID, pools map[string]domain.GPUPoolDocume
 	return foreseen
 }
 
-// Foresee lays the planned groups and GPU pools of a cluster over the view of it as it is. The group for which that is done
-// keeps its own document, unless it is new: then whatever has its name will be gone before it is created.
+// Foresee lays the planned groups, sweeps and GPU pools of a cluster over the view of it as it is. The group for which
+// that is done keeps its own document, unless it is new: then whatever has its name will be gone before it is created.
 func (p *Plans) Foresee(id ClusterID, view *reconcile.View, group string, created bool) {
+	p.foresee(id, view, group)
+	if created {
+		release(view, view.Groups, group)
+	}
+}
+
+// ForeseeForSweep is [Plans.Foresee] for a sweep. A group of its name is in its way, unless this run destroys it.
+func (p *Plans) ForeseeForSweep(id ClusterID, view *reconcile.View, sweep string) {
+	p.foresee(id, view, "")
+	if planned, found := p.Spec(ItemAddress{id, sweep}); found && planned.Leaving {
+		delete(view.Groups, sweep)
+	}
+}
+
+func (p *Plans) foresee(id ClusterID, view *reconcile.View, but string) {
 	view.Pools = p.ForeseePools(id, view.Pools)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,24 +243,34 @@ func (p *Plans) Foresee(id ClusterID, view *reconcile.View, group string, create
 		view.Groups = map[string]domain.GroupDocument{}
 	}
 	for name, planned := range p.groups[id] {
-		if name == group {
+		if name != but {
+			release(view, view.Groups, name)
+			view.Groups[name] = planned
+		}
+	}
+	if view.Sweeps == nil {
+		view.Sweeps = map[string]domain.GroupDocument{}
+	}
+	for at, planned := range p.sweeps {
+		if at.Cluster != id {
 			continue
 		}
-		release(view, name)
-		view.Groups[name] = planned
-	}
-	if created {
-		release(view, group)
+		if planned.Leaving || planned.Anew {
+			release(view, view.Sweeps, at.Name)
+		}
+		if _, stored := view.Sweeps[at.Name]; !stored && !planned.Leaving {
+			view.Sweeps[at.Name] = domain.GroupDocument{} // the name is taken, if by no run yet
+		}
 	}
 }
 
-// release takes a group out of a view, with the ports on which its members listen.
-func release(view *reconcile.View, group string) {
-	for _, assigned := range view.Groups[group].Assignments {
+// release takes a group, or the runs of a sweep, out of a view, with the ports on which its members listen.
+func release(view *reconcile.View, among map[string]domain.GroupDocument, name string) {
+	for _, assigned := range among[name].Assignments {
 		address := view.Inventory.Hosts[assigned.Host].Address
 		if busy, found := view.Inventory.BusyPorts[address]; found {
 			view.Inventory.BusyPorts[address] = slices.DeleteFunc(slices.Clone(busy), func(port int) bool { return port == assigned.Port })
 		}
 	}
-	delete(view.Groups, group)
+	delete(among, name)
 }

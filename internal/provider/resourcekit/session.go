@@ -175,6 +175,23 @@ func (s *Session) Find(ctx context.Context, cluster string) (domain.ClusterRef, 
 		cluster, engine.ErrNotFound, s.engines.Names(), s.engines.Say(func(d engine.Driver) string { return d.Lookup }))
 }
 
+// PlannedCluster returns a cluster as this run has planned it, or else as it is stored. It is not settled where there is
+// neither.
+func (s *Session) PlannedCluster(ctx context.Context, cluster domain.ClusterRef) (PlannedCluster, error) {
+	if planned, found := s.Plans.Cluster(IDOf(cluster)); found {
+		return planned, nil
+	}
+	reconciler, err := s.Plan(cluster)
+	if err != nil {
+		return PlannedCluster{}, err
+	}
+	document, err := engine.Cluster(ctx, reconciler.Engine)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return PlannedCluster{}, err
+	}
+	return PlannedCluster{Spec: document.Spec, Settled: err == nil}, nil
+}
+
 // Document returns the stored document of a cluster.
 func (s *Session) Document(ctx context.Context, cluster domain.ClusterRef) (domain.ClusterDocument, error) {
 	reconciler, err := s.Open(cluster)

@@ -1,0 +1,428 @@
+package process_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// theSweep is the sweep "lr" of the cluster, and theRuns what it has become.
+const (
+	theSweep = "trainyard_sweep.lr"
+	theRuns  = "data.trainyard_sweep.lr"
+)
+
+// runs returns the configuration of a sweep whose runs take a step each, by key, with these attributes.
+func runs(steps map[string]string, attributes string) string {
+	var list strings.Builder
+	for key, step := range steps {
+		fmt.Fprintf(&list, "    %q = { STEP = %q }\n", key, step)
+	}
+	return fmt.Sprintf(`
+resource "trainyard_sweep" "lr" {
+  cluster = trainyard_cluster.lab
+  name    = "lr"
+  command = [local.member, "print:{{ .Role }} has {{ .Env.STEP }}", "{{ .Env.STEP }}"]
+  runs    = {
+%s  }
+  %s
+}
+`, list.String(), attributes)
+}
+
+// readRuns reads what the sweep has become.
+const readRuns = `
+data "trainyard_sweep" "lr" {
+  cluster    = trainyard_cluster.lab
+  name       = trainyard_sweep.lr.name
+  depends_on = [trainyard_sweep.lr]
+}
+`
+
+// swept returns the sweep once it is as it should be.
+func (l *lab) swept(what string, as func(reconcile.Sweep, sweep.Summary) bool) (found reconcile.Sweep) {
+	l.Helper()
+	acctest.Eventually(l, what, func() bool {
+		var err error
+		found, err = reconcile.Reconciler{Engine: l.engine()}.SweepRuns(l.Context(), "lr")
+		l.must(err)
+		return as(found, sweep.Summarise(found.Document, found.Spec, found.Runs))
+	})
+	return found
+}
+
+// checked returns a check that does something.
+func checked(do func() error) resource.TestCheckFunc {
+	return func(*terraform.State) error { return do() }
+}
+
+// attempts returns a check of how often each run was started.
+func (l *lab) attempts(want map[string]int) resource.TestCheckFunc {
+	return checked(func() error {
+		found, err := reconcile.Reconciler{Engine: l.engine()}.SweepRuns(l.Context(), "lr")
+		l.must(err)
+		got := map[string]int{}
+		for key, run := range found.Runs {
+			got[key] = run.Attempts
+		}
+		return acceptance.Differences(want, got)
+	})
+}
+
+// A sweep is created, and stays as it is once its runs have ended; a run that is added, changed or removed touches that
+// one alone; triggers start those anew that failed; it is made anew when it is gone, and imported; the plan after each
+// step is empty.
+func TestAccSweep(t *testing.T) {
+	l := newLab(t)
+	const waits, failed = `wait_for = "completed"`, `rerun = "failed"`
+	ends := map[string]string{"a": "exit:0", "b": "print:score 2", "c": "print:score 3"}
+	with := func(changes map[string]string) map[string]string {
+		all := map[string]string{}
+		for _, m := range []map[string]string{ends, changes} {
+			for key, step := range m {
+				if all[key] = step; step == "" {
+					delete(all, key)
+				}
+			}
+		}
+		return all
+	}
+	config := func(steps map[string]string, attributes ...string) string {
+		return l.config(theCluster, runs(steps, strings.Join(append(attributes, `objective = { pattern = "^score ([0-9]+)" }`), "\n")), readRuns)
+	}
+	known := func(check knownvalue.Check, steps ...string) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue(theRuns, acceptance.Attribute(steps[0], steps[1:]...), check)
+	}
+	update := plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionUpdate)
+	l.test(
+		resource.TestStep{
+			Config: config(ends, waits),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(theSweep, tfjsonpath.New("id"), knownvalue.StringExact("lab/lr")),
+				known(knownvalue.Int64Exact(3), "total"), known(knownvalue.Int64Exact(3), "counts", "succeeded"), known(knownvalue.Bool(true), "ended"),
+				known(knownvalue.StringExact("c"), "best"), known(textList("c", "b"), "ranking"),
+				known(knownvalue.Float64Exact(2), "runs", "b", "value"), known(knownvalue.Int64Exact(0), "runs", "a", "exit_code"),
+				known(knownvalue.StringExact("lr-a-0"), "runs", "a", "member"), known(knownvalue.StringExact("local"), "runs", "a", "host"),
+			},
+			Check: l.attempts(map[string]int{"a": 1, "b": 1, "c": 1}),
+		},
+		resource.TestStep{
+			Config:           config(with(map[string]string{"b": "", "c": "print:score 1", "d": "exit:0"}), waits),
+			ConfigPlanChecks: acceptance.Planned(update),
+			ConfigStateChecks: []statecheck.StateCheck{
+				known(textList("c"), "ranking"), known(knownvalue.Int64Exact(3), "counts", "succeeded"),
+			},
+			Check: l.attempts(map[string]int{"a": 1, "c": 1, "d": 1}),
+		},
+		resource.TestStep{
+			Config:            config(with(map[string]string{"d": "exit:7"}), waits, failed),
+			ConfigStateChecks: []statecheck.StateCheck{known(knownvalue.Int64Exact(1), "counts", "failed"), known(knownvalue.StringExact("exit code 7"), "runs", "d", "reason")},
+		},
+		resource.TestStep{
+			Config:           config(with(map[string]string{"d": "exit:7"}), failed),
+			ConfigPlanChecks: acceptance.Planned(update), // it no longer waits
+			Check:            l.attempts(map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}),
+		},
+		resource.TestStep{
+			Config: config(with(map[string]string{"d": "exit:7"}), failed, `triggers = { again = "2" }`),
+			Check: checked(func() error {
+				l.swept("the run that failed to be started anew, and no other", func(found reconcile.Sweep, s sweep.Summary) bool {
+					return s.Ended() && found.Runs["d"].Revision == found.Document.Revision && found.Runs["a"].Revision < found.Document.Revision
+				})
+				return nil
+			}),
+		},
+		resource.TestStep{
+			PreConfig: func() { l.must(reconcile.Reconciler{Engine: l.engine()}.DeleteSweep(t.Context(), "lr")) },
+			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionCreate)),
+		},
+		resource.TestStep{Config: config(ends, waits), ResourceName: theSweep, ImportState: true, ImportStateId: "lab/lr", ImportStateVerify: true},
+		resource.TestStep{Config: config(ends, waits), ResourceName: theSweep, ImportState: true, ImportStateId: "lr", ExpectError: acceptance.Says(`"lr" is not the ID of a sweep`)},
+	)
+}
+
+// What a run wrote is read while it runs and once it has ended; a destroy ends those that run.
+func TestAccSweepLogs(t *testing.T) {
+	l := newLab(t)
+	config := l.config(theCluster, runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"), readRuns, `
+data "trainyard_logs" "done" {
+  cluster    = trainyard_cluster.lab
+  member     = data.trainyard_sweep.lr.runs["done"].member
+}
+data "trainyard_logs" "on" {
+  cluster    = trainyard_cluster.lab
+  member     = data.trainyard_sweep.lr.runs["on"].member
+}`)
+	started := func() {
+		l.swept("one run to have ended, and one to be on", func(_ reconcile.Sweep, s sweep.Summary) bool {
+			return s.Counts[domain.RunSucceeded] == 1 && s.Counts[domain.RunRunning] == 1
+		})
+		acctest.Eventually(l, "the run that is on to write", func() bool { return len(l.logs("lr-on-0")["lr-on-0"]) > 0 })
+	}
+	l.test(
+		resource.TestStep{Config: l.config(theCluster, runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"))},
+		resource.TestStep{
+			PreConfig: started, Config: config,
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue("data.trainyard_logs.done", tfjsonpath.New("lines"), textList("done has exit:0")),
+				statecheck.ExpectKnownValue("data.trainyard_logs.on", tfjsonpath.New("lines"), textList("on has wait")),
+				statecheck.ExpectKnownValue(theRuns, acceptance.Attribute("runs", "on", "state"), knownvalue.StringExact("running")),
+			},
+		},
+	)
+}
+
+// What can't be is an error at plan, with the numbers, and nothing is made.
+func TestAccSweepInvalid(t *testing.T) {
+	l := newGPULab(t, acceptance.A40())
+	pool := acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199")
+	one := map[string]string{"a": "exit:0"}
+	gpus := func(mib int) string {
+		return fmt.Sprintf("gpus = { pool = %s.name, memory_mib = %d }\nadmission = { free_gpu_memory = true }", thePool, mib)
+	}
+	step := func(says, config string) resource.TestStep {
+		return resource.TestStep{Config: config, ExpectError: acceptance.Says(says)}
+	}
+	l.test(
+		step(`0 runs at a time would never end`, l.config(theCluster, runs(one, "max_parallel = 0"))),
+		step(`"Lr_1" can't be part of the name of a member`, l.config(theCluster, runs(map[string]string{"Lr_1": "exit:0"}, ""))),
+		step(`such as "lr-1"`, l.config(theCluster, runs(map[string]string{"Lr_1": "exit:0"}, ""))),
+		step(`has 0 groups in parentheses; it needs one`, l.config(theCluster, runs(one, `objective = { pattern = "score" }`))),
+		step(`map has no entry for key "STEP"`, l.config(theCluster, strings.Replace(runs(one, ""), "STEP = ", "STOP = ", 1))),
+		step(`has no GPU pool "q"`, l.config(theCluster, runs(one, `gpus = { pool = "q" }`))),
+		step(`asks for 39 slots of 1199 MiB on 1 GPU of pool "p" for its 46000 MiB`, l.config(theCluster, pool, runs(one, gpus(46_000)))),
+		step(`requests 100000 CPUs, and the largest of the hosts it may use has`, l.config(theCluster, runs(one, "resources = { cpus = 100000 }"))),
+	)
+}
+
+// cardMiB is the memory of an A40 less the 3 % that its driver keeps, and runMiB what a run needs in the publication
+// that the reference system rl-lab is of.
+const (
+	cardMiB = 44_685
+	runMiB  = 1_199
+)
+
+// driveCard has the first device show what is taken of a card by the processes that its file names, and by somebody
+// else, until the test ends.
+func (l *gpuLab) driveCard(file string, foreign func() int64) {
+	l.Helper()
+	done := make(chan struct{})
+	l.Cleanup(func() { <-done })
+	ctx := l.Context()
+	go func() {
+		defer close(done)
+		look := time.NewTicker(20 * time.Millisecond)
+		defer look.Stop()
+		for last := ""; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+			content, _ := os.ReadFile(file)
+			now := fmt.Sprint(foreign(), string(content))
+			var processes []fakenvml.Process
+			used := foreign()
+			for line := range strings.Lines(string(content)) {
+				var p fakenvml.Process
+				if _, err := fmt.Sscan(line, &p.PID, &p.MiB); err == nil && syscall.Kill(p.PID, 0) == nil {
+					processes = append(processes, p)
+					used += p.MiB
+					now += " alive"
+				}
+			}
+			if now != last {
+				last = now
+				l.change(0, func(d *fakenvml.Device) { d.UsedMiB, d.Processes = used, processes })
+			}
+		}
+	}()
+}
+
+// Fifty runs are asked of a card that holds 37: by hand the 38th and all after it die of their memory. The sweep has
+// all fifty end, those that ran out of memory, as the pool's slots promise more than there is, among them.
+func TestAccSweepOfACard(t *testing.T) {
+	l := newGPULab(t, acceptance.A40())
+	file := filepath.Join(t.TempDir(), "card")
+	l.must(os.WriteFile(file, nil, 0o600))
+	l.driveCard(file, func() int64 { return 0 })
+	steps := map[string]string{}
+	for i := range 50 {
+		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("card:%s,%d,%d", file, runMiB, cardMiB)
+	}
+	// Each takes a while, or none would be beside another.
+	command := `command = [local.member, "{{ .Env.STEP }}", "print:has its memory", "until:{{ .Env.GATE }}"]`
+	gate := filepath.Join(t.TempDir(), "gate")
+	config := l.config(theCluster,
+		acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 900\nreserve_percent = 0"), // a slot is too small for a run
+		strings.Replace(runs(steps, fmt.Sprintf("gpus = { pool = %s.name, memory_mib = 900 }\nenv = { GATE = %q }\nretry = { out_of_memory = 100 }", thePool, gate)),
+			`command = [local.member, "print:{{ .Role }} has {{ .Env.STEP }}", "{{ .Env.STEP }}"]`, command, 1))
+	l.test(resource.TestStep{
+		Config: config,
+		Check: checked(func() error {
+			most := l.swept("the card to be full, and those too many to wait", func(_ reconcile.Sweep, s sweep.Summary) bool {
+				return s.Counts[domain.RunRunning] == cardMiB/runMiB && s.Counts[domain.RunQueued] == 50-cardMiB/runMiB
+			})
+			ranOut := 0
+			for _, run := range most.Runs {
+				ranOut += run.OutOfMemory
+			}
+			if ranOut == 0 {
+				t.Error("no run ran out of memory: the test shows nothing")
+			}
+			l.must(os.WriteFile(gate, nil, 0o600))
+			end := l.swept("all fifty to succeed", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Ended() })
+			for key, run := range end.Runs {
+				if run.State != domain.RunSucceeded || run.Failures > 0 {
+					t.Errorf("%s is %+v", key, run)
+				}
+			}
+			return nil
+		}),
+	})
+}
+
+// A run starts only where the driver measures its memory to be free, whoever has taken the rest, and as soon as that is
+// given back.
+func TestAccSweepBesideOthers(t *testing.T) {
+	l := newGPULab(t, acceptance.A40())
+	file := filepath.Join(t.TempDir(), "card")
+	l.must(os.WriteFile(file, nil, 0o600))
+	var foreign atomic.Int64
+	foreign.Store(acceptance.A40().MemoryMiB - acceptance.A40().ReservedMiB - 2*runMiB - runMiB/2) // as much is left as two runs and a half need
+	l.driveCard(file, foreign.Load)
+	step := fmt.Sprintf("card:%s,%d,%d", file, runMiB, cardMiB)
+	gate := filepath.Join(t.TempDir(), "gate")
+	config := l.config(theCluster,
+		acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199\non_foreign_process = \"ignore\""),
+		strings.Replace(runs(map[string]string{"a": step, "b": step, "c": step}, fmt.Sprintf(
+			"gpus = { pool = %s.name, memory_mib = %d }\nenv = { GATE = %q }\nadmission = { free_gpu_memory = true, reserve_percent = 0, settle = \"1s\" }", thePool, runMiB, gate)),
+			`"{{ .Env.STEP }}"]`, `"{{ .Env.STEP }}", "until:{{ .Env.GATE }}"]`, 1), readRuns)
+	l.test(resource.TestStep{
+		Config: config,
+		Check: checked(func() error {
+			l.swept("as many to run as there is memory for", func(_ reconcile.Sweep, s sweep.Summary) bool {
+				return s.Counts[domain.RunRunning] >= 2
+			})
+			acctest.Eventually(t, "the third to wait for memory", func() bool {
+				waits, err := reconcile.Reconciler{Engine: l.engine()}.SweepOutlook(t.Context())
+				l.must(err)
+				return strings.Contains(waits["lr"], "MiB of its memory are free, and a run needs 1199")
+			})
+			if found := l.swept("anything", func(reconcile.Sweep, sweep.Summary) bool { return true }); found.Runs["c"].Attempts != 0 {
+				t.Errorf("the third run was started: %+v", found.Runs["c"])
+			}
+			foreign.Store(0)
+			l.swept("the third to run once the card is free", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 3 })
+			return os.WriteFile(gate, nil, 0o600)
+		}),
+	})
+}
+
+// The controller is killed again and again while runs are on and end: none is lost, and none is started again after its
+// success.
+func TestAccSweepControllerKilled(t *testing.T) {
+	l := newLab(t)
+	steps := map[string]string{}
+	for i := range 60 {
+		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("once:%s", filepath.Join(t.TempDir(), "tried"))
+	}
+	l.test(
+		resource.TestStep{Config: l.config(theCluster, runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"))},
+		resource.TestStep{
+			Config: l.config(theCluster, runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), readRuns),
+			PreConfig: func() {
+				for range 10 {
+					l.killController()
+				}
+				l.swept("all runs to succeed", func(found reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
+			},
+			Check: checked(func() error {
+				found := l.swept("anything", func(reconcile.Sweep, sweep.Summary) bool { return true })
+				for key, run := range found.Runs {
+					if run.Failures != 1 { // what was lost and queued again has used up nothing
+						t.Errorf("%s is %+v", key, run)
+					}
+				}
+				return nil
+			}),
+		},
+	)
+}
+
+// The hook of a sweep is told of each attempt, also when it fails at first.
+func TestAccSweepOnFinish(t *testing.T) {
+	l := newLab(t)
+	var mutex sync.Mutex
+	told, refused := map[string]int{}, false
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		var report struct {
+			Cluster, Sweep, Run, State string
+			Attempt                    int
+			ExitCode                   *int `json:"exit_code"`
+		}
+		l.must(json.NewDecoder(r.Body).Decode(&report))
+		if !refused {
+			refused = true
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if report.Cluster != "lab" || report.Sweep != "lr" || report.ExitCode == nil {
+			t.Errorf("it is told %+v", report)
+		}
+		told[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
+	}))
+	t.Cleanup(hook.Close)
+	steps := map[string]string{"bad": "exit:3", "good": "exit:0"}
+	l.test(resource.TestStep{
+		Config: l.config(theCluster, runs(steps, fmt.Sprintf("retry = { max_attempts = 2 }\non_finish = { url = %q }", hook.URL))),
+		Check: checked(func() error {
+			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded"}
+			acctest.Eventually(t, "the hook to be told of all attempts", func() bool {
+				mutex.Lock()
+				defer mutex.Unlock()
+				return slices.Equal(slices.Sorted(maps.Keys(told)), want)
+			})
+			return nil
+		}),
+	})
+}
+
+// killController kills the controller once it is at work, and returns when that was noted.
+func (l *lab) killController() {
+	l.Helper()
+	const controller = "trainyard-controller"
+	acctest.Eventually(l, "the controller to be at work", func() bool {
+		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, controller))
+		return err == nil && state.State == domain.StateRunning
+	})
+	l.kill(controller)
+}

@@ -1,0 +1,212 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// sweepDataSource is trainyard_sweep.
+type sweepDataSource struct{ resourcekit.DataSource }
+
+var _ datasource.DataSourceWithConfigure = &sweepDataSource{}
+
+type dataModel struct {
+	ID       types.String            `tfsdk:"id"`
+	Cluster  resourcekit.ClusterRead `tfsdk:"cluster"`
+	Name     types.String            `tfsdk:"name"`
+	Total    types.Int64             `tfsdk:"total"`
+	Counts   map[string]int64        `tfsdk:"counts"`
+	Ended    types.Bool              `tfsdk:"ended"`
+	TimeLeft *string                 `tfsdk:"time_left"`
+	Best     *string                 `tfsdk:"best"`
+	Ranking  []string                `tfsdk:"ranking"`
+	Runs     map[string]runDataModel `tfsdk:"runs"`
+}
+
+type runDataModel struct {
+	State            string            `tfsdk:"state"`
+	Reason           *string           `tfsdk:"reason"`
+	Member           string            `tfsdk:"member"`
+	Attempts         int64             `tfsdk:"attempts"`
+	Failures         int64             `tfsdk:"failures"`
+	OutOfMemory      int64             `tfsdk:"out_of_memory"`
+	Host             *string           `tfsdk:"host"`
+	GPUs             []string          `tfsdk:"gpus"`
+	ExitCode         *int64            `tfsdk:"exit_code"`
+	StartedAt        timetypes.RFC3339 `tfsdk:"started_at"`
+	FinishedAt       timetypes.RFC3339 `tfsdk:"finished_at"`
+	PeakMemoryMiB    *int64            `tfsdk:"peak_memory_mib"`
+	PeakGPUMemoryMiB *int64            `tfsdk:"peak_gpu_memory_mib"`
+	Value            types.Float64     `tfsdk:"value"`
+}
+
+func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "How a sweep is at the moment: its runs by their states, each run, and the best of them. All that changes by itself is here, and makes no difference to the resource.",
+		Attributes: map[string]schema.Attribute{
+			"id":      resourcekit.ComputedText("`<cluster>/<sweep>`."),
+			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
+			"name": schema.StringAttribute{
+				MarkdownDescription: "Name of the sweep.",
+				Required:            true,
+			},
+			"total": computedNumber("Number of runs."),
+			"counts": schema.MapAttribute{
+				MarkdownDescription: "Number of runs in each state: " + stateNames + ". One that is `out_of_memory` ran out of GPU memory too often to be tried again.",
+				ElementType:         types.Int64Type,
+				Computed:            true,
+			},
+			"ended": schema.BoolAttribute{
+				MarkdownDescription: "Whether all runs have ended.",
+				Computed:            true,
+			},
+			"time_left": resourcekit.ComputedText("About how long until all runs have ended, as a duration such as `1h30m0s`: by how long those took that succeeded, and how many run side by side now; null where that can't be told yet."),
+			"best":      resourcekit.ComputedText("Key of the run with the best value, the first of `ranking`; null where there is none."),
+			"ranking": schema.ListAttribute{
+				MarkdownDescription: "Keys of the runs that succeeded and have a value, the best one by `objective.goal` first.",
+				ElementType:         types.StringType,
+				Computed:            true,
+			},
+			"runs": schema.MapNestedAttribute{
+				MarkdownDescription: "The runs by key. What is said of an attempt is that of the last one.",
+				Computed:            true,
+				NestedObject:        schema.NestedAttributeObject{Attributes: runDataAttributes()},
+			},
+		},
+	}
+}
+
+// stateNames lists the states for descriptions.
+var stateNames = "`" + strings.Join(resourcekit.NamesOf(domain.RunStates), "`, `") + "`"
+
+func runDataAttributes() map[string]schema.Attribute {
+	moment := func(description string) schema.Attribute {
+		return schema.StringAttribute{MarkdownDescription: description + " A time in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{}, Computed: true}
+	}
+	return map[string]schema.Attribute{
+		"state":         resourcekit.ComputedText("State of the run: " + stateNames + "."),
+		"reason":        resourcekit.ComputedText("Why the run is in its state, such as what it waits for, or why it failed; null where there is nothing to say."),
+		"member":        resourcekit.ComputedText("Name of the member that the run is; the data source `trainyard_logs` takes it."),
+		"attempts":      computedNumber("Number of attempts that were started."),
+		"failures":      computedNumber("Number of attempts that failed."),
+		"out_of_memory": computedNumber("Number of attempts that ran out of GPU memory."),
+		"host":          resourcekit.ComputedText("Name of the host of the attempt; null where there was none."),
+		"gpus": schema.ListAttribute{
+			MarkdownDescription: "UUIDs of the GPUs of the attempt; empty where it had none.",
+			ElementType:         types.StringType,
+			Computed:            true,
+		},
+		"exit_code":           computedNumber("Exit code of the attempt: 128 + the number of the signal where one killed it; null where it has not ended."),
+		"started_at":          moment("Start of the attempt; null where there was none."),
+		"finished_at":         moment("End of the attempt; null where it has not ended."),
+		"peak_memory_mib":     computedNumber("The most memory in MiB that was measured of the attempt; null where nothing was."),
+		"peak_gpu_memory_mib": computedNumber("The most GPU memory in MiB that was measured of the attempt; null where nothing was."),
+		"value": schema.Float64Attribute{
+			MarkdownDescription: "Number that `objective.pattern` found in what the attempt wrote; null where it found none.",
+			Computed:            true,
+		},
+	}
+}
+
+func computedNumber(description string) schema.Attribute {
+	return schema.Int64Attribute{MarkdownDescription: description, Computed: true}
+}
+
+func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	var model dataModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	key, name := model.Cluster.Key(), model.Name.ValueString()
+	reconciler, err := d.Session.Open(key)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, "Unable to read the sweep", err)
+		return
+	}
+	found, err := reconciler.SweepRuns(ctx, name)
+	if err != nil {
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("sweep %q in cluster %q", name, key.Name), err)
+		return
+	}
+	summary := sweep.Summarise(found.Document, found.Spec, found.Runs)
+	waits := ""
+	if summary.Counts[domain.RunQueued] > 0 {
+		outlook, err := reconciler.SweepOutlook(ctx)
+		if err != nil {
+			resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("what runs of sweep %q wait for", name), err)
+			return
+		}
+		waits = outlook[name]
+	}
+	model.ID = types.StringValue(domain.GroupID(key.Name, name))
+	model.summarise(summary)
+	model.tell(found, waits)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// summarise has the model show how a sweep stands.
+func (m *dataModel) summarise(s sweep.Summary) {
+	m.Total, m.Ended = types.Int64Value(int64(s.Total)), types.BoolValue(s.Ended())
+	m.Counts = make(map[string]int64, len(domain.RunStates))
+	for _, state := range domain.RunStates {
+		m.Counts[string(state)] = int64(s.Counts[state])
+	}
+	if left, known := s.Left(); known {
+		m.TimeLeft = new(left.Round(time.Second).String())
+	}
+}
+
+// tell has the model show the runs of a sweep, of which those that are not started wait for something.
+func (m *dataModel) tell(found reconcile.Sweep, waits string) {
+	m.Runs, m.Ranking = make(map[string]runDataModel, len(found.Spec.Runs)), []string{}
+	succeeded := map[string]domain.Run{}
+	for key, env := range found.Spec.Runs {
+		run := sweep.Now(found.Document, env, found.Runs[key])
+		m.Runs[key] = flattenRun(run, domain.RunName(found.Spec.Name, key), waits)
+		if run.State == domain.RunSucceeded {
+			succeeded[key] = run
+		}
+	}
+	if objective := found.Spec.Objective; objective != nil {
+		m.Ranking = append(m.Ranking, sweep.Ranked(*objective, succeeded)...)
+	}
+	if len(m.Ranking) > 0 {
+		m.Best = &m.Ranking[0]
+	}
+}
+
+func flattenRun(run domain.Run, member, waits string) runDataModel {
+	m := runDataModel{
+		State: string(run.State), Member: member, Attempts: int64(run.Attempts), Failures: int64(run.Failures), OutOfMemory: int64(run.OutOfMemory), GPUs: []string{},
+		ExitCode: resourcekit.Integer[int64](run.ExitCode), StartedAt: resourcekit.Moment(run.StartedAt), FinishedAt: resourcekit.Moment(run.FinishedAt),
+		PeakMemoryMiB: run.PeakMemoryMiB, PeakGPUMemoryMiB: run.PeakGPUMemoryMiB, Value: types.Float64PointerValue(run.Value),
+	}
+	if at := run.Assignment; at != nil {
+		m.Host, m.GPUs = resourcekit.OrNull(at.Host), append(m.GPUs, at.GPUs.UUIDs()...)
+	}
+	reason := run.Reason
+	if run.State == domain.RunQueued && waits != "" {
+		reason = strings.TrimPrefix(reason+"; "+waits, "; ")
+	}
+	m.Reason = resourcekit.OrNull(reason)
+	return m
+}
+
+// NewDataSource returns trainyard_sweep for clusters of these engines.
+func NewDataSource(engines []string) datasource.DataSource {
+	return &sweepDataSource{resourcekit.NewDataSource("sweep", engines)}
+}

@@ -1,0 +1,2 @@
+// Package sweep is the resource and the data source trainyard_sweep.
+package sweep

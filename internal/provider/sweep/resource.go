@@ -1,0 +1,118 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// sweepResource is trainyard_sweep.
+type sweepResource struct{ resourcekit.Entity[Model] }
+
+var (
+	_ resource.ResourceWithConfigure      = &sweepResource{}
+	_ resource.ResourceWithValidateConfig = &sweepResource{}
+	_ resource.ResourceWithModifyPlan     = &sweepResource{}
+	_ resource.ResourceWithImportState    = &sweepResource{}
+	_ resource.ResourceWithIdentity       = &sweepResource{}
+)
+
+func (r *sweepResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = Schema(ctx, r.Engines)
+}
+
+// tainted is added to the error of a creation after which the sweep is there.
+const tainted = "The sweep is there, and in the state. Terraform marks a resource as tainted whose creation failed, and the next apply would replace the sweep with all of its runs: terraform untaint <address> keeps it."
+
+// put makes a sweep be as planned, and returns its state, as it is read after the write. Once it is stored, it is in
+// the state, whatever fails then.
+func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
+	defer r.Session.Plans.DropSweep(plan.address())
+	spec := plan.expand(w.Diags)
+	if w.Diags.HasError() {
+		return nil, nil
+	}
+	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, plan.Cluster, w.Private)
+	if err != nil {
+		return nil, err
+	}
+	failure := r.write(ctx, reconciler, spec, w)
+	if _, locked := errors.AsType[*engine.LockedError](failure); locked {
+		return nil, failure // what is there may be of another run
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), group.ReadTimeout)
+	defer cancel()
+	found, err := reconciler.Sweep(ctx, spec.Name)
+	switch {
+	case failure == nil && err != nil:
+		plan.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
+		return &plan, fmt.Errorf("it was stored, and could not be read: %w", err)
+	case failure != nil && (err != nil || !found.Spec.Equal(spec)):
+		return nil, failure
+	case failure != nil && w.Created && !errors.Is(failure, context.DeadlineExceeded):
+		failure = fmt.Errorf("%w\n\n%s", failure, tainted)
+	}
+	state := flatten(found.Spec, plan)
+	return &state, failure
+}
+
+// write stores a sweep, and waits for its runs where that is asked for.
+func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconciler, spec domain.Sweep, w resourcekit.Write) error {
+	adopted, err := reconciler.PutSweep(ctx, spec, w.Created)
+	if err != nil {
+		return err
+	}
+	if adopted {
+		w.Diags.AddWarning("Sweep adopted", fmt.Sprintf("Cluster %q had a sweep %q already, as it is specified here. It is managed by this resource from now on.", spec.Cluster, spec.Name))
+	}
+	if spec.WaitFor != domain.WaitEnded {
+		return nil
+	}
+	err = reconciler.AwaitSweep(ctx, spec.Name)
+	if failed, is := errors.AsType[*reconcile.UnsuccessfulError](err); is {
+		// An error would taint a new sweep, and the next apply would make all of it anew for the few that failed.
+		w.Diags.AddWarning("Runs did not succeed", failed.Error()+".\n\nThe data source trainyard_sweep tells of each run, and trainyard_logs what it wrote. "+
+			`With rerun = "failed", a change of triggers starts those anew, and no others.`)
+		return nil
+	}
+	return err
+}
+
+func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler, prior Model) (Model, error) {
+	found, err := reconciler.Sweep(ctx, prior.Name.ValueString())
+	if err != nil {
+		return prior, err
+	}
+	return flatten(found.Spec, prior), nil
+}
+
+func (r *sweepResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, _ *diag.Diagnostics) error {
+	if err := reconciler.DeleteSweep(ctx, state.Name.ValueString()); err != nil {
+		return err
+	}
+	r.Session.Plans.DropSweep(state.address())
+	return nil
+}
+
+// ImportState takes <cluster>/<sweep>, as ID or in parts as identity.
+func (r *sweepResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	resourcekit.Importable{Kind: "sweep", Form: "a sweep, which is <cluster>/<sweep>, such as lab/lr", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
+}
+
+// NewResource returns trainyard_sweep for clusters of these engines.
+func NewResource(engines []string) resource.Resource {
+	r := &sweepResource{}
+	r.Resource, r.Timeout, r.PutTimeout = resourcekit.NewResource("sweep", engines, resourcekit.IdentitySchema("sweep")), defaultTimeout, putTimeout
+	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
+	return r
+}
