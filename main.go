@@ -2,7 +2,8 @@
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
-// measures a host. People start it as "top", which shows what a cluster does, and as "autoscale", which tells what policies decided.
+// measures a host. People start it as "top", which shows what a cluster does, as "autoscale", which tells what
+// policies decided, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweepctl"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
 )
 
@@ -42,6 +44,8 @@ func run(args []string) error {
 		return top.Run(ctx, args[1:], engines, os.Stdout)
 	case "autoscale":
 		return explain.Run(ctx, args[1:], engines, os.Stdout)
+	case "sweep":
+		return sweepctl.Run(ctx, args[1:], engines, os.Stdout)
 	}
 	return program.Run(ctx, version, args)
 }

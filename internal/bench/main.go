@@ -54,6 +54,7 @@ var parts = []struct {
 	{"supervise", "Supervision of idle members", (*bench).supervise, false},
 	{"agent", "An agent that measures its host", (*bench).agentCost, false},
 	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false},
+	{"sweeps", "Sweeps of independent runs", (*bench).sweeps, false},
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true},
 }

@@ -1,0 +1,178 @@
+// Package sweepctl is the command by which people look at the runs of sweeps, and pause, resume and cancel them.
+package sweepctl
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+const usage = `Shows the runs of sweeps, and pauses, resumes and cancels them.
+
+  terraform-provider-trainyard sweep ls [SWEEP]
+  terraform-provider-trainyard sweep pause|resume|cancel SWEEP[/RUN]...
+
+Without RUN, all runs of the sweep are meant that have not ended; resume takes back cancellations, too. Where the engine can't
+halt members, pause leaves those alone that run.
+
+`
+
+// wishes are the commands that ask for something.
+var wishes = map[string]domain.RunWish{"pause": domain.WishPause, "resume": domain.WishResume, "cancel": domain.WishCancel}
+
+// options are what the arguments say.
+type options struct {
+	command string
+	cluster command.Cluster
+	targets []target
+	force   bool
+	timeout time.Duration
+}
+
+// target is a sweep, or one of its runs.
+type target struct{ sweep, run string }
+
+// defaultTimeout bounds how long a request may take.
+const defaultTimeout = time.Minute
+
+// Run does what the arguments ask for.
+func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
+	o, err := parse(args, engines)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, e, err := o.cluster.Find(ctx, engines)
+	if err != nil {
+		return err
+	}
+	var told strings.Builder
+	err = o.do(ctx, reconcile.Reconciler{Engine: e}, &told)
+	_, failed := io.WriteString(out, printable.Text(told.String()))
+	return errors.Join(failed, err)
+}
+
+func parse(args []string, engines engine.Registry) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("sweep", flag.ContinueOnError)
+	o.cluster.AddFlags(flags, engines)
+	flags.BoolVar(&o.force, "force", false, "also for a sweep that somebody else created")
+	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how much `time` the controller has to see to it")
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	var words []string
+	for { // flags may stand anywhere
+		if err := flags.Parse(args); err != nil {
+			return o, err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
+	}
+	if len(words) == 0 {
+		return o, errors.New("sweep needs a command, ls, pause, resume or cancel: see terraform-provider-trainyard sweep --help")
+	}
+	o.command = words[0]
+	for _, word := range words[1:] {
+		name, run, _ := strings.Cut(word, "/")
+		o.targets = append(o.targets, target{name, run})
+	}
+	_, asks := wishes[o.command]
+	switch {
+	case !asks && o.command != "ls":
+		return o, fmt.Errorf("%q is not a command of sweep; there are ls, pause, resume and cancel", o.command)
+	case asks && len(o.targets) == 0:
+		return o, fmt.Errorf("%s needs a sweep, or a run of one as SWEEP/RUN, such as lr/seed-1", o.command)
+	case !asks && (len(o.targets) > 1 || len(o.targets) == 1 && o.targets[0].run != ""):
+		return o, errors.New("ls takes one sweep, or none for a list of them")
+	case o.timeout <= 0:
+		return o, fmt.Errorf("--timeout %s is not allowed; more than 0s is", o.timeout)
+	}
+	return o, nil
+}
+
+// do does what the options ask for.
+func (o options) do(ctx context.Context, r reconcile.Reconciler, out io.Writer) error {
+	switch {
+	case o.command == "ls" && len(o.targets) == 0:
+		return list(ctx, r, out)
+	case o.command == "ls":
+		return show(ctx, r, o.targets[0].sweep, out)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	for _, t := range o.targets {
+		if err := o.ask(ctx, r, t, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks for something for the runs of a target, and says what has come of it.
+func (o options) ask(ctx context.Context, r reconcile.Reconciler, t target, out io.Writer) error {
+	found, err := read(ctx, r, t.sweep)
+	if err != nil {
+		return err
+	}
+	keys := []string{t.run}
+	if t.run == "" {
+		keys = concerned(found, wishes[o.command], r.Engine.Traits().Supports.Pause)
+	}
+	if len(keys) == 0 {
+		_, _ = fmt.Fprintf(out, "sweep %s has no run to %s\n", t.sweep, o.command)
+		return nil
+	}
+	if err := r.RequestRuns(ctx, t.sweep, keys, wishes[o.command], o.force); err != nil {
+		return err
+	}
+	if found, err = read(ctx, r, t.sweep); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		_, _ = fmt.Fprintf(out, "%s/%s  %s\n", t.sweep, key, sweep.Now(found.Document, found.Spec.Runs[key], found.Runs[key]).State)
+	}
+	return nil
+}
+
+// concerned returns the runs of a sweep for which something can be asked, of an engine that can halt members or not.
+func concerned(found reconcile.Sweep, wish domain.RunWish, halts bool) []string {
+	return slices.DeleteFunc(found.Spec.Keys(), func(key string) bool {
+		state := sweep.Now(found.Document, found.Spec.Runs[key], found.Runs[key]).State
+		if wish == domain.WishResume {
+			return state != domain.RunPaused && state != domain.RunCancelled
+		}
+		return state.Ended() || wish == domain.WishPause && (state == domain.RunPaused || state == domain.RunRunning && !halts)
+	})
+}
+
+// read returns a sweep, or says which there are.
+func read(ctx context.Context, r reconcile.Reconciler, name string) (reconcile.Sweep, error) {
+	found, err := r.SweepRuns(ctx, name)
+	if !errors.Is(err, engine.ErrNotFound) {
+		return found, err
+	}
+	documents, listed := engine.List[domain.SweepDocument](ctx, r.Engine)
+	if listed != nil {
+		return found, listed
+	}
+	return found, fmt.Errorf("there is no sweep %q; there are %q", name, slices.Sorted(maps.Keys(documents)))
+}

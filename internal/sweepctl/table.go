@@ -1,0 +1,126 @@
+package sweepctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// unknown stands for what is not known.
+const unknown = "–"
+
+// list writes a line for each sweep of a cluster.
+func list(ctx context.Context, r reconcile.Reconciler, out io.Writer) error {
+	documents, err := engine.List[domain.SweepDocument](ctx, r.Engine)
+	if err != nil {
+		return err
+	}
+	if len(documents) == 0 {
+		_, _ = fmt.Fprintln(out, "There are no sweeps.")
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "SWEEP\tRUNS\tLEFT\tCREATED\tBY")
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		found, err := r.SweepRuns(ctx, name)
+		if err != nil {
+			return err
+		}
+		s := sweep.Summarise(found.Document, found.Spec, found.Runs)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, s, leftOf(s), found.Document.Since.Local().Format(time.DateTime), printable.Line(found.Document.By))
+	}
+	return w.Flush()
+}
+
+// leftOf says about how long a sweep goes on.
+func leftOf(s sweep.Summary) string {
+	left, known := s.Left()
+	if !known {
+		return unknown
+	}
+	return left.Round(time.Second).String()
+}
+
+// show writes a line for each run of a sweep: those with a value first, the best at the top, and then the others by
+// their keys.
+func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Writer) error {
+	found, err := read(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	waits, err := r.SweepOutlook(ctx)
+	if err != nil {
+		return err
+	}
+	summary := sweep.Summarise(found.Document, found.Spec, found.Runs)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "RUN\tSTATE\tVALUE\tATTEMPT\tHOST\tTOOK\tREASON")
+	for _, key := range order(found) {
+		run := sweep.Now(found.Document, found.Spec.Runs[key], found.Runs[key])
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", key, run.State, valueOf(run), run.Attempts, placeOf(run), tookOf(run, time.Now()), printable.Line(reasonOf(run, waits[name])))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\n%d runs: %s; left %s\n", summary.Total, summary, leftOf(summary))
+	return err
+}
+
+// order returns the keys of all runs, in the order in which they are shown.
+func order(found reconcile.Sweep) []string {
+	var keys []string
+	if o := found.Spec.Objective; o != nil {
+		keys = slices.DeleteFunc(sweep.Ranked(*o, found.Runs), func(key string) bool { _, there := found.Spec.Runs[key]; return !there })
+	}
+	ranked := map[string]bool{}
+	for _, key := range keys {
+		ranked[key] = true
+	}
+	return append(keys, slices.DeleteFunc(found.Spec.Keys(), func(key string) bool { return ranked[key] })...)
+}
+
+func valueOf(run domain.Run) string {
+	if run.Value == nil {
+		return unknown
+	}
+	return strconv.FormatFloat(*run.Value, 'g', -1, 64)
+}
+
+func placeOf(run domain.Run) string {
+	if run.Assignment == nil {
+		return unknown
+	}
+	return run.Assignment.Place()
+}
+
+func tookOf(run domain.Run, now time.Time) string {
+	switch {
+	case run.StartedAt == nil:
+		return unknown
+	case run.FinishedAt != nil:
+		now = *run.FinishedAt
+	}
+	return now.Sub(*run.StartedAt).Round(time.Second).String()
+}
+
+// reasonOf says why a run is in its state; of one that waits also why no run of its sweep starts.
+func reasonOf(run domain.Run, waits string) string {
+	if run.State != domain.RunQueued || waits == "" {
+		return run.Reason
+	}
+	if run.Reason == "" {
+		return waits
+	}
+	return run.Reason + "; " + waits
+}
