@@ -1,4 +1,4 @@
-# Two uses of GPUs side by side: training has two cards of eight to itself, and 37 members of a sweep share an A40.
+# Two uses of GPUs side by side: training has two cards of eight to itself, and the 50 runs of a sweep share an A40.
 
 terraform {
   required_version = ">= 1.8"
@@ -11,7 +11,7 @@ terraform {
 }
 
 variable "image" {
-  description = "Image of the trainer, which the hosts have or can pull."
+  description = "Image of the trainer, which the hosts have or can pull without credentials."
   type        = string
   default     = "registry.example.com/trainer:1.2"
 }
@@ -55,7 +55,7 @@ resource "trainyard_group" "training" {
 }
 
 # 46,068 MiB, less 3 % for the driver, are 37 slots of 1,199 MiB. The program has to keep to it: it finds its share in
-# TRAINYARD_GPU_MEMORY_MIB, where its role asks for memory_mib.
+# TRAINYARD_GPU_MEMORY_MIB, where its role or sweep asks for memory_mib.
 resource "trainyard_gpu_pool" "sweep" {
   cluster = trainyard_cluster.lab
   name    = "sweep"
@@ -64,29 +64,34 @@ resource "trainyard_gpu_pool" "sweep" {
   sharing             = "slots"
   memory_mib_per_slot = 1199
   reserve_percent     = 3
+
+  # Others may use the card as well: what they take of its memory is not free, which runs wait for.
+  on_foreign_process = "ignore"
 }
 
-resource "trainyard_group" "sweep" {
+# The runs take turns. One starts where the driver measures 1,199 MiB and the reserve as free, and 20 seconds after the one
+# before it. A run that fails stops no other; one that runs out of GPU memory is queued again.
+resource "trainyard_sweep" "shards" {
   cluster = trainyard_cluster.lab
-  name    = "sweep"
+  name    = "shards"
 
   image   = var.image
-  command = ["python3", "/srv/evaluate.py", "--shard", "{{ .Index }}"]
+  command = ["python3", "/srv/evaluate.py", "--shard", "{{ .Env.SHARD }}"]
+  runs    = { for shard in range(50) : "shard-${shard}" => { SHARD = shard } }
 
-  roles = {
-    shard = {
-      replicas = 37
-      gpus     = { pool = trainyard_gpu_pool.sweep.name, memory_mib = 1199 }
-    }
-  }
+  # There is room for 37, but they share the card's time as well: measure how many finish most an hour.
+  max_parallel = 8
+
+  gpus      = { pool = trainyard_gpu_pool.sweep.name, memory_mib = 1199 }
+  admission = { free_gpu_memory = true, settle = "20s" }
 }
 
 output "placements" {
-  description = "Host and GPUs of each member."
-  value       = merge(trainyard_group.training.placements, trainyard_group.sweep.placements)
+  description = "Host and GPUs of each member of the training. Those of runs change by themselves: see the data source trainyard_sweep."
+  value       = trainyard_group.training.placements
 }
 
 output "slots" {
-  description = "Number of members that each GPU has room for."
+  description = "Number of members or runs that each GPU has room for."
   value       = merge(trainyard_gpu_pool.training.device_slots, trainyard_gpu_pool.sweep.device_slots)
 }

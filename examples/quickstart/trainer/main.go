@@ -2,8 +2,8 @@
 //
 // It is an ordinary training program: what it is and whom it talks to comes from the TF_CONFIG environment variable
 // alone. As a `ps` it serves its shard of the parameters until it is asked to end; as a `worker` or `chief` it pulls
-// parameters, computes gradients on its share of the data and pushes them back. Progress goes to standard output, one
-// JSON object a line.
+// parameters, computes gradients on its share of the data and pushes them back. With -alone it is both, and needs no
+// TF_CONFIG. Progress goes to standard output, one JSON object a line.
 package main
 
 import (
@@ -34,6 +34,7 @@ var errInterrupted = errors.New("interrupted before the last step")
 
 // options are the flags. Every member of a group is given the same ones.
 type options struct {
+	alone        bool
 	steps        int
 	batchSize    int
 	learningRate float64
@@ -60,10 +61,12 @@ func run(ctx context.Context, args []string, tfConfig string, stdout, stderr io.
 	if err != nil {
 		return exitUsage // the flag set has said why
 	}
-	task, err := parseTask(tfConfig)
-	if err != nil {
-		fmt.Fprintln(stderr, "trainer:", err)
-		return exitUsage
+	task := task{Type: taskWorker} // the only one, where it is alone
+	if !opts.alone {
+		if task, err = parseTask(tfConfig); err != nil {
+			fmt.Fprintln(stderr, "trainer:", err)
+			return exitUsage
+		}
 	}
 
 	log := newLogger(stdout).With("task", task.Type, "index", task.Index)
@@ -91,6 +94,9 @@ func perform(ctx context.Context, task task, opts options, log *slog.Logger) err
 	if err != nil {
 		return err
 	}
+	if opts.alone {
+		return trainAlone(ctx, opts, splitDigits(digits), log)
+	}
 	return train(ctx, task, opts, splitDigits(digits), log)
 }
 
@@ -99,6 +105,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var opts options
 	flags := flag.NewFlagSet("trainer", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	flags.BoolVar(&opts.alone, "alone", false, "train in this process alone, without TF_CONFIG")
 	flags.IntVar(&opts.steps, "steps", 1500, "mini-batches each worker trains on; 0 trains until asked to end")
 	flags.IntVar(&opts.batchSize, "batch-size", 32, "images in a mini-batch")
 	flags.Float64Var(&opts.learningRate, "learning-rate", 0.1, "factor by which a parameter server applies a gradient")

@@ -162,6 +162,34 @@ func TestTwoServersAndTwoWorkersLearnToReadDigits(t *testing.T) {
 	}
 }
 
+func TestOneProcessLearnsAlone(t *testing.T) {
+	trained := func(args ...string) line {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		args = append([]string{"-alone", "-steps", "600", "-log-every", "200"}, args...)
+		if code := run(t.Context(), args, "", &stdout, &stderr); code != exitDone {
+			t.Fatalf("exit code %d: %s", code, stderr.String())
+		}
+		lines := parseLog(t, &stdout)
+		evaluations := ofEvent(lines, "evaluation")
+		if len(lines) != 4 || len(ofEvent(lines, "progress")) != 3 || len(evaluations) != 1 {
+			t.Fatalf("logged %+v, want 3 progress lines and an evaluation", lines)
+		}
+		evaluations[0].Time = time.Time{}
+		return evaluations[0]
+	}
+	first := trained("-seed", "2")
+	if first.Task != "worker" || first.Examples != 359 || first.Accuracy < 0.9 {
+		t.Errorf("evaluation %+v, want 359 examples with an accuracy of 0.9 or more", first)
+	}
+	if again := trained("-seed", "2"); again != first {
+		t.Errorf("the same seed gives %+v, and %+v before", again, first)
+	}
+	if other := trained("-seed", "3"); other == first {
+		t.Errorf("another seed gives the same, %+v", other)
+	}
+}
+
 // checkModel loads the saved model and evaluates it anew.
 func checkModel(t *testing.T, dir string, accuracy float64) {
 	t.Helper()
@@ -235,6 +263,15 @@ func TestBeingAskedToEnd(t *testing.T) {
 		}
 	})
 
+	t.Run("training alone is interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		args := []string{"-alone", "-steps", "1000000", "-log-every", "5"}
+		if code := run(ctx, args, "", &cancelAfter{"progress", cancel}, io.Discard); code != exitInterrupted {
+			t.Errorf("exit code %d, want %d", code, exitInterrupted)
+		}
+	})
+
 	t.Run("a parameter server is done", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -272,6 +309,7 @@ func TestFailures(t *testing.T) {
 		"no patience":        {[]string{"-connect-timeout", "0s"}, l.config(t, "worker", 0), exitUsage, "-connect-timeout is 0s"},
 		"no data":            {[]string{"-data", "no-such-file"}, l.config(t, "worker", 0), exitFailed, "no-such-file"},
 		"port that is taken": {nil, l.config(t, "ps", 0), exitFailed, "cannot serve parameters on " + l.servers[0]},
+		"alone without data": {[]string{"-alone", "-data", "no-such-file"}, "", exitFailed, "no-such-file"},
 		"model folder that is a file": {[]string{"-steps", "1", "-model-dir", "main.go"}, l.config(t, "worker", 0), exitFailed,
 			"cannot save the model"},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 )
 
 // train is the life of a worker or chief: it waits for the parameter servers, does its steps, and, where it leads,
@@ -33,6 +34,25 @@ func train(ctx context.Context, task task, opts options, data dataset, log *slog
 	default:
 		return errInterrupted
 	}
+}
+
+// trainAlone is a whole cluster in one process: a parameter server that only this machine reaches, and its one worker.
+func trainAlone(ctx context.Context, opts options, data dataset, log *slog.Logger) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot serve parameters on this machine: %w", err)
+	}
+	address := listener.Addr().String()
+	alone := task{Type: taskWorker, cluster: map[string][]string{taskPS: {address}, taskWorker: {address}}}
+
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		served <- serve(serving, listener, newParameterServer(shardOf(parameterCount, 0, 1), opts), slog.New(slog.DiscardHandler))
+	}()
+	err = train(ctx, alone, opts, data, log)
+	stop()
+	return errors.Join(err, <-served)
 }
 
 // trainSteps pulls, computes and pushes for each mini-batch. Progress lines give the mean over the steps since the last.

@@ -1,0 +1,7 @@
+import {
+  to = trainyard_sweep.trials
+  identity = {
+    cluster = "lab"
+    name    = "trials"
+  }
+}
