@@ -158,7 +158,7 @@ func TestReadOfSweepData(t *testing.T) {
 	fatalOn(t, nil, diagnostics)
 	at := tftypes.NewAttributePath().WithElementKeyString("b").WithAttributeName("reason")
 	reason, _, err := tftypes.WalkAttributePath(found["runs"], at)
-	if why, ok := reason.(tftypes.Value); err != nil || !ok || !why.Equal(providertest.Text("max_parallel is 1, and so many run")) {
+	if why, ok := reason.(tftypes.Value); err != nil || !ok || !why.Equal(providertest.Text("max_parallel is 1, and 1 are running")) {
 		t.Errorf("run b waits: %v (%v)", reason, err)
 	}
 	if !found["ended"].Equal(tftypes.NewValue(tftypes.Bool, false)) || !found["best"].IsNull() {

@@ -182,7 +182,7 @@ const cpuTolerance = 1e-6
 // the processors that there are.
 func limit(s domain.Sweep, c Cluster) (most int, why string) {
 	if s.MaxParallel != nil {
-		return *s.MaxParallel, fmt.Sprintf("max_parallel is %d, and so many run", *s.MaxParallel)
+		return *s.MaxParallel, fmt.Sprintf("max_parallel is %d, and %[1]d are running", *s.MaxParallel)
 	}
 	if s.GPUs != nil || s.Resources.CPUs > 0 || s.Resources.MemoryMiB > 0 {
 		return math.MaxInt, ""

@@ -25,9 +25,9 @@ const resourceDescription = "Independent runs of one program, each to its end: s
 	"A run is known by its key. A key that is added, removed or changed touches that run alone, and a run that has ended stays so: finished is not drift. " +
 	"Which runs start anew when the program changes is said by `rerun`, and a plan says how many.\n\n" +
 	"Each run is a member, `<sweep>-<key>-0`, that the cluster's controller starts: those of the sweep with the highest `priority` first, then of the older one, in the order of their keys. " +
-	"States, reasons and results are in the data source `trainyard_sweep`, and what runs wrote in `trainyard_logs`.\n\n" +
+	"States, reasons and values are in the data source `trainyard_sweep`, and what runs wrote in `trainyard_logs`. The guide \"Sweeps\" tells more.\n\n" +
 	"## GPU memory\n\n" +
-	"Several runs share a card of a GPU pool whose `sharing` is `slots`. With `admission.free_gpu_memory`, a run starts only where the driver measures the memory that it needs to be free, whoever uses the rest. " +
+	"Several runs share a card of a GPU pool whose `sharing` is `slots`. With `admission.free_gpu_memory`, a run starts only where the driver measures the memory that it needs to be free. Where others use the card, too, set the pool's `on_foreign_process` to `ignore`: by default such a card takes no runs. " +
 	"A run that runs out of GPU memory all the same, by what it wrote, is queued again; that uses up none of `retry.max_attempts`, and the card takes no more runs until one of those beside it has ended.\n\n" +
 	"## Environment and templates\n\n" +
 	"Besides `env` and its own variables in `runs`, a run gets `TRAINYARD_RUN` (its key), `TRAINYARD_ATTEMPT` (from 1), `TRAINYARD_CLUSTER`, `_GROUP` (the sweep), `_MEMBER` and `_HOST`, and `CUDA_VISIBLE_DEVICES=-1` (no GPU) unless there is `gpus`, or `env` says otherwise.\n\n" +
@@ -97,7 +97,7 @@ func admissionAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "How much of a GPU's memory is left free beside the run's, in percent, 0 to below 100. Defaults to 3.",
 			Optional:            true,
 		},
-		"settle": duration("How long a GPU takes no further run after one was started, as a program takes its memory late; with `free_gpu_memory`, up to `1h`. Defaults to `20s`."),
+		"settle": duration("How long a GPU (with `free_gpu_memory`) or a host (with `free_memory`) takes no further run after one was started, as a program takes its memory late; up to `1h`. Defaults to `20s`."),
 	}
 }
 
