@@ -22,6 +22,10 @@ const (
 	busyRetry = 500 * time.Millisecond
 	// measureEvery is how soon it is measured again what runs wait for.
 	measureEvery = 500 * time.Millisecond
+	// startAgain is how soon runs are tried to be started again where nothing has become of any since: a group may have
+	// left them room. lookAtCards is that for those that wait for GPUs, which somebody else may have left.
+	startAgain  = 5 * time.Second
+	lookAtCards = time.Second
 	// removeAgain is how soon members are removed again that are still there: an engine may lose a removal.
 	removeAgain = 10 * time.Second
 	// launchPause is how long a run waits that the engine did not start.
@@ -75,6 +79,10 @@ type sweeper struct {
 	reports    *reporter
 	// removed are members that were told to go, and when.
 	removed map[string]time.Time
+	// stirred tells that a sweep, or what is remembered of a run, has changed since runs were last tried to be started,
+	// and again when they are tried though it has not.
+	stirred bool
+	again   time.Time
 }
 
 // followedSweep is a sweep that is followed.
@@ -88,6 +96,8 @@ type followedSweep struct {
 	// runs that are gone and whose logs have yet to go.
 	leaving map[string]domain.Assignment
 	logless []string
+	// busy tells that a run of it is on, or waits.
+	busy bool
 }
 
 func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
@@ -107,11 +117,21 @@ func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
 			pause(ctx, afterFault)
 			return ctx.Err()
 		}
-		sweepPace.Rest(ctx, start)
+		s.pace().Rest(ctx, start)
 		if err := s.await(ctx, events, next); err != nil {
 			return err
 		}
 	}
+}
+
+// pace returns that of the next look: unhurried where all runs have ended.
+func (s *sweeper) pace() engine.Pace {
+	for _, f := range s.sweeps {
+		if f.busy {
+			return sweepPace
+		}
+	}
+	return engine.ResidentPace
 }
 
 // await returns after an event, after a hook was told something, or at a moment.
@@ -162,30 +182,53 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	if err := s.store(ctx); err != nil { // what hooks were told
 		return next, err
 	}
-	queues := s.queues()
-	if !slices.ContainsFunc(queues, func(q sweep.Queue) bool { return q.Held == "" && q.Waits() }) {
-		return next, nil
+	due, err := s.start(ctx, now)
+	if !due.IsZero() && due.Before(next) {
+		next = due
 	}
+	return next, err
+}
+
+// start starts runs that wait, where there may be room for some that there was not at the last try, and returns when to
+// try again; the zero time where none waits.
+func (s *sweeper) start(ctx context.Context, now time.Time) (again time.Time, err error) {
+	queues, waits, gpus := s.queues(), false, false
+	for _, q := range queues {
+		if q.Waits() {
+			waits, gpus = true, gpus || q.Spec.GPUs != nil
+		}
+	}
+	if !waits {
+		return time.Time{}, nil
+	}
+	if !s.stirred && now.Before(s.again) && s.again.Before(now.Add(startAgain)) {
+		return s.again, nil
+	}
+	s.stirred = false
 	admission, free, err := s.reconciler.StartRuns(ctx, queues, s)
 	if _, launch := errors.AsType[*reconcile.LaunchError](err); launch {
+		s.stirred = true
 		return now.Add(busyRetry), errors.Join(err, s.takeBack(ctx, err, now))
 	}
 	if err != nil {
-		return next, err
+		return time.Time{}, err
 	}
+	held := slices.ContainsFunc(queues, func(q sweep.Queue) bool { return q.Held != "" })
+	s.again = time.Now().Add(startAgain)
 	for _, due := range []struct {
 		wanted bool
 		at     time.Time
 	}{
 		{!admission.Next.IsZero(), admission.Next},
+		{gpus, time.Now().Add(lookAtCards)},
 		{admission.Measured, time.Now().Add(measureEvery)},
-		{!free || slices.ContainsFunc(queues, func(q sweep.Queue) bool { return q.Held != "" }), time.Now().Add(busyRetry)},
+		{!free || held || len(admission.Starts) > 0, time.Now().Add(busyRetry)},
 	} {
-		if due.wanted && due.at.Before(next) {
-			next = due.at
+		if due.wanted && due.at.Before(s.again) {
+			s.again = due.at
 		}
 	}
-	return next, nil
+	return s.again, nil
 }
 
 // read reads the sweeps that are new or were changed, forgets those that are gone, and returns what is asked of runs.
@@ -200,7 +243,9 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 	}
 	maps.DeleteFunc(s.sweeps, func(name string, f *followedSweep) bool {
 		doc, found := documents[name]
-		return !found || doc.ID != f.document.ID
+		gone := !found || doc.ID != f.document.ID
+		s.stirred = s.stirred || gone
+		return gone
 	})
 	var chunks map[string]domain.SweepRuns
 	var records map[string]domain.SweepRecord
@@ -231,6 +276,7 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 			s.sweeps[name] = f
 		}
 		f.document, f.spec, f.keys = doc, spec, spec.Keys()
+		s.stirred = true
 	}
 	return requests, nil
 }
@@ -245,6 +291,7 @@ func (s *sweeper) queues() []sweep.Queue {
 		if f.document.Ending {
 			q.Keys = nil
 		}
+		f.busy = q.Waits() || slices.ContainsFunc(slices.Collect(maps.Values(q.Runs)), domain.Run.Active)
 		queues = append(queues, q)
 	}
 	return queues

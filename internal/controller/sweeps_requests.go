@@ -34,7 +34,7 @@ func (s *sweeper) fulfil(ctx context.Context, requests map[string]domain.SweepRe
 		case before.State == domain.RunPaused && before.Active():
 			resume = append(resume, member) // also one that is to end
 		}
-		f.record.Set(request.Run, after)
+		s.remember(f, request.Run, after)
 	}
 	if len(pause) > 0 {
 		if err := engine.Pause(ctx, s.reconciler.Engine, pause); err != nil {

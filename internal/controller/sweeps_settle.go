@@ -56,9 +56,16 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 	for key := range f.record.Runs() {
 		if _, stays := f.spec.Runs[key]; !stays {
 			f.record.Forget(key)
+			s.stirred = true
 			f.logless = append(f.logless, key)
 		}
 	}
+}
+
+// remember remembers what has become of a run.
+func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
+	f.record.Set(key, run)
+	s.stirred = true
 }
 
 // settleRuns notes what has become of the runs of one sweep that were started.
@@ -70,7 +77,7 @@ func (s *sweeper) settleRuns(
 			continue
 		}
 		if env := f.spec.Runs[key]; sweep.Stale(f.document, env, run) { // its member is one that should not be there
-			f.record.Set(key, domain.Run{
+			s.remember(f, key, domain.Run{
 				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(env), Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
 			})
 			continue
@@ -79,9 +86,9 @@ func (s *sweeper) settleRuns(
 		why, gone := lost[o.Host]
 		switch {
 		case !found || o.Run != run.Batch:
-			f.record.Set(key, sweep.Lost(run, "its member vanished, and it was queued again", now))
+			s.remember(f, key, sweep.Lost(run, "its member vanished, and it was queued again", now))
 		case gone && o.State != domain.StateCompleted: // an engine may have ended it for that
-			f.record.Set(key, sweep.Lost(run, why+", and it was queued again", now))
+			s.remember(f, key, sweep.Lost(run, why+", and it was queued again", now))
 		case o.State.Ended():
 			log, err := s.keepLog(ctx, f, key, o)
 			if err != nil {
@@ -92,7 +99,7 @@ func (s *sweeper) settleRuns(
 			if f.spec.OnFinish != nil {
 				run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run))
 			}
-			f.record.Set(key, run)
+			s.remember(f, key, run)
 		}
 	}
 	return nil
@@ -181,7 +188,7 @@ func (s *sweeper) cancelFailing(f *followedSweep, now time.Time) {
 	for _, key := range f.keys {
 		run := f.record.Runs()[key]
 		if state := sweep.Now(f.document, f.spec.Runs[key], run).State; !state.Ended() && (all || !run.Active()) {
-			f.record.Set(key, sweep.Cancelled(f.document, f.spec.Runs[key], run, why, now))
+			s.remember(f, key, sweep.Cancelled(f.document, f.spec.Runs[key], run, why, now))
 		}
 	}
 }
@@ -191,6 +198,7 @@ func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[strin
 	there := map[string]bool{}
 	var remove []string
 	for name, f := range s.sweeps {
+		left := len(f.leaving)
 		f.leaving = map[string]domain.Assignment{}
 		if f.document.Ending {
 			continue
@@ -206,6 +214,7 @@ func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[strin
 				s.removed[member] = now
 			}
 		}
+		s.stirred = s.stirred || len(f.leaving) < left
 	}
 	for member := range s.removed {
 		if !there[member] {
