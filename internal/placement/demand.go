@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -18,6 +19,8 @@ type demand struct {
 	ports []string
 	// gpus are what each member asks of a GPU pool; nil for nothing.
 	gpus *claim
+	// isRun tells that its member is one of many runs that wait, and of which others wait for the same.
+	isRun bool
 	// grown tells that a member requests more than it did when it was placed.
 	grown bool
 	// allowed are the indexes of the sites that the role's placement allows and that have the devices it asks for, whoever holds
@@ -104,4 +107,12 @@ func (d *demand) portsPath() domain.Path {
 // path leads to an attribute of the role.
 func (d *demand) path(steps ...any) domain.Path {
 	return domain.Path{"roles", domain.Key(d.role)}.At(steps...)
+}
+
+// each is who asks for something, in words.
+func (d *demand) each() string {
+	if d.isRun {
+		return "a run"
+	}
+	return fmt.Sprintf("each member of role %q", d.role)
 }

@@ -62,13 +62,13 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 	request := d.spec.Resources.Requests()
 	sites := l.allowed(d)
 	capacity := largest(sites)
-	const tooLarge = "each member of role %q requests %s, and the largest of the hosts it may use has %s (%s); lower the request or add a larger host"
+	const tooLarge = "%s requests %s, and the largest of the hosts it may use has %s (%s); lower the request or add a larger host"
 	if request.CPUs > capacity.CPUs+cpuTolerance {
-		ps.Add(d.path("resources", "cpus"), "Request beyond any host", tooLarge, d.role, formatCPUs(request.CPUs), formatCPUs(capacity.CPUs),
+		ps.Add(d.path("resources", "cpus"), "Request beyond any host", tooLarge, d.each(), formatCPUs(request.CPUs), formatCPUs(capacity.CPUs),
 			list(sites, func(s *site) string { return "host " + s.name + ": " + formatCPUs(s.host.Capacity.CPUs) }))
 	}
 	if request.MemoryMiB > capacity.MemoryMiB {
-		ps.Add(d.path("resources", "memory_mib"), "Request beyond any host", tooLarge, d.role, formatMemory(request.MemoryMiB), formatMemory(capacity.MemoryMiB),
+		ps.Add(d.path("resources", "memory_mib"), "Request beyond any host", tooLarge, d.each(), formatMemory(request.MemoryMiB), formatMemory(capacity.MemoryMiB),
 			list(sites, func(s *site) string { return "host " + s.name + ": " + formatMemory(s.host.Capacity.MemoryMiB) }))
 	}
 	if len(ps) > 0 {
@@ -90,6 +90,9 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 				withoutGPUs++
 			}
 		}
+		if d.isRun {
+			continue
+		}
 		// What the role's own members use is shown as free: it is what they have to fit into.
 		sites[i].used.CPUs -= float64(counts[at]) * request.CPUs
 		sites[i].used.MemoryMiB -= int64(counts[at]) * request.MemoryMiB
@@ -100,6 +103,10 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 	resource, summary := "cpus", "Not enough CPUs"
 	if withoutMemory > withoutCPUs {
 		resource, summary = "memory_mib", "Not enough memory"
+	}
+	if d.isRun {
+		ps.Add(d.path("resources", resource), summary, "%s requests %s; %s%s", d.each(), formatRequest(request), list(sites, formatFree), closedOf(l, d))
+		return ps
 	}
 	limit := ""
 	if d.strategy == domain.OnePerHost {

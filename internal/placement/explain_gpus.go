@@ -80,19 +80,19 @@ func explainBeyond(d *demand, l *layout) domain.Problems {
 			most = fmt.Sprintf("%s (%s, of which %s %% are reserved)", count(c.pool.slots[largest], "slot"), most, formatNumber(100*c.pool.spec.Reserve()))
 		}
 		ps.Add(d.path("gpus", "memory_mib"), "Request beyond any device",
-			"each member of role %q asks for %s%s, and the largest on the hosts that it may use, %s, has %s; lower memory_mib, or ask for larger GPUs",
-			d.role, c, purpose, l.fleet.name(largest), most)
+			"%s asks for %s%s, and the largest on the hosts that it may use, %s, has %s; lower memory_mib, or ask for larger GPUs",
+			d.each(), c, purpose, l.fleet.name(largest), most)
 	case len(counts) > 0:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"each member of role %q asks for %s, all of one host, and of those that it may use %s; lower count, add devices to the pool, or let the role use other hosts",
-			d.role, c, shorten(counts, ", "))
+			"%s asks for %s, all of one host, and of those that it may use %s; lower count, add devices to the pool, or let the role use other hosts",
+			d.each(), c, shorten(counts, ", "))
 	case len(elsewhere) > 0:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"each member of role %q asks for %s, and the hosts that it may use have 0; the pool's are on %s: let the role use those, or add devices to the pool",
-			d.role, c, shorten(elsewhere, ", "))
+			"%s asks for %s, and the hosts that it may use have 0; the pool's are on %s: let the role use those, or add devices to the pool",
+			d.each(), c, shorten(elsewhere, ", "))
 	default:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"each member of role %q asks for %s, and that has 0 devices; add some to it", d.role, c)
+			"%s asks for %s, and that has 0 devices; add some to it", d.each(), c)
 	}
 	return ps
 }
@@ -101,6 +101,10 @@ func explainBeyond(d *demand, l *layout) domain.Problems {
 func explainGPUs(cluster string, d *demand, l *layout) domain.Problems {
 	var ps domain.Problems
 	v := inventory{d, l, l.holders(d)}
+	if d.isRun {
+		ps.Add(d.path("gpus"), "Not enough GPUs", "%s asks for %s; %s%s", d.each(), d.gpus, list(d.allowed, v.host), closedOf(l, d))
+		return ps
+	}
 	limit := ""
 	if d.strategy == domain.OnePerHost {
 		limit = ", at most one a host"

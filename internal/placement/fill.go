@@ -30,6 +30,7 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 	l := newLayout(sites, gpus)
 	var short domain.Problems
 	for _, d := range demands {
+		d.isRun = true
 		d.members = slices.DeleteFunc(d.members, func(m domain.Member) bool {
 			if in.Room > 0 && len(l.spots)+len(others) >= in.Room {
 				if len(short) == 0 {

@@ -43,11 +43,11 @@ func TestFill(t *testing.T) {
 	}{
 		"all": {small, map[string]role{"w1": one, "w2": one}, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b"}, "", nil},
 		"as many as there is room for": {
-			small, four, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b", "m-w3-0": "a"}, `roles["w4"].resources.cpus`, []string{"1 CPU", `"w4"`},
+			small, four, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b", "m-w3-0": "a"}, `roles["w4"].resources.cpus`, []string{"a run requests 1 CPU", "host a: 0 of 2 CPUs free"},
 		},
 		"as many of a role": {
 			small, map[string]role{"w": {one.Role, 4}}, nil, false, map[string]string{"m-w-0": "a", "m-w-1": "b", "m-w-2": "a"},
-			`roles["w"].resources.cpus`, []string{"4 members", "only 3 of them fit"},
+			`roles["w"].resources.cpus`, []string{"a run requests 1 CPU", "host b: 0 of 1 CPU free"},
 		},
 		"beside what runs": {
 			small, four, func(in *Input) { in.Groups = stays(one.Role, "b", "a") }, false, map[string]string{"m-w1-0": "a"}, `roles["w2"].resources.cpus`, nil,

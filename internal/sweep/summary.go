@@ -108,3 +108,18 @@ func Ranked(o domain.Objective, runs map[string]domain.Run) []string {
 	})
 	return keys
 }
+
+// Reason says why a run is in its state; of one that waits also when its next attempt is due, or else why no run of its
+// sweep starts.
+func Reason(r domain.Retry, run domain.Run, waits string, now time.Time) string {
+	if run.State != domain.RunQueued {
+		return run.Reason
+	}
+	if due := dueAt(r, run, now); due.After(now) {
+		waits = "the next attempt is due at " + due.UTC().Format(time.RFC3339)
+	}
+	if run.Reason == "" || waits == "" {
+		return run.Reason + waits
+	}
+	return run.Reason + "; " + waits
+}

@@ -97,3 +97,20 @@ func TestRanked(t *testing.T) {
 		t.Errorf("of none the best are %v", got)
 	}
 }
+
+func TestReason(t *testing.T) {
+	for name, test := range map[string]struct {
+		run         domain.Run
+		waits, want string
+	}{
+		"ended":               {domain.Run{State: domain.RunFailed, Reason: "exit code 3"}, "no room", "exit code 3"},
+		"waits":               {domain.Run{State: domain.RunQueued}, "no room", "no room"},
+		"waits again":         {domain.Run{State: domain.RunQueued, Reason: "exit code 3"}, "no room", "exit code 3; no room"},
+		"waits for its delay": {domain.Run{State: domain.RunQueued, Reason: "exit code 3", NotBefore: new(at(60))}, "no room", "exit code 3; the next attempt is due at 2026-11-24T12:01:00Z"},
+		"is about to start":   {domain.Run{State: domain.RunQueued, Reason: "exit code 3"}, "", "exit code 3"},
+	} {
+		if got := Reason(domain.Retry{}, test.run, test.waits, noon); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -64,11 +64,15 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 		return err
 	}
 	summary := sweep.Summarise(found.Document, found.Spec, found.Runs)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w, now := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), time.Now()
 	_, _ = fmt.Fprintln(w, "RUN\tSTATE\tVALUE\tATTEMPT\tHOST\tTOOK\tREASON")
-	for _, key := range order(found) {
-		run := sweep.Now(found.Document, found.Spec.Runs[key], found.Runs[key])
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", key, run.State, valueOf(run), run.Attempts, placeOf(run), tookOf(run, time.Now()), printable.Line(reasonOf(run, waits[name])))
+	current := map[string]domain.Run{}
+	for key, env := range found.Spec.Runs {
+		current[key] = sweep.Now(found.Document, env, found.Runs[key])
+	}
+	for _, key := range order(found.Spec, current) {
+		run := current[key]
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", key, run.State, valueOf(run), run.Attempts, placeOf(run), tookOf(run, now), printable.Line(sweep.Reason(found.Spec.Retry, run, waits[name], now)))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -78,16 +82,16 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 }
 
 // order returns the keys of all runs, in the order in which they are shown.
-func order(found reconcile.Sweep) []string {
+func order(s domain.Sweep, runs map[string]domain.Run) []string {
 	var keys []string
-	if o := found.Spec.Objective; o != nil {
-		keys = slices.DeleteFunc(sweep.Ranked(*o, found.Runs), func(key string) bool { _, there := found.Spec.Runs[key]; return !there })
+	if s.Objective != nil {
+		keys = sweep.Ranked(*s.Objective, runs)
 	}
 	ranked := map[string]bool{}
 	for _, key := range keys {
 		ranked[key] = true
 	}
-	return append(keys, slices.DeleteFunc(found.Spec.Keys(), func(key string) bool { return ranked[key] })...)
+	return append(keys, slices.DeleteFunc(s.Keys(), func(key string) bool { return ranked[key] })...)
 }
 
 func valueOf(run domain.Run) string {
@@ -112,15 +116,4 @@ func tookOf(run domain.Run, now time.Time) string {
 		now = *run.FinishedAt
 	}
 	return now.Sub(*run.StartedAt).Round(time.Second).String()
-}
-
-// reasonOf says why a run is in its state; of one that waits also why no run of its sweep starts.
-func reasonOf(run domain.Run, waits string) string {
-	if run.State != domain.RunQueued || waits == "" {
-		return run.Reason
-	}
-	if run.Reason == "" {
-		return waits
-	}
-	return run.Reason + "; " + waits
 }

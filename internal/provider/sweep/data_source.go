@@ -172,24 +172,25 @@ func (m *dataModel) summarise(s sweep.Summary) {
 
 // tell has the model show the runs of a sweep, of which those that are not started wait for something.
 func (m *dataModel) tell(found reconcile.Sweep, waits string) {
+	now := time.Now()
 	m.Runs, m.Ranking = make(map[string]runDataModel, len(found.Spec.Runs)), []string{}
-	succeeded := map[string]domain.Run{}
+	current := make(map[string]domain.Run, len(found.Spec.Runs))
 	for key, env := range found.Spec.Runs {
 		run := sweep.Now(found.Document, env, found.Runs[key])
-		m.Runs[key] = flattenRun(run, domain.RunName(found.Spec.Name, key), waits)
-		if run.State == domain.RunSucceeded {
-			succeeded[key] = run
-		}
+		current[key] = run
+		shown := flattenRun(run, domain.RunName(found.Spec.Name, key))
+		shown.Reason = resourcekit.OrNull(sweep.Reason(found.Spec.Retry, run, waits, now))
+		m.Runs[key] = shown
 	}
 	if objective := found.Spec.Objective; objective != nil {
-		m.Ranking = append(m.Ranking, sweep.Ranked(*objective, succeeded)...)
+		m.Ranking = append(m.Ranking, sweep.Ranked(*objective, current)...)
 	}
 	if len(m.Ranking) > 0 {
 		m.Best = &m.Ranking[0]
 	}
 }
 
-func flattenRun(run domain.Run, member, waits string) runDataModel {
+func flattenRun(run domain.Run, member string) runDataModel {
 	m := runDataModel{
 		State: string(run.State), Member: member, Attempts: int64(run.Attempts), Failures: int64(run.Failures), OutOfMemory: int64(run.OutOfMemory), GPUs: []string{},
 		ExitCode: resourcekit.Integer[int64](run.ExitCode), StartedAt: resourcekit.Moment(run.StartedAt), FinishedAt: resourcekit.Moment(run.FinishedAt),
@@ -198,11 +199,6 @@ func flattenRun(run domain.Run, member, waits string) runDataModel {
 	if at := run.Assignment; at != nil {
 		m.Host, m.GPUs = resourcekit.OrNull(at.Host), append(m.GPUs, at.GPUs.UUIDs()...)
 	}
-	reason := run.Reason
-	if run.State == domain.RunQueued && waits != "" {
-		reason = strings.TrimPrefix(reason+"; "+waits, "; ")
-	}
-	m.Reason = resourcekit.OrNull(reason)
 	return m
 }
 

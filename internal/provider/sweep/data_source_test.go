@@ -68,17 +68,3 @@ func TestDataOfSweep(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
-
-// A queued run tells what happened to it before what it waits for.
-func TestReasonOfQueuedRun(t *testing.T) {
-	for name, test := range map[string]struct{ reason, waits, want string }{
-		"both":    {"out of GPU memory", "there is no room", "out of GPU memory; there is no room"},
-		"a wait":  {"", "there is no room", "there is no room"},
-		"neither": {"", "", ""},
-	} {
-		got := flattenRun(domain.Run{State: domain.RunQueued, Reason: test.reason}, "lr-a-0", test.waits).Reason
-		if resourcekit.Value(got) != test.want {
-			t.Errorf("%s: got %q, want %q", name, resourcekit.Value(got), test.want)
-		}
-	}
-}
