@@ -34,13 +34,13 @@ func (s *sweeper) settle(ctx context.Context, observed []domain.Observed, now ti
 	if err != nil {
 		return err
 	}
-	before := s.crowd() // those that end at once were beside each other
+	beside := s.crowd(members)
 	for name, f := range s.sweeps {
 		if f.document.Ending {
 			continue
 		}
 		s.forgetGone(f)
-		if err := s.settleRuns(ctx, f, members[name], lost, before, now); err != nil {
+		if err := s.settleRuns(ctx, f, members[name], lost, beside, now); err != nil {
 			return err
 		}
 		s.cancelFailing(f, now)
@@ -70,7 +70,7 @@ func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
 
 // settleRuns notes what has become of the runs of one sweep that were started.
 func (s *sweeper) settleRuns(
-	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, before crowd, now time.Time,
+	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, beside crowd, now time.Time,
 ) error {
 	for key, run := range f.record.Runs() {
 		if !run.Active() {
@@ -95,7 +95,7 @@ func (s *sweeper) settleRuns(
 				return err
 			}
 			run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
-			run = sweep.Ended(f.spec, run, o, log, before.beside(run), now)
+			run = sweep.Ended(f.spec, run, o, log, beside.on(run), now)
 			if f.spec.OnFinish != nil {
 				run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run))
 			}
@@ -108,26 +108,29 @@ func (s *sweeper) settleRuns(
 // crowd is how many runs are on each device.
 type crowd map[string]int
 
-// crowd returns how many runs of all sweeps are on each device.
-func (s *sweeper) crowd() crowd {
+// crowd returns how many runs of all sweeps are on each device. Those that have ended no longer are: of several that ran
+// out of memory at once, none had it.
+func (s *sweeper) crowd(members map[string]map[string]domain.Observed) crowd {
 	c := crowd{}
-	for _, f := range s.sweeps {
-		for _, run := range f.record.Runs() {
-			if run.Active() {
-				for _, uuid := range run.Assignment.GPUs.UUIDs() {
-					c[uuid]++
-				}
+	for name, f := range s.sweeps {
+		for key, run := range f.record.Runs() {
+			o, found := members[name][domain.RunName(name, key)]
+			if !run.Active() || !found || o.Run != run.Batch || o.State.Ended() {
+				continue
+			}
+			for _, uuid := range run.Assignment.GPUs.UUIDs() {
+				c[uuid]++
 			}
 		}
 	}
 	return c
 }
 
-// beside returns how many other runs are on the devices of a run: on that of which there are most.
-func (c crowd) beside(run domain.Run) int {
+// on returns how many runs are on the devices of a run: on that of which there are most.
+func (c crowd) on(run domain.Run) int {
 	most := 0
 	for _, uuid := range run.Assignment.GPUs.UUIDs() {
-		most = max(most, c[uuid]-1)
+		most = max(most, c[uuid])
 	}
 	return most
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/network"
@@ -257,6 +258,10 @@ func (l *swarmLab) service(name string) dockerswarm.Service {
 	return service
 }
 
+// orderAgain is when tasks are ordered anew that are not as their service: a Swarm loses the removal of a task whose state
+// changes in the same moment, and starts none again that could not be started.
+const orderAgain = 30 * time.Second
+
 // updateService changes a service by hand, and waits until its tasks are as it is then.
 func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.Helper()
@@ -270,7 +275,13 @@ func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSp
 	if reflect.DeepEqual(spec.TaskTemplate, before.Spec.TaskTemplate) {
 		former = nil
 	}
+	again := time.Now().Add(orderAgain)
 	acctest.Eventually(l, "the change of "+name, func() bool {
+		if time.Now().After(again) {
+			again = time.Now().Add(orderAgain)
+			l.Logf("%s has the tasks %+v, and is ordered anew", name, l.tasksOf(before.ID))
+			l.change(name, func(s *dockerswarm.ServiceSpec) { s.TaskTemplate.ForceUpdate++ })
+		}
 		tasks := l.tasksOf(before.ID)
 		return len(tasks) == int(*spec.Mode.Replicated.Replicas) && !slices.ContainsFunc(tasks, func(task dockerswarm.Task) bool {
 			return former[task.ID] || task.Status.State != dockerswarm.TaskStateRunning
