@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/sweep"
@@ -53,6 +54,28 @@ func TestCreateOfSweepThatExists(t *testing.T) {
 	state, diagnostics = tf.apply(theSweep, config, nil, tf.planSweep(config, nil))
 	if state != nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `already has a sweep "lr" with another specification`) {
 		t.Errorf("another: got %v (%v)", state, details(diagnostics))
+	}
+}
+
+// A sweep that somebody else changes between the write and the read is an error that says so, and is in the state as it
+// was applied.
+func TestPutOfSweepThatIsChanged(t *testing.T) {
+	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
+	tf := newTerraform(t, stub)
+	config := tf.sweep()
+	planned := tf.planSweep(config, nil)
+	stub.Changed = func() {
+		stub.Changed = nil
+		doc, err := engine.Get[domain.SweepDocument](t.Context(), stub, "lr")
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc.Spec.MaxParallel = new(7)
+		providertest.Set(stub, doc)
+	}
+	state, diagnostics := tf.apply(theSweep, config, nil, planned)
+	if state == nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "changed by someone else in the meantime: apply again") {
+		t.Errorf("got %v (%v)", state, details(diagnostics))
 	}
 }
 

@@ -59,6 +59,9 @@ func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write
 		return &plan, fmt.Errorf("it was stored, and could not be read: %w", err)
 	case failure != nil && (err != nil || !found.Spec.Equal(spec)):
 		return nil, failure
+	case failure == nil && !found.Spec.Equal(spec):
+		plan.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
+		return &plan, fmt.Errorf("it was stored as planned, and %w: apply again to have it as it is configured here", engine.ErrConflict)
 	case failure != nil && w.Created && !errors.Is(failure, context.DeadlineExceeded):
 		failure = fmt.Errorf("%w\n\n%s", failure, tainted)
 	}
