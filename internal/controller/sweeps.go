@@ -100,6 +100,16 @@ type followedSweep struct {
 	busy bool
 }
 
+// active reports whether a run of the sweep is on.
+func (f *followedSweep) active() bool {
+	for _, run := range f.record.Runs() {
+		if run.Active() {
+			return true
+		}
+	}
+	return false
+}
+
 func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
 	return &sweeper{reconciler: r, log: log, told: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter()}
 }
@@ -291,7 +301,7 @@ func (s *sweeper) queues() []sweep.Queue {
 		if f.document.Ending {
 			q.Keys = nil
 		}
-		f.busy = q.Waits() || slices.ContainsFunc(slices.Collect(maps.Values(q.Runs)), domain.Run.Active)
+		f.busy = q.Waits() || f.active()
 		queues = append(queues, q)
 	}
 	return queues

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -24,13 +26,7 @@ func newPeaks() peaks { return peaks{memory: map[string]int64{}, gpu: map[string
 
 // measure notes what the members of sweeps use, where that is due, and returns when it is due again.
 func (p *peaks) measure(ctx context.Context, s *sweeper, now time.Time) (next time.Time) {
-	active := false
-	for _, f := range s.sweeps {
-		for _, run := range f.record.Runs() {
-			active = active || run.Active()
-		}
-	}
-	if !active {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(s.sweeps)), (*followedSweep).active) {
 		return now.Add(atLatest)
 	}
 	if p.due.After(now) && !p.due.After(now.Add(peaksEvery)) {
