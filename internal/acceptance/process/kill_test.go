@@ -83,6 +83,51 @@ func TestProviderKilled(t *testing.T) {
 	})
 }
 
+// configureSweep writes a configuration with a sweep of so many runs that take these steps.
+func (k killed) configureSweep(runs int, steps ...string) {
+	k.Helper()
+	command := fmt.Sprintf("%q", append([]string{k.member}, steps...))
+	k.Write("main.tf", fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+resource "trainyard_sweep" "lr" {
+  cluster      = trainyard_cluster.lab
+  name         = "lr"
+  command      = %s
+  runs         = { for i in range(%d) : "run-${i}" => { I = i } }
+  max_parallel = 10
+}
+`, strings.ReplaceAll(command, `" "`, `", "`), runs))
+}
+
+// TestSweepProviderKilled kills the provider after changes of an apply of a sweep, as TestProviderKilled does.
+func TestSweepProviderKilled(t *testing.T) {
+	t.Run("create", func(t *testing.T) {
+		k := newKilled(t)
+		k.configureSweep(3, "wait")
+		k.dieAfter(acctest.Kills(2, 4), 3, func() {}, "apply", "-auto-approve")
+	})
+	t.Run("grow and change", func(t *testing.T) {
+		k := newKilled(t)
+		k.dieAfter(acctest.Kills(3, 5), 3, func() {
+			k.configureSweep(2, "wait")
+			k.Must("apply", "-auto-approve")
+			k.configureSweep(3, "print:changed", "wait")
+		}, "apply", "-auto-approve")
+	})
+	t.Run("destroy", func(t *testing.T) {
+		k := newKilled(t)
+		k.configureSweep(3, "wait")
+		k.dieAfter(acctest.Kills(2), 3, func() { k.Must("apply", "-auto-approve") }, "destroy", "-auto-approve")
+	})
+}
+
 // dieAfter prepares, and runs Terraform with a provider that dies after a number of changes, and then with one that does
 // not. It ends with the first that survives.
 func (k killed) dieAfter(changes iter.Seq[int], workers int, prepare func(), args ...string) {

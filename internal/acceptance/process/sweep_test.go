@@ -167,6 +167,43 @@ func TestAccSweep(t *testing.T) {
 	)
 }
 
+// While thirty runs are on, one is removed, one is changed, and one is added: the others go on undisturbed.
+func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
+	l := newLab(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	steps := map[string]string{}
+	for i := range 30 {
+		steps[fmt.Sprintf("run-%02d", i)] = "until:" + gate
+	}
+	config := func() string { return l.config(theCluster, runs(steps, "max_parallel = 31")) }
+	on := func(running, succeeded int) func() {
+		return func() {
+			l.swept(fmt.Sprintf("%d runs to be on", running), func(_ reconcile.Sweep, s sweep.Summary) bool {
+				return s.Counts[domain.RunRunning] == running && s.Counts[domain.RunSucceeded] == succeeded
+			})
+			acctest.Eventually(l, "their members to be there, and no others", func() bool { return len(l.instances()) == running })
+		}
+	}
+	before := config()
+	delete(steps, "run-07")
+	steps["run-08"], steps["run-30"] = "exit:0", "exit:0"
+	after := config()
+	settled := func(running, succeeded int, changes ...string) resource.TestCheckFunc {
+		return func(s *terraform.State) error {
+			on(running, succeeded)()
+			return l.changes(changes...)(s)
+		}
+	}
+	var all []string
+	for i := range 30 {
+		all = append(all, fmt.Sprintf("+lr-run-%02d-0", i))
+	}
+	l.test(
+		resource.TestStep{Config: before, Check: settled(30, 0, all...)},
+		resource.TestStep{Config: after, Check: settled(28, 2, "-lr-run-07-0", "-lr-run-08-0")},
+	)
+}
+
 // What a run wrote is read while it runs and once it has ended; a destroy ends those that run.
 func TestAccSweepLogs(t *testing.T) {
 	l := newLab(t)
