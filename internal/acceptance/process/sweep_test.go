@@ -395,7 +395,7 @@ func TestAccSweepControllerKilled(t *testing.T) {
 		resource.TestStep{
 			Config: l.config(theCluster, runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), readRuns),
 			PreConfig: func() {
-				for range 10 {
+				for range 4 { // the pause before its next start doubles each time
 					l.killController()
 				}
 				l.swept("all runs to succeed", func(found reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
