@@ -1,6 +1,9 @@
 package dockerapi
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // OutOfSequence reports whether a write was refused because it was based on an older version of its object. The Engine
 // has no code for that: it answers with a status of 500 and this text.
@@ -9,7 +12,11 @@ func OutOfSequence(err error) bool {
 }
 
 // leaderless reports whether an Engine answers that the managers of its Swarm have no leader, or that theirs did not
-// answer it in time, as one that has just died. There is no code for either.
+// answer it in time, as one that has just died. There is no code for either: that of the latter differs by the manager
+// that waited.
 func leaderless(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "does not have a leader") || strings.Contains(err.Error(), "code = DeadlineExceeded"))
+	return err != nil && slices.ContainsFunc(
+		[]string{"does not have a leader", "code = DeadlineExceeded", "desc = context deadline exceeded"},
+		func(text string) bool { return strings.Contains(err.Error(), text) },
+	)
 }
