@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,5 +181,27 @@ func TestSweeperDies(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// A run that can't be rendered once its host is known is tried again after a while, and not at each look.
+func TestSweeperCannotRender(t *testing.T) {
+	l := newTrack(t, func(s *domain.Sweep) {
+		s.Command = []string{"train", `{{ if eq .Host "b" }}{{ address "nobody" 0 }}{{ end }}`} // an apply tries it on the first host
+	})
+	s := l.sweeper(l)
+	_, err := s.look(t.Context(), time.Now())
+	if _, launch := errors.AsType[*reconcile.LaunchError](err); !launch || !strings.Contains(err.Error(), `there is no role "nobody"`) {
+		t.Fatalf("it says %v", err)
+	}
+	found, err := reconcile.Reconciler{Engine: l}.SweepRuns(t.Context(), "lr")
+	l.must(nil, err)
+	for _, run := range found.Runs {
+		if run.State != domain.RunQueued || run.NotBefore == nil || !run.NotBefore.After(time.Now()) || run.Failures > 0 {
+			t.Errorf("a run has become %+v", run)
+		}
+	}
+	if len(found.Runs) != 3 || len(l.members) > 0 {
+		t.Errorf("%d runs were to start, and there are %v", len(found.Runs), l.members)
 	}
 }

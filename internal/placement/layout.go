@@ -108,7 +108,7 @@ func (l *layout) fill(d *demand) bool {
 	return !slices.ContainsFunc(d.members, func(m domain.Member) bool { return !l.place(d, m) })
 }
 
-// place gives a member a host where it has none yet, and tells whether it has one now.
+// place gives a member a host where it has none yet, and reports whether it has one now.
 func (l *layout) place(d *demand, m domain.Member) bool {
 	if _, placed := l.spots[m.Name]; placed {
 		return true

@@ -138,7 +138,7 @@ func (r Reconciler) launchOf(ctx context.Context, q sweep.Queue, started []Start
 		}
 		spec, err := sweep.Spec(q.Spec, run.Key, run.Run, at)
 		if err != nil {
-			return err
+			return &LaunchError{q.Spec.Name, err}
 		}
 		specs = append(specs, spec)
 	}

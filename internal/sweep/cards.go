@@ -122,7 +122,7 @@ func (d *decision) take(at domain.Assignment) {
 	}
 }
 
-// closedDevices returns what there is to say of devices, those among them that take no run of a sweep for now.
+// closedDevices returns what there is to say of devices, and why some of them take no run of a sweep at present.
 func (d *decision) closedDevices(s domain.Sweep) map[string]placement.DeviceState {
 	if s.GPUs == nil {
 		return d.cluster.Devices
@@ -145,7 +145,7 @@ func (d *decision) closedDevices(s domain.Sweep) map[string]placement.DeviceStat
 	return states
 }
 
-// closed says why a device takes no run of a sweep for now; "" where it does.
+// closed says why a device takes no run of a sweep at present; "" where it does.
 func (d *decision) closed(s domain.Sweep, device domain.Device) string {
 	c := d.cards[device.UUID]
 	if c.full() {

@@ -29,8 +29,20 @@ func newKilled(t *testing.T) killed {
 // configure writes a configuration with a group of so many workers that take these steps.
 func (k killed) configure(workers int, steps ...string) {
 	k.Helper()
-	command := fmt.Sprintf("%q", append([]string{k.member}, steps...))
-	k.Write("main.tf", fmt.Sprintf(`
+	k.write(fmt.Sprintf(`
+resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "job"
+  command = %s
+  roles   = { worker = { replicas = %d, port = 9000 } }
+}
+`, k.command(steps...), workers))
+}
+
+// write writes a configuration with the cluster, and what is in it.
+func (k killed) write(resources string) {
+	k.Helper()
+	k.Write("main.tf", `
 terraform {
   required_providers {
     trainyard = { source = "trainyard/trainyard" }
@@ -39,13 +51,12 @@ terraform {
 resource "trainyard_cluster" "lab" {
   name = "lab"
 }
-resource "trainyard_group" "job" {
-  cluster = trainyard_cluster.lab
-  name    = "job"
-  command = %s
-  roles   = { worker = { replicas = %d, port = 9000 } }
+`+resources)
 }
-`, strings.ReplaceAll(command, `" "`, `", "`), workers))
+
+// command is that of members that take these steps, as a configuration has it.
+func (k killed) command(steps ...string) string {
+	return acceptance.List(append([]string{k.member}, steps...)...)
 }
 
 // expect fails unless the group is as configured: a plan finds nothing to do, and every member runs once.
@@ -86,16 +97,7 @@ func TestProviderKilled(t *testing.T) {
 // configureSweep writes a configuration with a sweep of so many runs that take these steps.
 func (k killed) configureSweep(runs int, steps ...string) {
 	k.Helper()
-	command := fmt.Sprintf("%q", append([]string{k.member}, steps...))
-	k.Write("main.tf", fmt.Sprintf(`
-terraform {
-  required_providers {
-    trainyard = { source = "trainyard/trainyard" }
-  }
-}
-resource "trainyard_cluster" "lab" {
-  name = "lab"
-}
+	k.write(fmt.Sprintf(`
 resource "trainyard_sweep" "lr" {
   cluster      = trainyard_cluster.lab
   name         = "lr"
@@ -103,7 +105,7 @@ resource "trainyard_sweep" "lr" {
   runs         = { for i in range(%d) : "run-${i}" => { I = i } }
   max_parallel = 10
 }
-`, strings.ReplaceAll(command, `" "`, `", "`), runs))
+`, k.command(steps...), runs))
 }
 
 // TestSweepProviderKilled kills the provider after changes of an apply of a sweep, as TestProviderKilled does.

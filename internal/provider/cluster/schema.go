@@ -30,13 +30,13 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the cluster, a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters. " +
-					"Another name means another cluster: the old one is destroyed.",
+					"Forces replacement.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"engine": schema.StringAttribute{
 				MarkdownDescription: "What runs the members: `process`, as processes of this machine, or `swarm`, as services of a Docker Swarm. Defaults to `process`. " +
-					"Another engine means another cluster: the old one is destroyed.",
+					"Forces replacement.",
 				Optional:      true,
 				Computed:      true,
 				Default:       stringdefault.StaticString(resourcekit.DefaultEngine),

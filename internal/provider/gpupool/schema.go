@@ -48,7 +48,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. Another name means another pool: the old one is destroyed, which fails as long as a group or sweep uses it.",
+				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. Forces replacement, which fails as long as a group or sweep uses the pool.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},

@@ -149,7 +149,7 @@ func healthCheckAttribute() schema.Attribute {
 		}
 	}
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "A command that tells whether a member is well. A member that is not is told to end, and judged by its exit code then: 137 or 143 as a rule, which is retried by default. Defaults to the image's own.",
+		MarkdownDescription: "A command that checks whether a member is healthy. An unhealthy member is stopped, and its exit code decides what follows: usually 137 or 143, which is retried by default. Defaults to the image's own.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"command": schema.ListAttribute{

@@ -59,7 +59,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"cluster": resourcekit.ClusterReferenceAttribute(engines),
 		"name": schema.StringAttribute{
 			MarkdownDescription: "Name of the group within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. " +
-				"The names of its members, `<group>-<role>-<index>`, must fit into 63 characters. Another name means another group: the old one is destroyed.",
+				"The names of its members, `<group>-<role>-<index>`, must fit into 63 characters. Forces replacement.",
 			Required:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},

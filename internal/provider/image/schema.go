@@ -45,7 +45,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Reference under which the hosts have the image, as `[registry/]name[:tag]`. The tag defaults to `latest`. Another name means another resource.",
+				MarkdownDescription: "Reference under which the hosts have the image, as `[registry/]name[:tag]`. The tag defaults to `latest`. Forces replacement.",
 				Required:            true,
 				Validators:          []validator.String{isName{}},
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
