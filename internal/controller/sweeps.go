@@ -28,6 +28,8 @@ const (
 	lookAtCards = time.Second
 	// removeAgain is how soon members are removed again that are still there: an engine may lose a removal.
 	removeAgain = 10 * time.Second
+	// tidyEvery is how often the files of runs that have gone are removed.
+	tidyEvery = 30 * time.Second
 	// launchPause is how long a run waits that the engine did not start.
 	launchPause = 10 * time.Second
 )
@@ -96,6 +98,9 @@ type followedSweep struct {
 	// runs that are gone and whose logs have yet to go.
 	leaving map[string]domain.Assignment
 	logless []string
+	// littered tells that runs have gone whose files may still be there, and tidied is when such were removed last.
+	littered bool
+	tidied   time.Time
 	// busy tells that a run of it is on, or waits.
 	busy bool
 }
@@ -189,10 +194,17 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	if due := s.report(ctx, now); due.Before(next) {
 		next = due
 	}
+	due, err := s.tidy(ctx, now)
+	if err != nil {
+		return next, err
+	}
+	if !due.IsZero() && due.Before(next) {
+		next = due
+	}
 	if err := s.store(ctx); err != nil { // what hooks were told
 		return next, err
 	}
-	due, err := s.start(ctx, now)
+	due, err = s.start(ctx, now)
 	if !due.IsZero() && due.Before(next) {
 		next = due
 	}

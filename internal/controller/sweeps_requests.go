@@ -18,15 +18,14 @@ func (s *sweeper) fulfil(ctx context.Context, requests map[string]domain.SweepRe
 	var pause, resume []string
 	for _, request := range requests {
 		f := s.sweeps[request.Sweep]
-		env, found := map[string]string(nil), false
-		if f != nil && f.document.ID == request.ID && !f.document.Ending {
-			env, found = f.spec.Runs[request.Run]
+		if f == nil || f.document.ID != request.ID || f.document.Ending {
+			continue // it is gone
 		}
-		if !found {
+		if _, found := f.spec.Runs[request.Run]; !found {
 			continue // it is gone
 		}
 		before := f.record.Runs()[request.Run]
-		after := sweep.Wished(f.document, env, before, request.Want, request.By, now)
+		after := sweep.Wished(f.document, f.spec.Run(request.Run), before, request.Want, request.By, now)
 		member := domain.RunName(request.Sweep, request.Run)
 		switch {
 		case after.State == domain.RunPaused && after.Active():

@@ -76,9 +76,9 @@ func (s *sweeper) settleRuns(
 		if !run.Active() {
 			continue
 		}
-		if env := f.spec.Runs[key]; sweep.Stale(f.document, env, run) { // its member is one that should not be there
+		if own := f.spec.Run(key); sweep.Stale(f.document, own, run) { // its member is one that should not be there
 			s.remember(f, key, domain.Run{
-				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(env), Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
+				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(own), Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
 			})
 			continue
 		}
@@ -97,7 +97,7 @@ func (s *sweeper) settleRuns(
 			run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
 			run = sweep.Ended(f.spec, run, o, log, beside.on(run), now)
 			if f.spec.OnFinish != nil {
-				run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run))
+				run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run)))
 			}
 			s.remember(f, key, run)
 		}
@@ -190,8 +190,8 @@ func (s *sweeper) cancelFailing(f *followedSweep, now time.Time) {
 	}
 	for _, key := range f.keys {
 		run := f.record.Runs()[key]
-		if state := sweep.Now(f.document, f.spec.Runs[key], run).State; !state.Ended() && (all || !run.Active()) {
-			s.remember(f, key, sweep.Cancelled(f.document, f.spec.Runs[key], run, why, now))
+		if state := sweep.Now(f.document, f.spec.Run(key), run).State; !state.Ended() && (all || !run.Active()) {
+			s.remember(f, key, sweep.Cancelled(f.document, f.spec.Run(key), run, why, now))
 		}
 	}
 }
@@ -218,6 +218,7 @@ func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[strin
 			}
 		}
 		s.stirred = s.stirred || len(f.leaving) < left
+		f.littered = f.littered || len(f.leaving) < left && len(f.spec.Config) > 0
 	}
 	for member := range s.removed {
 		if !there[member] {
@@ -228,6 +229,29 @@ func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[strin
 		return err
 	}
 	return s.reconciler.Engine.Remove(ctx, remove)
+}
+
+// tidy removes the files of runs that have gone, where it is time for that, and returns when it will be; the zero time
+// where there is nothing to remove.
+func (s *sweeper) tidy(ctx context.Context, now time.Time) (next time.Time, err error) {
+	for name, f := range s.sweeps {
+		if !f.littered || f.document.Ending {
+			continue
+		}
+		due := f.tidied.Add(tidyEvery)
+		if due.After(now) && !due.After(now.Add(tidyEvery)) {
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+			continue
+		}
+		declared := sweep.GroupOf(f.spec)
+		if err := s.reconciler.Engine.Prune(ctx, name, &declared); err != nil {
+			return next, err
+		}
+		f.littered, f.tidied = false, now
+	}
+	return next, nil
 }
 
 // leavingAt returns what a member takes up that goes: nothing where it has ended.

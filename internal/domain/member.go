@@ -100,6 +100,9 @@ type MemberSpec struct {
 	WorkingDir string            `json:"working_dir,omitempty"`
 	Mounts     []Mount           `json:"mounts,omitempty"`
 	Files      []File            `json:"files,omitempty"`
+	// Kept is a folder that outlives the member, and that its next instance finds again: an absolute path as the member
+	// sees it. It is empty where there is none, as for members that share their specification.
+	Kept string `json:"kept,omitempty"`
 	// Resources have limits that are never left to the requests.
 	Resources   ResourceRequirements `json:"resources,omitzero"`
 	Restart     RestartRule          `json:"restart"`

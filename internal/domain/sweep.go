@@ -19,6 +19,8 @@ type Sweep struct {
 	// Runs are the environments of the runs by their keys, over that of the template. They are stored apart, see
 	// [SweepRuns].
 	Runs map[string]map[string]string `json:"runs,omitempty"`
+	// Config is the content of a file for each run that has one, by their keys. It is stored with the runs.
+	Config map[string]string `json:"config,omitempty"`
 	// MaxParallel bounds how many run at a time; nil leaves that to what there is room for.
 	MaxParallel *int `json:"max_parallel,omitempty"`
 	// Priority decides between sweeps of a cluster: the higher one starts its runs first.
@@ -34,6 +36,8 @@ type Sweep struct {
 	OnFailure   *SweepOnFailure `json:"on_failure,omitempty"`
 	// OnFinish is told of each attempt that has ended, at least once; nil for nobody.
 	OnFinish *ScalingHook `json:"on_finish,omitempty"`
+	// Results is where runs leave files; nil where none are kept.
+	Results *Results `json:"results,omitempty"`
 	// Objective is what the log of a run tells of its result; nil for nothing.
 	Objective *Objective        `json:"objective,omitempty"`
 	WaitFor   SweepWaitFor      `json:"wait_for,omitempty"`
@@ -151,6 +155,17 @@ const (
 
 // Reruns lists the rules that a sweep may name.
 var Reruns = []Rerun{RerunChanged, RerunFailed, RerunAll}
+
+// RunSpec is what a run has of its own: all else is its sweep's.
+type RunSpec struct {
+	Key string
+	Env map[string]string
+	// Config is the content of its file; empty for none.
+	Config string
+}
+
+// Run returns what the run of a key has of its own.
+func (s Sweep) Run(key string) RunSpec { return RunSpec{key, s.Runs[key], s.Config[key]} }
 
 // Keys returns the keys of the runs in their order.
 func (s Sweep) Keys() []string { return slices.Sorted(maps.Keys(s.Runs)) }

@@ -22,6 +22,8 @@ type SweepDocument struct {
 	// those that did not succeed.
 	MinRun    int `json:"min_run"`
 	MinFailed int `json:"min_failed,omitempty"`
+	// Anew is that for single runs, by their keys: those whose results were lost.
+	Anew map[string]int `json:"anew,omitempty"`
 	// Ending is true while the sweep is destroyed: none of its runs is started.
 	Ending bool `json:"ending,omitempty"`
 }
@@ -41,6 +43,8 @@ type SweepRuns struct {
 	Sweep string                       `json:"sweep"`
 	Name  string                       `json:"name"`
 	Runs  map[string]map[string]string `json:"runs"`
+	// Config is that of these runs.
+	Config map[string]string `json:"config,omitempty"`
 }
 
 // SweepRunsKind is that of the runs of sweeps. They are read by those who are about their sweep.

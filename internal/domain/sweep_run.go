@@ -53,6 +53,8 @@ type Run struct {
 	// Needs is what the attempt that is on was started with: it takes up that, whatever the sweep asks for by now. Nil
 	// is what the sweep asks for.
 	Needs *RunNeeds `json:"needs,omitempty"`
+	// Results is where the last attempt leaves files, or left them; nil where none are kept.
+	Results *RunResults `json:"results,omitempty"`
 	// RanOut is where an attempt ran out of GPU memory last; nil where none did.
 	RanOut *RanOut `json:"ran_out,omitempty"`
 	// PeakMemoryMiB and PeakGPUMemoryMiB are the most that was measured of the last attempt; nil where nothing was.
@@ -96,7 +98,9 @@ type RunReport struct {
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Value      *float64   `json:"value,omitempty"`
-	Reason     string     `json:"reason,omitempty"`
+	// Results says where the files are that the attempt left; empty where none are kept.
+	Results string `json:"results,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // RunName returns the name of the member that a run of a sweep is: a run is the only member of the role of its key.

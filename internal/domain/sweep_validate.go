@@ -2,8 +2,12 @@ package domain
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"path"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,6 +37,10 @@ func (s Sweep) Validate() Problems {
 	if s.OnFinish != nil {
 		s.OnFinish.validate(&ps, Path{"on_finish"})
 	}
+	s.validateConfig(&ps)
+	if s.Results != nil {
+		s.Results.validate(&ps)
+	}
 	if s.Objective != nil {
 		oneOf(&ps, Path{"objective", "goal"}, "goal", s.Objective.Goal, Goals)
 		at := Path{"objective", "pattern"}
@@ -53,6 +61,36 @@ func (s Sweep) Validate() Problems {
 		ps.Add(Path{"container", "secrets"}, "No secrets in sweeps", "runs are started after the apply that could hand over secrets; mount a file of the hosts, or use a group")
 	}
 	return ps
+}
+
+// maxRunConfig bounds the file of a run, in bytes: a chunk of runs has to fit into what an engine stores.
+const maxRunConfig = 400_000
+
+// validateConfig checks the files of runs.
+func (s Sweep) validateConfig(ps *Problems) {
+	for _, key := range slices.Sorted(maps.Keys(s.Config)) {
+		at, size := Path{"config", Key(key)}, jsonSize(s.Config[key])
+		switch _, found := s.Runs[key]; {
+		case !found:
+			ps.Add(at, "No such run", "there is no run %q that could have this file; config has keys of runs", key)
+			ps.DecidedBy([]Path{at, {"runs"}})
+		case s.Config[key] == "":
+			ps.Add(at, "Empty config", "the file of run %q has to hold something; leave it out, or write \"\\n\" for an empty line", key)
+		case size > maxRunConfig:
+			ps.Add(at, "Config too large", "the file of run %q takes %d bytes as it is stored; up to %d are allowed: put large files onto the hosts, and mount them", key, size, maxRunConfig)
+		}
+	}
+}
+
+func (r Results) validate(ps *Problems) {
+	at := Path{"results", "path"}
+	switch {
+	case path.IsAbs(r.Path):
+		validateTarget(ps, at, r.Path)
+	case !filepath.IsLocal(r.Path) || path.Clean(r.Path) == ".":
+		ps.Add(at, "Invalid path", "%q is no folder below a run's own: use a path such as \"results\", without \"..\", or an absolute one", r.Path)
+	}
+	oneOf(ps, Path{"results", "on_destroy"}, "end of results", r.OnDestroy, ResultsOnDestroys)
 }
 
 // badKeys bounds how many unusable keys are told of one by one.

@@ -32,6 +32,7 @@ func fullSweep() domain.Sweep {
 	s.Admission = domain.Admission{FreeGPUMemory: true, FreeMemory: true, ReservePercent: new(0.0), Settle: new(domain.Duration(0))}
 	s.Retry = domain.Retry{MaxAttempts: new(0), OutOfMemory: new(1), Patterns: []string{"^out of memory"}, Delay: new(domain.Duration(0))}
 	s.OnFailure = &domain.SweepOnFailure{After: 1, Then: domain.SweepDrain}
+	s.Config, s.Results = map[string]string{"seed-0": "{}"}, &domain.Results{Path: "out/results", OnDestroy: domain.DeleteResults}
 	s.Objective = &domain.Objective{Pattern: `(?:acc|accuracy)=([0-9.]+)`, Goal: domain.GoalMinimise}
 	s.WaitFor, s.Rerun = domain.WaitEnded, domain.RerunFailed
 	s.Triggers = map[string]string{"data": "2"}
@@ -70,10 +71,19 @@ func TestValidateRejectsSweeps(t *testing.T) {
 		"long name": {func(s *domain.Sweep) { s.Name = strings.Repeat("x", 64) }, "name", []string{"64", "63"}},
 		"a name without room for keys": {func(s *domain.Sweep) { s.Name = strings.Repeat("x", 57) },
 			"name", []string{"57 characters", "<sweep>-<key>-0", "56"}},
-		"no runs":         {func(s *domain.Sweep) { s.Runs = nil }, "runs", []string{`"lr-1" = { LR = 0.1 }`}},
-		"too many runs":   {func(s *domain.Sweep) { s.Runs = runs(domain.MaxRuns + 1) }, "runs", []string{"10001", "10000"}},
+		"no runs":         {func(s *domain.Sweep) { s.Runs, s.Config = nil, nil }, "runs", []string{`"lr-1" = { LR = 0.1 }`}},
+		"too many runs":   {func(s *domain.Sweep) { s.Runs, s.Config = runs(domain.MaxRuns+1), nil }, "runs", []string{"10001", "10000"}},
 		"none at a time":  {func(s *domain.Sweep) { s.MaxParallel = new(0) }, "max_parallel", []string{"0 runs", "1 or more", "Omit it"}},
 		"fewer than none": {func(s *domain.Sweep) { s.MaxParallel = new(-4) }, "max_parallel", []string{"-4 runs", "1 or more"}},
+
+		"a file of no run":    {func(s *domain.Sweep) { s.Config["seed-7"] = "{}" }, `config["seed-7"]`, []string{`"seed-7"`, "keys of runs"}},
+		"an empty file":       {func(s *domain.Sweep) { s.Config["seed-1"] = "" }, `config["seed-1"]`, []string{`"seed-1"`, `"\n"`}},
+		"a large file":        {func(s *domain.Sweep) { s.Config["seed-1"] = strings.Repeat("\"", 200_001) }, `config["seed-1"]`, []string{`"seed-1"`, "400002", "400000"}},
+		"results nowhere":     {func(s *domain.Sweep) { s.Results.Path = "" }, "results.path", []string{`""`, `"results"`}},
+		"results outside":     {func(s *domain.Sweep) { s.Results.Path = "results/../../other" }, "results.path", []string{`"results/../../other"`, `".."`}},
+		"results all about":   {func(s *domain.Sweep) { s.Results.Path = "./" }, "results.path", []string{`"./"`}},
+		"results at the root": {func(s *domain.Sweep) { s.Results.Path = "/.." }, "results.path", []string{`"/.."`, "root"}},
+		"end of results":      {func(s *domain.Sweep) { s.Results.OnDestroy = "burn" }, "results.on_destroy", []string{`"burn"`, `"keep", "delete"`}},
 
 		"free memory of no GPUs": {func(s *domain.Sweep) { s.GPUs = nil }, "admission.free_gpu_memory", []string{"no GPUs", "gpus with memory_mib"}},
 		"free memory of unknown need": {func(s *domain.Sweep) { s.GPUs.MemoryMiB = 0 },

@@ -26,6 +26,7 @@ type Engine interface {
 	Hosts
 	Telemetry
 	Daemons
+	Folders
 
 	// Traits returns what is particular to this engine. It does no I/O.
 	Traits() Traits
@@ -143,6 +144,11 @@ type Traits struct {
 	MaxItem int
 	// FilesDir returns the folder in which a member finds the files of its specification.
 	FilesDir func(member string) string
+	// WorkDir returns the folder of a member's own, which outlives it; it is nil where members have none but
+	// [domain.MemberSpec.Kept].
+	WorkDir func(member string) string
+	// FolderPlace says where a folder is that a member left, in a way that leads to it from its host.
+	FolderPlace func(folder domain.KeptFolder) string
 }
 
 // Inventory is what the hosts of a cluster offer.

@@ -188,3 +188,15 @@ func (i intercepted) Pause(ctx context.Context, names []string) error {
 func (i intercepted) Continue(ctx context.Context, names []string) error {
 	return i.acts(ctx, "Continue", func() error { return Continue(ctx, i.engine, names) })
 }
+
+func (i intercepted) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
+	return reads(ctx, i, "MissingFolders", func() ([]domain.KeptFolder, error) { return i.engine.MissingFolders(ctx, folders) })
+}
+
+func (i intercepted) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit FolderVisitor) error {
+	return i.intercept(ctx, Call{Name: "ReadFolder"}, func() error { return i.engine.ReadFolder(ctx, folder, visit) })
+}
+
+func (i intercepted) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
+	return i.acts(ctx, "RemoveFolders", func() error { return i.engine.RemoveFolders(ctx, folders) })
+}

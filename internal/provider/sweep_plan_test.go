@@ -58,7 +58,7 @@ func ran(stub *providertest.Stub, runs map[string]domain.Run) {
 	doc := providertest.Documents[domain.SweepDocument](stub)["lr"]
 	spec, _ := core.Join(doc, providertest.Documents[domain.SweepRuns](stub))
 	for key, run := range runs {
-		run.Revision, run.Seal, run.Attempts = doc.Revision, core.Seal(spec.Runs[key]), max(run.Attempts, 1)
+		run.Revision, run.Seal, run.Attempts = doc.Revision, core.Seal(spec.Run(key)), max(run.Attempts, 1)
 		runs[key] = run
 	}
 	providertest.Set(stub, domain.SweepRecord{Sweep: "lr", Part: "0", ID: doc.ID, Runs: runs})

@@ -58,6 +58,7 @@ func attributesOf(want, live domain.MemberSpec) []attribute {
 var fixedAttributes = append(
 	attributesIn(reflect.TypeFor[domain.Role](), reflect.TypeFor[domain.MemberSpec](), attribute{}, nil),
 	attribute{path: domain.Path{"files"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Files) }},
+	attribute{path: domain.Path{"kept"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Kept) }},
 	attribute{path: domain.Path{"placement"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Host) }},
 )
 

@@ -37,6 +37,8 @@ type fake struct {
 	traits    engine.Traits
 	// gpus are what is found on the hosts at the first, second, … look; the last is found again and again.
 	gpus []map[string]domain.HostGPUs
+	// folders are there of what members left.
+	folders map[domain.KeptFolder]bool
 	// absent is a command that is not found on the hosts.
 	absent string
 }
@@ -471,5 +473,29 @@ func (f *fake) resident(t *testing.T) {
 // Guard has nothing to keep alive.
 func (f *fake) Guard(ctx context.Context) error {
 	<-ctx.Done()
+	return nil
+}
+
+func (f *fake) MissingFolders(_ context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, folder := range folders {
+		if !f.folders[folder] {
+			missing = append(missing, folder)
+		}
+	}
+	return missing, nil
+}
+
+func (f *fake) ReadFolder(context.Context, domain.KeptFolder, engine.FolderVisitor) error {
+	return engine.ErrNotFound
+}
+
+func (f *fake) RemoveFolders(_ context.Context, folders []domain.KeptFolder) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, folder := range folders {
+		delete(f.folders, folder)
+	}
 	return nil
 }

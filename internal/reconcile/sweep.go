@@ -89,6 +89,8 @@ type SweepPlan struct {
 	Total, New, Gone int
 	// Reruns is the number of runs that were started before, and start anew.
 	Reruns int
+	// Lost are the keys of those among them that start anew as their results are gone.
+	Lost []string
 }
 
 // CheckSweep returns what an apply of a sweep would do, and what is in its way on a cluster as it is, or is planned to
@@ -103,7 +105,11 @@ func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep
 		return plan, problems, err
 	}
 	if err == nil {
-		next := sweep.Change(stored.Document, domain.SweepDocument{Spec: withoutRuns(spec)})
+		next := sweep.Change(stored.Document, domain.SweepDocument{Spec: sweep.WithoutRuns(spec)})
+		if plan.Lost, err = r.LostResults(ctx, stored); err != nil {
+			return plan, problems, err
+		}
+		next = sweep.Again(stored.Document, next, plan.Lost)
 		plan.Reruns = sweep.Reruns(next, spec, stored.Runs)
 		for key := range stored.Spec.Runs {
 			if _, stays := spec.Runs[key]; !stays {
@@ -120,6 +126,7 @@ func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep
 	if spec.OnFinish != nil {
 		checkProgram(&problems, view.Traits, domain.Path{"on_finish", "command"}, spec.OnFinish.Command, "url")
 	}
+	problems = append(problems, sweep.CheckResults(spec, siteFor(view.Traits, nil), view.Traits.Name)...)
 	problems = append(problems, r.checkRuns(view, spec)...)
 	preflight, err := r.preflightSweep(ctx, view, spec)
 	return plan, append(problems, preflight...), err
@@ -163,17 +170,12 @@ func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.S
 	}
 	key := spec.Keys()[0]
 	run := domain.Run{Assignment: &domain.Assignment{Host: slices.Min(slices.Collect(maps.Keys(view.Inventory.Hosts))), Port: 1}}
-	rendered, err := sweep.Spec(spec, key, run, sweep.Site{Address: func(_, host string) string { return view.Inventory.Hosts[host].Address }, FilesDir: view.Traits.FilesDir})
+	rendered, err := sweep.Spec(spec, key, run, siteFor(view.Traits, view.Inventory.Hosts))
 	if err != nil {
 		return nil, err
 	}
 	found, err := r.Engine.Preflight(ctx, []domain.MemberSpec{rendered})
 	return sweep.OfRuns(append(view.Traits.CheckMember(rendered), found...)), err
-}
-
-func withoutRuns(spec domain.Sweep) domain.Sweep {
-	spec.Runs = nil
-	return spec
 }
 
 // PutSweep makes a sweep be as specified: the controller starts its runs. A new one must not be there yet, but as
@@ -212,19 +214,19 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	if err != nil {
 		return false, err
 	}
-	_, problems, err := r.CheckSweep(ctx, view, spec)
+	plan, problems, err := r.CheckSweep(ctx, view, spec)
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return false, err
 	}
-	if err := r.storeSweep(ctx, stored.Document, spec); err != nil {
+	if err := r.storeSweep(ctx, stored.Document, spec, plan.Lost); err != nil {
 		return adopted, err
 	}
 	return adopted, r.Engine.StartController(ctx)
 }
 
 // storeSweep stores a sweep in the place of another one, the zero one for none: its runs first, so that whoever finds
-// the sweep finds those.
-func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument, spec domain.Sweep) error {
+// the sweep finds those. Some of them start anew in any case.
+func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument, spec domain.Sweep, anew []string) error {
 	bare, chunks, err := sweep.Split(spec)
 	if err != nil {
 		return err
@@ -236,7 +238,11 @@ func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument,
 		}
 		next.Chunks = append(next.Chunks, chunk.Name)
 	}
-	next = sweep.Change(stored, next)
+	next = sweep.Again(stored, sweep.Change(stored, next), anew)
+	maps.DeleteFunc(next.Anew, func(key string, since int) bool {
+		_, stays := spec.Runs[key]
+		return !stays || since <= next.MinRun
+	})
 	if stored.Revision == 0 {
 		next.ID, next.Since, next.By = rand.Text(), time.Now().UTC(), who()
 	}
@@ -342,6 +348,11 @@ func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepD
 	}
 	if err := r.Engine.Prune(ctx, name, nil); err != nil {
 		return err
+	}
+	if results := doc.Spec.Results; results != nil && results.OnDestroy == domain.DeleteResults {
+		if err := r.removeResults(ctx, doc); err != nil {
+			return err
+		}
 	}
 	for _, kind := range []domain.Kind{domain.SweepRequestKind, domain.SweepLogKind, domain.SweepRecordKind, domain.SweepRunsKind} {
 		if err := r.deleteOf(ctx, kind, name, func(string) bool { return true }); err != nil {

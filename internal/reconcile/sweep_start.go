@@ -100,14 +100,27 @@ func (r Reconciler) admitRuns(
 	}
 	now := time.Now().UTC()
 	admission = sweep.Admit(room, queues, now)
+	at := siteFor(r.Engine.Traits(), nil)
 	for _, a := range admission.Starts {
 		q := byName[a.Sweep]
-		started = append(started, StartedRun{a, sweep.Start(q.Document, q.Spec.Runs[a.Key], q.Runs[a.Key], a.At, keeper.Batch(a.Sweep), now)})
+		run := sweep.Start(q.Document, q.Spec.Run(a.Key), q.Runs[a.Key], a.At, keeper.Batch(a.Sweep), now)
+		run.Results = sweep.ResultsOf(q.Spec, a.Key, at)
+		started = append(started, StartedRun{a, run})
 	}
 	if len(started) > 0 {
 		err = keeper.KeepStarts(ctx, started)
 	}
 	return admission, started, free, err
+}
+
+// siteFor returns where members of a cluster with these hosts are reached, and find and leave files.
+func siteFor(traits engine.Traits, hosts map[string]domain.Host) sweep.Site {
+	return sweep.Site{FilesDir: traits.FilesDir, WorkDir: traits.WorkDir, Address: func(member, host string) string {
+		if traits.MemberAddress != nil {
+			return traits.MemberAddress(member)
+		}
+		return hosts[host].Address
+	}}
 }
 
 // launch has the engine start the runs of sweeps, those of each at once.
@@ -116,13 +129,7 @@ func (r Reconciler) launch(ctx context.Context, queues []sweep.Queue, started []
 	if err != nil {
 		return err
 	}
-	traits := r.Engine.Traits()
-	at := sweep.Site{FilesDir: traits.FilesDir, Address: func(member, host string) string {
-		if traits.MemberAddress != nil {
-			return traits.MemberAddress(member)
-		}
-		return cluster.Spec.Hosts[host].Address
-	}}
+	at := siteFor(r.Engine.Traits(), cluster.Spec.Hosts)
 	var failed error
 	for _, q := range queues {
 		failed = errors.Join(failed, r.launchOf(ctx, q, started, at))

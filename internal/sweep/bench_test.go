@@ -15,7 +15,7 @@ func oneCard(ended int) (Cluster, []Queue) {
 	for i, key := range q.Keys[:ended+36] {
 		runs[key] = endedRun(domain.RunSucceeded, "gpu1 GPU-a", at(-1))
 		if i >= ended {
-			runs[key] = Start(q.Document, q.Spec.Runs[key], domain.Run{}, domain.ParsePlace("gpu1 GPU-a"), 1, at(-60))
+			runs[key] = Start(q.Document, q.Spec.Run(key), domain.Run{}, domain.ParsePlace("gpu1 GPU-a"), 1, at(-60))
 		}
 	}
 	return cluster, []Queue{q.with(runs)}
@@ -42,7 +42,7 @@ func manyCards(b *testing.B, free int) (Cluster, []Queue) {
 		}
 		runs := map[string]domain.Run{}
 		for _, start := range starts[:min(len(starts), 800-free-on)] {
-			runs[start.Key] = Start(q.Document, q.Spec.Runs[start.Key], domain.Run{}, start.At, 1, at(-60))
+			runs[start.Key] = Start(q.Document, q.Spec.Run(start.Key), domain.Run{}, start.At, 1, at(-60))
 			on++
 		}
 		q = q.with(runs)

@@ -12,20 +12,23 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Seal identifies a run's own part of what it runs. Equal environments have equal seals, in any process.
-func Seal(env map[string]string) string {
-	s := sealed(env)
+// Seal identifies a run's own part of what it runs. Equal parts have equal seals, in any process.
+func Seal(own domain.RunSpec) string {
+	s := sealed(own)
 	return string(s[:])
 }
 
 // sealed is [Seal] without a string of its own: all runs that have ended are sealed at each decision.
-func sealed(env map[string]string) (seal [2 * digestBytes]byte) {
-	names := slices.AppendSeq(make([]string, 0, 16), maps.Keys(env))
+func sealed(own domain.RunSpec) (seal [2 * digestBytes]byte) {
+	names := slices.AppendSeq(make([]string, 0, 16), maps.Keys(own.Env))
 	slices.Sort(names)
 	data := make([]byte, 0, 512)
 	for _, name := range names {
 		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
-		data = append(binary.AppendUvarint(data, uint64(len(env[name]))), env[name]...)
+		data = append(binary.AppendUvarint(data, uint64(len(own.Env[name]))), own.Env[name]...)
+	}
+	if own.Config != "" {
+		data = append(append(data, 0), own.Config...) // no name is empty
 	}
 	sum := sha256.Sum256(data)
 	hex.Encode(seal[:], sum[:digestBytes])
@@ -42,15 +45,16 @@ func sealOf(value any) string {
 }
 
 // Change notes in a sweep's next document which of its runs start anew, given the one that is stored; the zero one
-// where there is none. A run whose own environment changed starts anew in any case, see [Stale].
+// where there is none. A run whose own part changed starts anew in any case, see [Stale].
 func Change(stored, next domain.SweepDocument) domain.SweepDocument {
-	next.Header, next.ID, next.By, next.Since, next.MinRun, next.MinFailed = stored.Header, stored.ID, stored.By, stored.Since, stored.MinRun, stored.MinFailed
+	next.Header, next.ID, next.By, next.Since = stored.Header, stored.ID, stored.By, stored.Since
+	next.MinRun, next.MinFailed, next.Anew = stored.MinRun, stored.MinFailed, stored.Anew
 	if stored.Revision == 0 {
 		next.MinRun = 1
 		return next
 	}
 	before, now := stored.Spec, next.Spec
-	program := sealOf(before.Template) != sealOf(now.Template)
+	program := sealOf(before.Template) != sealOf(now.Template) || pathOf(before.Results) != pathOf(now.Results)
 	triggered := !maps.Equal(before.Triggers, now.Triggers)
 	needs := before.Resources != now.Resources || sealOf(before.GPUs) != sealOf(now.GPUs)
 	switch cmp.Or(now.Rerun, domain.RerunChanged) {
@@ -70,16 +74,30 @@ func Change(stored, next domain.SweepDocument) domain.SweepDocument {
 	return next
 }
 
-// Stale reports whether a run starts anew by what its sweep's document says: given its own environment, and what is
-// remembered of it.
-func Stale(doc domain.SweepDocument, env map[string]string, run domain.Run) bool {
+// Again notes in a sweep's next document that some of its runs start anew whatever else is changed.
+func Again(stored, next domain.SweepDocument, keys []string) domain.SweepDocument {
+	if len(keys) > 0 {
+		next.Anew = maps.Clone(next.Anew)
+		if next.Anew == nil {
+			next.Anew = make(map[string]int, len(keys))
+		}
+		for _, key := range keys {
+			next.Anew[key] = stored.Revision + 1
+		}
+	}
+	return next
+}
+
+// Stale reports whether a run starts anew by what its sweep's document says: given its own part of what it runs, and
+// what is remembered of it.
+func Stale(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) bool {
 	if run.State == domain.RunPaused && !run.Active() {
 		return false // it starts anew in any case, once it is resumed
 	}
-	if run.Revision < doc.MinRun || run.State.Ended() && run.State != domain.RunSucceeded && run.Revision < doc.MinFailed {
+	if run.Revision < doc.MinRun || run.Revision < doc.Anew[own.Key] || run.State.Ended() && run.State != domain.RunSucceeded && run.Revision < doc.MinFailed {
 		return true
 	}
-	seal := sealed(env)
+	seal := sealed(own)
 	return run.Seal != string(seal[:])
 }
 
@@ -87,7 +105,7 @@ func Stale(doc domain.SweepDocument, env map[string]string, run domain.Run) bool
 func Reruns(next domain.SweepDocument, s domain.Sweep, runs map[string]domain.Run) int {
 	n := 0
 	for key, run := range runs {
-		if env, found := s.Runs[key]; found && run.Attempts > 0 && Stale(next, env, run) {
+		if _, found := s.Runs[key]; found && run.Attempts > 0 && Stale(next, s.Run(key), run) {
 			n++
 		}
 	}

@@ -55,7 +55,7 @@ func TestChange(t *testing.T) {
 				runs := map[string]domain.Run{}
 				for key, state := range states {
 					s.Runs[key] = map[string]string{"LR": key}
-					runs[key] = domain.Run{State: state, Revision: 3, Seal: Seal(s.Runs[key]), Attempts: 1}
+					runs[key] = domain.Run{State: state, Revision: 3, Seal: Seal(s.Run(key)), Attempts: 1}
 				}
 				stored := documentOf(s)
 				stored.Revision = 3
@@ -68,7 +68,7 @@ func TestChange(t *testing.T) {
 				doc := Change(stored, domain.SweepDocument{Spec: documentOf(next).Spec, Count: len(next.Runs)})
 				var anew []string
 				for key, run := range runs {
-					if env, stays := next.Runs[key]; stays && Stale(doc, env, run) {
+					if _, stays := next.Runs[key]; stays && Stale(doc, next.Run(key), run) {
 						anew = append(anew, key)
 					}
 				}
@@ -84,9 +84,9 @@ func TestChange(t *testing.T) {
 					t.Errorf("the next document is %+v", doc)
 				}
 				doc.Revision++
-				for key, env := range next.Runs {
-					run := Start(doc, env, runs[key], domain.Assignment{Host: "a"}, 1, noon)
-					if run.State = domain.RunFailed; Stale(doc, env, run) {
+				for key := range next.Runs {
+					run := Start(doc, next.Run(key), runs[key], domain.Assignment{Host: "a"}, 1, noon)
+					if run.State = domain.RunFailed; Stale(doc, next.Run(key), run) {
 						t.Errorf("%s, just started, is stale", key)
 					}
 				}
@@ -103,7 +103,7 @@ func TestChangeOfNone(t *testing.T) {
 	}
 	doc.Revision = 1
 	for _, run := range []domain.Run{{}, {State: domain.RunQueued}, {State: domain.RunRunning}, {State: domain.RunSucceeded}} {
-		if !Stale(doc, nil, run) {
+		if !Stale(doc, domain.RunSpec{}, run) {
 			t.Errorf("%+v is not stale", run)
 		}
 	}
@@ -115,18 +115,18 @@ func TestFailingAfterAChange(t *testing.T) {
 	s := sweepOf("lr", 1)
 	s.Rerun = domain.RerunFailed
 	stored := documentOf(s)
-	run := Start(stored, s.Runs["r0"], domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	run := Start(stored, s.Run("r0"), domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
 	next := s
 	next.Image = "trainer:2"
 	doc := Change(stored, documentOf(next))
 	doc.Revision = 2
-	if Stale(doc, s.Runs["r0"], run) {
+	if Stale(doc, s.Run("r0"), run) {
 		t.Error("it is stale while it runs")
 	}
-	if ended := Ended(s, run, domain.Observed{State: domain.StateCompleted, ExitCode: new(0)}, nil, 0, noon); Stale(doc, s.Runs["r0"], ended) {
+	if ended := Ended(s, run, domain.Observed{State: domain.StateCompleted, ExitCode: new(0)}, nil, 0, noon); Stale(doc, s.Run("r0"), ended) {
 		t.Error("it is stale though it succeeded")
 	}
-	if ended := Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0, noon); !Stale(doc, s.Runs["r0"], ended) {
+	if ended := Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0, noon); !Stale(doc, s.Run("r0"), ended) {
 		t.Error("it is not stale though it failed")
 	}
 }
@@ -141,36 +141,68 @@ func TestChangesAddUp(t *testing.T) {
 	s.Priority = 7
 	third := Change(second, documentOf(s))
 	third.Revision = 3
-	if run := (domain.Run{State: domain.RunSucceeded, Revision: 1, Seal: Seal(s.Runs["r0"])}); !Stale(third, s.Runs["r0"], run) {
+	if run := (domain.Run{State: domain.RunSucceeded, Revision: 1, Seal: Seal(s.Run("r0"))}); !Stale(third, s.Run("r0"), run) {
 		t.Errorf("by %+v it is not stale", third)
 	}
-	if run := (domain.Run{State: domain.RunSucceeded, Revision: 2, Seal: Seal(s.Runs["r0"])}); Stale(third, s.Runs["r0"], run) {
+	if run := (domain.Run{State: domain.RunSucceeded, Revision: 2, Seal: Seal(s.Run("r0"))}); Stale(third, s.Run("r0"), run) {
 		t.Errorf("by %+v it is stale", third)
 	}
 }
 
 func TestSeal(t *testing.T) {
-	envs := []map[string]string{
-		{}, {"A": ""}, {"A": "1"}, {"A": "11"}, {"A1": "1"}, {"B": "1"}, {"A": "1", "B": "1"}, {"A": "1B1"}, {"A": "B", "B": "A"}, {"A": "A", "B": "B"},
+	owns := []domain.RunSpec{{}, {Config: "{}"}, {Config: "[]"}, {Env: map[string]string{"A": "1"}, Config: "{}"}}
+	for _, env := range []map[string]string{
+		{"A": ""}, {"A": "1"}, {"A": "11"}, {"A1": "1"}, {"B": "1"}, {"A": "1", "B": "1"}, {"A": "1B1"}, {"A": "B", "B": "A"}, {"A": "A", "B": "B"},
+	} {
+		owns = append(owns, domain.RunSpec{Env: env})
 	}
-	seals := map[string]map[string]string{}
-	for _, env := range envs {
-		if other, twice := seals[Seal(env)]; twice {
-			t.Errorf("%v and %v have one seal", env, other)
+	seals := map[string]domain.RunSpec{}
+	for _, own := range owns {
+		if other, twice := seals[Seal(own)]; twice {
+			t.Errorf("%v and %v have one seal", own, other)
 		}
-		seals[Seal(env)] = env
+		seals[Seal(own)] = own
 	}
-	if Seal(nil) != Seal(map[string]string{}) {
+	if Seal(domain.RunSpec{}) != Seal(domain.RunSpec{Key: "r0", Env: map[string]string{}}) {
 		t.Error("no variables and none have two seals")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.MapOfN(rapid.String(), rapid.String(), 0, 4)
 		a, b := texts.Draw(t, "a"), texts.Draw(t, "b")
-		if maps.Equal(a, b) != (Seal(a) == Seal(b)) {
+		if maps.Equal(a, b) != (sealOfEnv(a) == sealOfEnv(b)) {
 			t.Fatal("equal ones have other seals, or others one")
 		}
-		if Seal(a) != Seal(maps.Clone(a)) {
+		if sealOfEnv(a) != sealOfEnv(maps.Clone(a)) {
 			t.Fatal("one has two seals")
 		}
 	})
+}
+
+func sealOfEnv(env map[string]string) string { return Seal(domain.RunSpec{Env: env}) }
+
+// One whose results are gone starts anew, and no other; and not again once it was started.
+func TestAgain(t *testing.T) {
+	s := sweepOf("lr", 3)
+	stored := documentOf(s)
+	stored.Revision = 4
+	succeeded := func(key string) domain.Run {
+		return domain.Run{State: domain.RunSucceeded, Revision: 4, Seal: Seal(s.Run(key)), Attempts: 1}
+	}
+	next := Again(stored, Change(stored, domain.SweepDocument{Spec: stored.Spec, Count: 3}), []string{"r1"})
+	next.Revision = 5
+	for _, key := range s.Keys() {
+		if stale := Stale(next, s.Run(key), succeeded(key)); stale != (key == "r1") {
+			t.Errorf("%s: stale is %t", key, stale)
+		}
+	}
+	if run := Start(next, s.Run("r1"), succeeded("r1"), domain.Assignment{Host: "a"}, 2, noon); Stale(next, s.Run("r1"), run) || run.Attempts != 1 {
+		t.Errorf("started anew, it is %+v", run)
+	}
+	later := Change(next, domain.SweepDocument{Spec: stored.Spec, Count: 3})
+	if later.Anew["r1"] != 5 {
+		t.Errorf("the change after it forgets that it starts anew: %v", later.Anew)
+	}
+	if stored.Anew != nil {
+		t.Error("the stored document was changed")
+	}
 }

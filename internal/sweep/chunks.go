@@ -20,7 +20,7 @@ func Split(s domain.Sweep) (domain.Sweep, []domain.SweepRuns, error) {
 	var chunks []domain.SweepRuns
 	var size int
 	for _, key := range s.Keys() {
-		data, err := json.Marshal(s.Runs[key])
+		data, err := json.Marshal([]any{s.Runs[key], s.Config[key]})
 		if err != nil {
 			return s, nil, fmt.Errorf("run %q: %w", key, err)
 		}
@@ -28,17 +28,23 @@ func Split(s domain.Sweep) (domain.Sweep, []domain.SweepRuns, error) {
 			chunks, size = append(chunks, domain.SweepRuns{Sweep: s.Name, Runs: map[string]map[string]string{}}), 0
 		}
 		size += len(key) + len(data)
-		chunks[len(chunks)-1].Runs[key] = s.Runs[key]
+		chunk := &chunks[len(chunks)-1]
+		chunk.Runs[key] = s.Runs[key]
+		if config := s.Config[key]; config != "" {
+			if chunk.Config == nil {
+				chunk.Config = map[string]string{}
+			}
+			chunk.Config[key] = config
+		}
 	}
 	for i := range chunks {
-		data, err := json.Marshal(chunks[i].Runs)
+		data, err := json.Marshal(chunks[i])
 		if err != nil {
 			return s, nil, err
 		}
 		chunks[i].Name = digest(data)
 	}
-	s.Runs = nil
-	return s, chunks, nil
+	return WithoutRuns(s), chunks, nil
 }
 
 // Join returns the sweep with the runs of its chunks, and the names of those that are missing.
@@ -52,8 +58,18 @@ func Join(doc domain.SweepDocument, chunks map[string]domain.SweepRuns) (domain.
 			missing = append(missing, name)
 		}
 		maps.Copy(s.Runs, chunk.Runs)
+		if s.Config == nil && len(chunk.Config) > 0 {
+			s.Config = make(map[string]string, doc.Count)
+		}
+		maps.Copy(s.Config, chunk.Config)
 	}
 	return s, missing
+}
+
+// WithoutRuns returns a sweep as its own document holds it.
+func WithoutRuns(s domain.Sweep) domain.Sweep {
+	s.Runs, s.Config = nil, nil
+	return s
 }
 
 // digestBytes are few enough for a name, and enough to be no other's.

@@ -108,15 +108,22 @@ func TestSplitAndJoin(t *testing.T) {
 			if size := rapid.SampledFrom([]int{0, 0, 0, 1000, chunkBytes / 3, chunkBytes + 1}).Draw(t, "size"); size > 0 {
 				env["LONG"] = strings.Repeat("x", size)
 			}
-			s.Runs[fmt.Sprintf("r%d", i)] = env
+			key := fmt.Sprintf("r%d", i)
+			s.Runs[key] = env
+			if config := rapid.SampledFrom([]string{"", "{}", strings.Repeat("y", chunkBytes/3)}).Draw(t, "config"); config != "" {
+				if s.Config == nil {
+					s.Config = map[string]string{}
+				}
+				s.Config[key] = config
+			}
 		}
 		doc, chunks := split(t, s)
 		joined, missing := Join(doc, chunks)
 		if !joined.Equal(s) || len(missing) > 0 {
 			t.Fatalf("%v is missing; runs (-want +got):\n%s", missing, cmp.Diff(s.Runs, joined.Runs))
 		}
-		for key, env := range joined.Runs {
-			if Seal(env) != Seal(s.Runs[key]) {
+		for key := range joined.Runs {
+			if Seal(joined.Run(key)) != Seal(s.Run(key)) {
 				t.Fatalf("the seal of %s is another one once it was stored", key)
 			}
 		}

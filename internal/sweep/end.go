@@ -74,12 +74,12 @@ func valueIn(o *domain.Objective, log []string) *float64 {
 }
 
 // Start returns a run whose next attempt starts at a place, in a batch.
-func Start(doc domain.SweepDocument, env map[string]string, run domain.Run, at domain.Assignment, batch int, now time.Time) domain.Run {
-	if run.State == "" || Stale(doc, env, run) {
+func Start(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, at domain.Assignment, batch int, now time.Time) domain.Run {
+	if run.State == "" || Stale(doc, own, run) {
 		run = domain.Run{Reports: run.Reports}
 	}
 	return domain.Run{
-		State: domain.RunRunning, Revision: doc.Revision, Seal: Seal(env), Attempts: run.Attempts + 1, Failures: run.Failures, OutOfMemory: run.OutOfMemory,
+		State: domain.RunRunning, Revision: doc.Revision, Seal: Seal(own), Attempts: run.Attempts + 1, Failures: run.Failures, OutOfMemory: run.OutOfMemory,
 		Batch: batch, Assignment: &at, StartedAt: &now, Needs: &domain.RunNeeds{Resources: doc.Spec.Resources, GPUs: doc.Spec.GPUs}, RanOut: run.RanOut,
 		Reports: run.Reports,
 	}
@@ -92,15 +92,15 @@ func Lost(run domain.Run, why string, now time.Time) domain.Run {
 }
 
 // Cancelled returns a run that is not to be started, or not to go on.
-func Cancelled(doc domain.SweepDocument, env map[string]string, run domain.Run, why string, now time.Time) domain.Run {
-	if run.State == "" || Stale(doc, env, run) {
+func Cancelled(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, why string, now time.Time) domain.Run {
+	if run.State == "" || Stale(doc, own, run) {
 		run = domain.Run{Reports: run.Reports}
 	}
 	if run.Active() {
 		run.FinishedAt = &now
 	}
 	// It was cancelled as what it is by now, and does not start anew for what was asked for before.
-	run.Revision, run.Seal = doc.Revision, Seal(env)
+	run.Revision, run.Seal = doc.Revision, Seal(own)
 	run.State, run.Reason, run.NotBefore, run.Needs = domain.RunCancelled, why, nil, nil
 	return run
 }
@@ -198,7 +198,7 @@ func Failing(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.Ru
 	}
 	failed := 0
 	for key, run := range runs {
-		if (run.State == domain.RunFailed || run.State == domain.RunOutOfMemory) && !Stale(doc, s.Runs[key], run) {
+		if (run.State == domain.RunFailed || run.State == domain.RunOutOfMemory) && !Stale(doc, s.Run(key), run) {
 			failed++
 		}
 	}

@@ -142,7 +142,7 @@ func TestEnded(t *testing.T) {
 			if test.change != nil {
 				test.change(&s)
 			}
-			run := Start(documentOf(s), s.Runs["r0"], domain.Run{}, domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}, 1, at(-50))
+			run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}, 1, at(-50))
 			run.Failures, run.OutOfMemory, run.Reason = test.run.Failures, test.run.OutOfMemory, test.run.Reason
 			run.PeakMemoryMiB = new(int64(100))
 			got := Ended(s, run, test.observed, test.log, 36, noon)
@@ -275,11 +275,11 @@ func TestStart(t *testing.T) {
 	place := domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a"}
 	out := &domain.RanOut{At: at(-5), GPUs: "GPU-b", Beside: 3}
 	before := domain.Run{
-		State: domain.RunQueued, Revision: 4, Seal: Seal(s.Runs["r0"]), Attempts: 3, Failures: 1, OutOfMemory: 2, Batch: 7, Assignment: &domain.Assignment{Host: "gpu0"},
+		State: domain.RunQueued, Revision: 4, Seal: Seal(s.Run("r0")), Attempts: 3, Failures: 1, OutOfMemory: 2, Batch: 7, Assignment: &domain.Assignment{Host: "gpu0"},
 		StartedAt: new(at(-9)), FinishedAt: new(at(-5)), ExitCode: new(1), NotBefore: new(at(-2)), RanOut: out, PeakMemoryMiB: new(int64(1)), Value: new(1.0), Reason: "x",
 	}
 	first := domain.Run{
-		State: domain.RunRunning, Revision: 5, Seal: Seal(s.Runs["r0"]), Attempts: 1, Batch: 8, Assignment: &place, StartedAt: new(noon),
+		State: domain.RunRunning, Revision: 5, Seal: Seal(s.Run("r0")), Attempts: 1, Batch: 8, Assignment: &place, StartedAt: new(noon),
 		Needs: &domain.RunNeeds{GPUs: s.GPUs},
 	}
 	again := first
@@ -291,7 +291,7 @@ func TestStart(t *testing.T) {
 	for name, test := range map[string]struct{ run, want domain.Run }{
 		"the first time": {domain.Run{}, first}, "again": {before, again}, "with another environment": {other, first}, "as another program": {old, first},
 	} {
-		if diff := cmp.Diff(test.want, Start(doc, s.Runs["r0"], test.run, place, 8, noon)); diff != "" {
+		if diff := cmp.Diff(test.want, Start(doc, s.Run("r0"), test.run, place, 8, noon)); diff != "" {
 			t.Errorf("%s: run (-want +got):\n%s", name, diff)
 		}
 	}
@@ -300,7 +300,7 @@ func TestStart(t *testing.T) {
 // What is lost is queued again with all that it has: nothing was its fault.
 func TestLost(t *testing.T) {
 	s := sweepOf("lr", 1)
-	run := Start(documentOf(s), s.Runs["r0"], domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
 	run.Failures, run.OutOfMemory = 1, 2
 	lost := Lost(run, "its host is gone", at(5))
 	if lost.State != domain.RunQueued || lost.Attempts != 1 || lost.Failures != 1 || lost.OutOfMemory != 2 || lost.Active() || lost.NotBefore != nil || lost.Reason != "its host is gone" {
@@ -313,13 +313,13 @@ func TestLost(t *testing.T) {
 
 func TestCancelled(t *testing.T) {
 	s := sweepOf("lr", 1)
-	env := s.Runs["r0"]
+	own := s.Run("r0")
 	doc := documentOf(s)
 	doc.Revision, doc.MinRun, doc.MinFailed = 3, 2, 3
-	on := Start(doc, env, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	on := Start(doc, own, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
 	before := on // it was started before a trigger had those that fail be tried again
 	before.Revision = 2
-	waits := domain.Run{State: domain.RunQueued, Revision: 2, Seal: Seal(env), Attempts: 1, Failures: 1, FinishedAt: new(at(-9)), NotBefore: new(at(9))}
+	waits := domain.Run{State: domain.RunQueued, Revision: 2, Seal: Seal(own), Attempts: 1, Failures: 1, FinishedAt: new(at(-9)), NotBefore: new(at(9))}
 	for name, test := range map[string]struct {
 		run      domain.Run
 		attempts int
@@ -329,16 +329,16 @@ func TestCancelled(t *testing.T) {
 		"one that waits":                {waits, 1, new(at(-9))},
 		"one that is on":                {on, 1, new(at(5))},
 		"one that was started before":   {before, 1, new(at(5))},
-		"one that is to start anew":     {domain.Run{State: domain.RunFailed, Revision: 1, Seal: Seal(env), Attempts: 4}, 0, nil},
+		"one that is to start anew":     {domain.Run{State: domain.RunFailed, Revision: 1, Seal: Seal(own), Attempts: 4}, 0, nil},
 	} {
-		got := Cancelled(doc, env, test.run, "too many have failed", at(5))
+		got := Cancelled(doc, own, test.run, "too many have failed", at(5))
 		if got.State != domain.RunCancelled || got.Reason != "too many have failed" || got.NotBefore != nil || got.Active() || got.Attempts != test.attempts {
 			t.Errorf("%s has become %+v", name, got)
 		}
 		if diff := cmp.Diff(test.finished, got.FinishedAt); diff != "" {
 			t.Errorf("%s ended (-want +got):\n%s", name, diff)
 		}
-		if Stale(doc, env, got) {
+		if Stale(doc, own, got) {
 			t.Errorf("%s starts anew: %+v", name, got)
 		}
 	}
@@ -348,14 +348,14 @@ func TestFailing(t *testing.T) {
 	states := func(states ...domain.RunState) map[string]domain.Run {
 		runs := map[string]domain.Run{}
 		for i, state := range states {
-			runs[string(rune('a'+i))] = domain.Run{State: state, Seal: Seal(nil)}
+			runs[string(rune('a'+i))] = domain.Run{State: state, Seal: sealOfEnv(nil)}
 		}
 		return runs
 	}
 	two := states(domain.RunFailed, domain.RunOutOfMemory, domain.RunSucceeded, domain.RunCancelled, domain.RunQueued, domain.RunRunning)
 	anew := states(domain.RunFailed, domain.RunOutOfMemory)
 	for key, run := range anew {
-		run.Seal = Seal(map[string]string{"LR": "of another one"})
+		run.Seal = sealOfEnv(map[string]string{"LR": "of another one"})
 		anew[key] = run
 	}
 	for name, test := range map[string]struct {

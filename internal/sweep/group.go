@@ -52,6 +52,8 @@ func Occupancy(s domain.Sweep, runs map[string]domain.Run) domain.GroupDocument 
 const (
 	runVariable     = domain.ReservedPrefix + "RUN"
 	attemptVariable = domain.ReservedPrefix + "ATTEMPT"
+	configVariable  = domain.ReservedPrefix + "CONFIG"
+	resultsVariable = domain.ReservedPrefix + "RESULTS"
 )
 
 // Site is where a member of a cluster is reached, and where it finds its files.
@@ -59,6 +61,8 @@ type Site struct {
 	// Address is that of the member's host, or of the member itself where it has one of its own.
 	Address  func(member, host string) string
 	FilesDir func(member string) string
+	// WorkDir is a member's own folder, which outlives it; nil where it has none.
+	WorkDir func(member string) string
 }
 
 // Spec renders the specification of the attempt of a run that is about to start.
@@ -75,5 +79,6 @@ func Spec(s domain.Sweep, key string, run domain.Run, at Site) (domain.MemberSpe
 	}
 	spec.Run = run.Batch
 	spec.Env[runVariable], spec.Env[attemptVariable] = key, strconv.Itoa(run.Attempts)
+	give(&spec, s.Run(key), run, at)
 	return spec, nil
 }

@@ -21,8 +21,8 @@ func TestSpec(t *testing.T) {
 	s.Resources, s.GracePeriod = domain.ResourceRequirements{CPUs: 1, MemoryMiB: 2300}, seconds(7)
 	doc := documentOf(s)
 	doc.Revision = 4
-	run := Start(doc, s.Runs["r1"], domain.Run{}, domain.Assignment{Host: "gpu1", Port: 20003, GPUs: "GPU-a"}, 9, noon)
-	again := Start(doc, s.Runs["r1"], Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0, noon), *run.Assignment, 10, noon)
+	run := Start(doc, s.Run("r1"), domain.Run{}, domain.Assignment{Host: "gpu1", Port: 20003, GPUs: "GPU-a"}, 9, noon)
+	again := Start(doc, s.Run("r1"), Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0, noon), *run.Assignment, 10, noon)
 
 	spec, err := Spec(s, "r1", again, site())
 	if err != nil {

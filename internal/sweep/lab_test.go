@@ -61,7 +61,7 @@ func (q Queue) with(runs map[string]domain.Run) Queue {
 			run.Revision = q.Document.Revision
 		}
 		if run.Seal == "" {
-			run.Seal = Seal(q.Spec.Runs[key])
+			run.Seal = Seal(q.Spec.Run(key))
 		}
 		q.Runs[key] = run
 	}

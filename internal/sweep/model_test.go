@@ -283,9 +283,9 @@ func (l *lab) settleDown() {
 
 // wish has somebody want something of a run.
 func (l *lab) wish(s *labSweep, key string, wish domain.RunWish) {
-	if env, found := s.spec.Runs[key]; found {
+	if _, found := s.spec.Runs[key]; found {
 		l.wishes++
-		s.record.Set(key, Wished(s.doc, env, s.record.Runs()[key], wish, "ada", l.now()))
+		s.record.Set(key, Wished(s.doc, s.spec.Run(key), s.record.Runs()[key], wish, "ada", l.now()))
 		l.wished, l.event = l.wished || wish == domain.WishCancel, true
 	}
 }
@@ -511,7 +511,7 @@ func (l *lab) look() {
 func (l *lab) settle(s *labSweep) {
 	now, runs := l.now(), s.record.Runs()
 	for _, key := range slices.Sorted(maps.Keys(runs)) {
-		run, env := runs[key], s.spec.Runs[key]
+		run, own := runs[key], s.spec.Run(key)
 		if _, stays := s.spec.Runs[key]; !stays {
 			s.record.Forget(key)
 			continue
@@ -521,8 +521,8 @@ func (l *lab) settle(s *labSweep) {
 		}
 		m := l.members[domain.RunName(s.spec.Name, key)]
 		switch {
-		case Stale(s.doc, env, run):
-			s.record.Set(key, domain.Run{State: domain.RunQueued, Revision: s.doc.Revision, Seal: Seal(env), Assignment: run.Assignment, FinishedAt: &now})
+		case Stale(s.doc, own, run):
+			s.record.Set(key, domain.Run{State: domain.RunQueued, Revision: s.doc.Revision, Seal: Seal(own), Assignment: run.Assignment, FinishedAt: &now})
 		case m == nil || m.batch != run.Batch:
 			l.lost++
 			s.record.Set(key, Lost(run, "its member vanished", now))
@@ -534,13 +534,13 @@ func (l *lab) settle(s *labSweep) {
 	}
 	live := map[string]domain.Run{}
 	for key, run := range s.record.Runs() {
-		live[key] = Now(s.doc, s.spec.Runs[key], run)
+		live[key] = Now(s.doc, s.spec.Run(key), run)
 	}
 	if why, all := Failing(s.doc, s.spec, s.record.Runs()); why != "" {
 		for _, key := range s.spec.Keys() {
 			if run := s.record.Runs()[key]; !live[key].State.Ended() && (all || !run.Active()) {
 				l.cancelled++
-				s.record.Set(key, Cancelled(s.doc, s.spec.Runs[key], run, why, now))
+				s.record.Set(key, Cancelled(s.doc, s.spec.Run(key), run, why, now))
 			}
 		}
 	}
@@ -627,7 +627,7 @@ func (l *lab) admit(queues []Queue) []Admitted {
 func (l *lab) start(starts []Admitted) {
 	for _, a := range starts {
 		s := l.sweep(a.Sweep)
-		s.record.Set(a.Key, Start(s.doc, s.spec.Runs[a.Key], s.record.Runs()[a.Key], a.At, s.batch+1, l.now()))
+		s.record.Set(a.Key, Start(s.doc, s.spec.Run(a.Key), s.record.Runs()[a.Key], a.At, s.batch+1, l.now()))
 	}
 	if l.dies() || !l.store() || l.dies() {
 		return
@@ -744,7 +744,7 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 			l.fail("%s is started though it is held, or leaving", name)
 		case run.State == domain.RunRunning || run.State == domain.RunPaused:
 			l.fail("%s is started while it is %s", name, run.State)
-		case run.State.Ended() && !Stale(q.Document, s.Runs[a.Key], run):
+		case run.State.Ended() && !Stale(q.Document, s.Run(a.Key), run):
 			l.fail("%s is started again, which is %s", name, run.State)
 		case run.NotBefore != nil && run.NotBefore.After(l.now()) && !run.NotBefore.After(l.now().Add(longestBackOff)):
 			l.fail("%s is started %s before it is due", name, run.NotBefore.Sub(l.now()))

@@ -32,5 +32,5 @@ func (q Queue) queued(key string, run domain.Run) bool {
 	case domain.RunRunning, domain.RunPaused:
 		return false
 	}
-	return Stale(q.Document, q.Spec.Runs[key], run)
+	return Stale(q.Document, q.Spec.Run(key), run)
 }

@@ -145,9 +145,10 @@ func TestRecordsOfOthers(t *testing.T) {
 // A run keeps all that is remembered of it, and a part that could not be stored is stored with the next write.
 func TestRecordKeepsAll(t *testing.T) {
 	doc, stored := documentOf(onGPUs(sweepOf("lr", 1), 1199)), shelf{}
-	run := Start(doc, map[string]string{"LR": "0"}, domain.Run{}, domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a,GPU-b"}, 3, noon)
+	run := Start(doc, domain.RunSpec{Key: "r0", Env: map[string]string{"LR": "0"}}, domain.Run{}, domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a,GPU-b"}, 3, noon)
 	run = Ended(onGPUs(sweepOf("lr", 1), 1), run, failedWith(1, ""), []string{"CUDA out of memory"}, 3, noon)
 	run.NotBefore, run.Value, run.PeakMemoryMiB, run.PeakGPUMemoryMiB, run.Failures = new(at(1.5)), new(0.1), new(int64(1)), new(int64(2)), 4
+	run.Results = &domain.RunResults{Path: "/results", Mount: &domain.Mount{Type: domain.MountVolume, Source: "lr", Target: "/results"}}
 	r := OpenRecord(doc, stored)
 	r.Set("r0", run)
 	if len(r.Changed()) != 1 {

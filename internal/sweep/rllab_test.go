@@ -38,7 +38,7 @@ func lab50(t *testing.T, s domain.Sweep, pools map[string]domain.GPUPoolDocument
 		cluster.FreeGPUMiB["GPU-a"] = 46_068 - need*int64(len(left))
 		got := Admit(cluster, []Queue{q}, now)
 		for _, start := range got.Starts {
-			run := Start(q.Document, s.Runs[start.Key], q.Runs[start.Key], start.At, step, now)
+			run := Start(q.Document, s.Run(start.Key), q.Runs[start.Key], start.At, step, now)
 			q.Runs[start.Key] = run
 			if len(left) == len(rlLab) {
 				o := domain.Observed{State: domain.StateFailed, ExitCode: new(1), FinishedAt: &now}

@@ -39,8 +39,8 @@ func (s Summary) String() string {
 
 // Now returns a run as it counts by what its sweep's document says: one of which nothing is remembered, or that starts
 // anew, is queued.
-func Now(doc domain.SweepDocument, env map[string]string, run domain.Run) domain.Run {
-	if run.State == "" || Stale(doc, env, run) {
+func Now(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) domain.Run {
+	if run.State == "" || Stale(doc, own, run) {
 		return domain.Run{State: domain.RunQueued}
 	}
 	return run
@@ -53,7 +53,7 @@ func Summarise(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.
 	var took time.Duration
 	timed := 0
 	for _, key := range s.Keys() {
-		run := Now(doc, s.Runs[key], runs[key])
+		run := Now(doc, s.Run(key), runs[key])
 		summary.Counts[run.State]++
 		switch {
 		case run.State == domain.RunSucceeded && run.StartedAt != nil && run.FinishedAt != nil:

@@ -70,14 +70,14 @@ func TestSummarise(t *testing.T) {
 
 func TestNow(t *testing.T) {
 	q := queueOf(sweepOf("lr", 1))
-	env := q.Spec.Runs["r0"]
-	on := domain.Run{State: domain.RunRunning, Revision: 1, Seal: Seal(env), Attempts: 2}
+	own := q.Spec.Run("r0")
+	on := domain.Run{State: domain.RunRunning, Revision: 1, Seal: Seal(own), Attempts: 2}
 	queued := domain.Run{State: domain.RunQueued}
 	for name, test := range map[string]struct{ run, want domain.Run }{
 		"nothing is remembered": {domain.Run{}, queued}, "it is on": {on, on}, "of another environment": {domain.Run{State: domain.RunSucceeded, Revision: 1}, queued},
-		"of before": {domain.Run{State: domain.RunFailed, Seal: Seal(env)}, queued},
+		"of before": {domain.Run{State: domain.RunFailed, Seal: Seal(own)}, queued},
 	} {
-		if diff := cmp.Diff(test.want, Now(q.Document, env, test.run)); diff != "" {
+		if diff := cmp.Diff(test.want, Now(q.Document, own, test.run)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -8,17 +8,17 @@ import (
 
 // Wished returns a run as somebody wants it. What can't be any more, such as to cancel what has ended, changes nothing.
 // Whether its member is to be halted, or to go on, is told by the states before and after.
-func Wished(doc domain.SweepDocument, env map[string]string, run domain.Run, wish domain.RunWish, by string, now time.Time) domain.Run {
-	state := Now(doc, env, run).State
-	if Now(doc, env, run).State != run.State {
-		run = domain.Run{State: domain.RunQueued, Revision: doc.Revision, Seal: Seal(env), Reports: run.Reports}
+func Wished(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, wish domain.RunWish, by string, now time.Time) domain.Run {
+	state := Now(doc, own, run).State
+	if Now(doc, own, run).State != run.State {
+		run = domain.Run{State: domain.RunQueued, Revision: doc.Revision, Seal: Seal(own), Reports: run.Reports}
 	}
 	switch {
 	case wish == domain.WishCancel && !state.Ended():
-		return Cancelled(doc, env, run, "cancelled by "+by, now)
+		return Cancelled(doc, own, run, "cancelled by "+by, now)
 	case wish == domain.WishPause && (state == domain.RunQueued || state == domain.RunRunning):
 		if !run.Active() {
-			run.Revision, run.Seal = doc.Revision, Seal(env)
+			run.Revision, run.Seal = doc.Revision, Seal(own)
 		}
 		run.State, run.Reason = domain.RunPaused, "paused by "+by
 	case wish == domain.WishResume && state == domain.RunPaused && run.Active():
@@ -29,10 +29,11 @@ func Wished(doc domain.SweepDocument, env map[string]string, run domain.Run, wis
 	return run
 }
 
-// Report returns what a hook is told of an attempt that has ended.
-func Report(run domain.Run) domain.RunReport {
+// Report returns what a hook is told of an attempt that has ended, and left files in a place.
+func Report(run domain.Run, results string) domain.RunReport {
 	report := domain.RunReport{
-		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt, Value: run.Value, Reason: run.Reason,
+		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt, Value: run.Value, Results: results,
+		Reason: run.Reason,
 	}
 	if run.Assignment != nil {
 		report.Host, report.GPUs = run.Assignment.Host, run.Assignment.GPUs

@@ -11,16 +11,16 @@ import (
 // TestWished asks for each thing in each state of a run.
 func TestWished(t *testing.T) {
 	s := sweepOf("lr", 1)
-	env := s.Runs["r0"]
+	own := s.Run("r0")
 	doc := documentOf(s)
 	doc.Revision, doc.MinRun, doc.MinFailed = 5, 2, 3
 	told := []domain.RunReport{{Attempt: 1}}
 	of := func(state domain.RunState) domain.Run {
-		return domain.Run{State: state, Revision: 4, Seal: Seal(env), Attempts: 2, Failures: 1, Reports: told, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
+		return domain.Run{State: state, Revision: 4, Seal: Seal(own), Attempts: 2, Failures: 1, Reports: told, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
 	}
 	on := func(state domain.RunState) domain.Run { // under way, started under an earlier revision
 		run := running("a", at(-60))
-		run.State, run.Revision, run.Seal, run.Reports = state, 2, Seal(env), told
+		run.State, run.Revision, run.Seal, run.Reports = state, 2, Seal(own), told
 		return run
 	}
 	old := of(domain.RunFailed)
@@ -45,7 +45,7 @@ func TestWished(t *testing.T) {
 		},
 	} {
 		for name, run := range states {
-			got := Wished(doc, env, run, wish, "ada", at(5))
+			got := Wished(doc, own, run, wish, "ada", at(5))
 			want, changes := after[name]
 			if !changes {
 				if diff := cmp.Diff(run, got); diff != "" {
@@ -56,7 +56,7 @@ func TestWished(t *testing.T) {
 			if got.State != want {
 				t.Errorf("%s a run that is %s: it is %s, want %s", wish, name, got.State, want)
 			}
-			if Stale(doc, env, got) {
+			if Stale(doc, own, got) {
 				t.Errorf("%s a run that is %s: it starts anew: %+v", wish, name, got)
 			}
 			if len(got.Reports) != len(run.Reports) {
@@ -81,12 +81,12 @@ func TestWished(t *testing.T) {
 // not been paused.
 func TestPauseKeepsTheRevision(t *testing.T) {
 	s := sweepOf("lr", 1)
-	env := s.Runs["r0"]
+	own := s.Run("r0")
 	doc := documentOf(s)
-	run := Start(doc, env, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	run := Start(doc, own, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
 	doc.Revision, doc.MinFailed = 2, 2
-	run = Wished(doc, env, Wished(doc, env, run, domain.WishPause, "ada", noon), domain.WishResume, "ada", noon)
-	if ended := Ended(s, run, failedWith(1, "exit code 1"), nil, 0, noon); !Stale(doc, env, ended) {
+	run = Wished(doc, own, Wished(doc, own, run, domain.WishPause, "ada", noon), domain.WishResume, "ada", noon)
+	if ended := Ended(s, run, failedWith(1, "exit code 1"), nil, 0, noon); !Stale(doc, own, ended) {
 		t.Errorf("it is not tried again: %+v", ended)
 	}
 }
@@ -94,12 +94,13 @@ func TestPauseKeepsTheRevision(t *testing.T) {
 func TestReport(t *testing.T) {
 	s := onGPUs(sweepOf("lr", 1), 1199)
 	s.Objective = &domain.Objective{Pattern: `acc=(\S+)`}
-	run := Start(documentOf(s), s.Runs["r0"], domain.Run{}, domain.Assignment{Host: "gpu1", Port: 1, GPUs: "GPU-a"}, 1, at(-60))
+	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "gpu1", Port: 1, GPUs: "GPU-a"}, 1, at(-60))
 	run = Ended(s, run, failedWith(3, "exit code 3"), []string{"acc=0.5"}, 0, noon)
 	want := domain.RunReport{
 		Attempt: 1, State: domain.RunFailed, Host: "gpu1", GPUs: "GPU-a", ExitCode: new(3), StartedAt: new(at(-60)), FinishedAt: new(at(-1)), Value: new(0.5), Reason: "exit code 3",
 	}
-	if diff := cmp.Diff(want, Report(run)); diff != "" {
+	want.Results = "/results/r0"
+	if diff := cmp.Diff(want, Report(run, "/results/r0")); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 }

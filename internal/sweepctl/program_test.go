@@ -42,7 +42,7 @@ func lab(t *testing.T) string {
 	at := time.Now()
 	ended := func(key string, state domain.RunState, change func(r *domain.Run)) domain.Run {
 		run := domain.Run{
-			State: state, Revision: 1, Seal: sweep.Seal(spec.Runs[key]), Attempts: 1, Batch: 1, Assignment: &domain.Assignment{Host: "local", Port: 20000}, ExitCode: new(0),
+			State: state, Revision: 1, Seal: sweep.Seal(spec.Run(key)), Attempts: 1, Batch: 1, Assignment: &domain.Assignment{Host: "local", Port: 20000}, ExitCode: new(0),
 			StartedAt: new(at.Add(-90 * time.Second)), FinishedAt: &at,
 		}
 		change(&run)
@@ -87,7 +87,7 @@ func TestList(t *testing.T) {
 func TestRefused(t *testing.T) {
 	dir := lab(t)
 	for args, want := range map[string]string{
-		"":                                   "sweep needs a command, ls, pause, resume or cancel",
+		"":                                   "sweep needs a command, ls, pause, resume, cancel or results",
 		"stop lr":                            `"stop" is not a command of sweep`,
 		"cancel":                             "cancel needs a sweep, or a run of one as SWEEP/RUN, such as lr/seed-1",
 		"ls lr/a":                            "ls takes one sweep, or none for a list of them",
@@ -96,6 +96,11 @@ func TestRefused(t *testing.T) {
 		"cancel lr":                          `sweep "lr" was created by ops@gpu1, and you are `,
 		"cancel lr/z --force":                `sweep "lr" has no run "z"`,
 		"cancel lr/c --force --timeout 1s":   "the controller has not seen to it yet",
+		"results":                            "results needs one sweep, or a run of one as SWEEP/RUN, such as lr/seed-1",
+		"results lr/a lr/b":                  "results needs one sweep",
+		"results lr/z":                       `sweep "lr" has no run "z"`,
+		"results lr":                         `sweep "lr" keeps no results: declare results, such as { path = "results" }`,
+		"ls lr --output x.tar":               "--output is for results",
 		"pause lr/c --cluster other --force": `there is no cluster "other"`,
 	} {
 		out, complaint, err := run(t, append(strings.Fields(args), "--endpoint", dir)...)

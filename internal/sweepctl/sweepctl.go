@@ -1,4 +1,5 @@
-// Package sweepctl is the command by which people look at the runs of sweeps, and pause, resume and cancel them.
+// Package sweepctl is the command by which people look at the runs of sweeps, pause, resume and cancel them, and fetch
+// what they left.
 package sweepctl
 
 import (
@@ -20,13 +21,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-const usage = `Shows the runs of sweeps, and pauses, resumes and cancels them.
+const usage = `Shows the runs of sweeps, pauses, resumes and cancels them, and fetches their results.
 
   terraform-provider-trainyard sweep ls [SWEEP]
   terraform-provider-trainyard sweep pause|resume|cancel SWEEP[/RUN]...
+  terraform-provider-trainyard sweep results SWEEP[/RUN] [--output FILE]
 
 Without RUN, all runs of the sweep are meant that have not ended; resume takes back cancellations, too. Where the engine can't
-halt members, pause leaves those alone that run.
+halt members, pause leaves those alone that run. Results are written as a tar archive, with a folder for each run that has left
+some, to SWEEP.tar or SWEEP-RUN.tar; --output - writes them to the standard output.
 
 `
 
@@ -39,6 +42,7 @@ type options struct {
 	cluster command.Cluster
 	targets []target
 	force   bool
+	output  string
 	timeout time.Duration
 }
 
@@ -61,6 +65,9 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if err != nil {
 		return err
 	}
+	if o.command == resultsCommand {
+		return o.results(ctx, reconcile.Reconciler{Engine: e}, out)
+	}
 	var told strings.Builder
 	err = o.do(ctx, reconcile.Reconciler{Engine: e}, &told)
 	_, failed := io.WriteString(out, printable.Text(told.String()))
@@ -73,6 +80,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	o.cluster.AddFlags(flags, engines)
 	flags.BoolVar(&o.force, "force", false, "also for a sweep that somebody else created")
 	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how much `time` the controller has to see to it")
+	flags.StringVar(&o.output, "output", "", "`file` that results are written to, - for the standard output")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -88,7 +96,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
 	}
 	if len(words) == 0 {
-		return o, errors.New("sweep needs a command, ls, pause, resume or cancel: see terraform-provider-trainyard sweep --help")
+		return o, errors.New("sweep needs a command, ls, pause, resume, cancel or results: see terraform-provider-trainyard sweep --help")
 	}
 	o.command = words[0]
 	for _, word := range words[1:] {
@@ -97,14 +105,21 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	_, asks := wishes[o.command]
 	switch {
-	case !asks && o.command != "ls":
-		return o, fmt.Errorf("%q is not a command of sweep; there are ls, pause, resume and cancel", o.command)
+	case !asks && o.command != "ls" && o.command != resultsCommand:
+		return o, fmt.Errorf("%q is not a command of sweep; there are ls, pause, resume, cancel and results", o.command)
+	case o.command == resultsCommand && len(o.targets) != 1:
+		return o, errors.New("results needs one sweep, or a run of one as SWEEP/RUN, such as lr/seed-1")
+	case o.command == resultsCommand:
 	case asks && len(o.targets) == 0:
 		return o, fmt.Errorf("%s needs a sweep, or a run of one as SWEEP/RUN, such as lr/seed-1", o.command)
 	case !asks && (len(o.targets) > 1 || len(o.targets) == 1 && o.targets[0].run != ""):
 		return o, errors.New("ls takes one sweep, or none for a list of them")
+	}
+	switch {
 	case o.timeout <= 0:
 		return o, fmt.Errorf("--timeout %s is not allowed; more than 0s is", o.timeout)
+	case o.output != "" && o.command != resultsCommand:
+		return o, fmt.Errorf("--output is for results; %s writes to the standard output", o.command)
 	}
 	return o, nil
 }
@@ -148,7 +163,7 @@ func (o options) ask(ctx context.Context, r reconcile.Reconciler, t target, out 
 		return err
 	}
 	for _, key := range keys {
-		_, _ = fmt.Fprintf(out, "%s/%s  %s\n", t.sweep, key, sweep.Now(found.Document, found.Spec.Runs[key], found.Runs[key]).State)
+		_, _ = fmt.Fprintf(out, "%s/%s  %s\n", t.sweep, key, sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key]).State)
 	}
 	return nil
 }
@@ -156,7 +171,7 @@ func (o options) ask(ctx context.Context, r reconcile.Reconciler, t target, out 
 // concerned returns the runs of a sweep for which something can be asked, of an engine that can halt members or not.
 func concerned(found reconcile.Sweep, wish domain.RunWish, halts bool) []string {
 	return slices.DeleteFunc(found.Spec.Keys(), func(key string) bool {
-		state := sweep.Now(found.Document, found.Spec.Runs[key], found.Runs[key]).State
+		state := sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key]).State
 		if wish == domain.WishResume {
 			return state != domain.RunPaused && state != domain.RunCancelled
 		}

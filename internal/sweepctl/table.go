@@ -67,8 +67,8 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 	w, now := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), time.Now()
 	_, _ = fmt.Fprintln(w, "RUN\tSTATE\tVALUE\tATTEMPT\tHOST\tTOOK\tREASON")
 	current := map[string]domain.Run{}
-	for key, env := range found.Spec.Runs {
-		current[key] = sweep.Now(found.Document, env, found.Runs[key])
+	for key := range found.Spec.Runs {
+		current[key] = sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key])
 	}
 	for _, key := range order(found.Spec, current) {
 		run := current[key]

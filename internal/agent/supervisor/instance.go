@@ -66,6 +66,11 @@ func startInstance(s *supervisor, spec domain.MemberSpec, id string) (*instance,
 	if err := writeFiles(s.dir.FilesDir(spec.Name), spec.Files); err != nil {
 		return nil, err
 	}
+	if spec.Kept != "" {
+		if err := keepFiles(spec.Kept, spec.Files); err != nil {
+			return nil, &commandError{fmt.Errorf("its folder %q can't be made: %w", spec.Kept, err)}
+		}
+	}
 	log, err := s.dir.OpenLog(spec.Name)
 	if err != nil {
 		return nil, err
@@ -183,6 +188,14 @@ func writeFiles(dir string, files []domain.File) error {
 		}
 	}
 	return nil
+}
+
+// keepFiles makes a folder that outlives its member, with what the member was given beside what it will leave there.
+func keepFiles(dir string, files []domain.File) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return writeFiles(dir, files)
 }
 
 // asked tells whether the instance was asked to end.

@@ -36,6 +36,7 @@ func testSweep(t *testing.T, h Harness) {
 	try("a run that vanishes", sweepVanishes)
 	try("too many failures", sweepFails)
 	try("requests", sweepRequests)
+	try("results", sweepResults)
 }
 
 // sweep returns a sweep whose runs take the steps.

@@ -114,7 +114,7 @@ func rootOf(endpoint string, settings engine.Settings) (string, error) {
 
 // Traits returns what is particular to this engine: members share the addresses of this machine.
 func (e *Engine) Traits() engine.Traits {
-	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, FilesDir: e.dir.FilesDir}
+	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, FilesDir: e.dir.FilesDir, WorkDir: e.dir.WorkDir, FolderPlace: func(f domain.KeptFolder) string { return f.Path }}
 }
 
 // Snapshot returns the engine with the GPUs read at most once. Files are quick to read again.

@@ -85,9 +85,10 @@ func (e *Engine) Traits() engine.Traits {
 		Supports: engine.Features{
 			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
 		},
-		Contained: true,
-		MaxItem:   store.MaxItem,
-		FilesDir:  func(string) string { return domain.FilesDir },
+		Contained:   true,
+		MaxItem:     store.MaxItem,
+		FilesDir:    func(string) string { return domain.FilesDir },
+		FolderPlace: e.FolderPlace,
 	}
 }
 

@@ -51,6 +51,7 @@ type runDataModel struct {
 	PeakMemoryMiB    *int64            `tfsdk:"peak_memory_mib"`
 	PeakGPUMemoryMiB *int64            `tfsdk:"peak_gpu_memory_mib"`
 	Value            types.Float64     `tfsdk:"value"`
+	Results          *string           `tfsdk:"results"`
 }
 
 func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
@@ -118,6 +119,7 @@ func runDataAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Number that `objective.pattern` found in what the attempt wrote; null where it found none.",
 			Computed:            true,
 		},
+		"results": resourcekit.ComputedText("Where the files are that the attempt left, on its host: a folder, or a volume; null where the sweep has no `results`, or there was no attempt."),
 	}
 }
 
@@ -154,7 +156,7 @@ func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	}
 	model.ID = types.StringValue(domain.GroupID(key.Name, name))
 	model.summarise(summary)
-	model.tell(found, waits)
+	model.tell(found, waits, reconciler.ResultsPlace)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -170,16 +172,18 @@ func (m *dataModel) summarise(s sweep.Summary) {
 	}
 }
 
-// tell has the model show the runs of a sweep, of which those that are not started wait for something.
-func (m *dataModel) tell(found reconcile.Sweep, waits string) {
+// tell has the model show the runs of a sweep, of which those that are not started wait for something. Place says where
+// the results of a run are.
+func (m *dataModel) tell(found reconcile.Sweep, waits string, place func(sweep, key string, run domain.Run) string) {
 	now := time.Now()
 	m.Runs, m.Ranking = make(map[string]runDataModel, len(found.Spec.Runs)), []string{}
 	current := make(map[string]domain.Run, len(found.Spec.Runs))
-	for key, env := range found.Spec.Runs {
-		run := sweep.Now(found.Document, env, found.Runs[key])
+	for key := range found.Spec.Runs {
+		run := sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key])
 		current[key] = run
 		shown := flattenRun(run, domain.RunName(found.Spec.Name, key))
 		shown.Reason = resourcekit.OrNull(sweep.Reason(found.Spec.Retry, run, waits, now))
+		shown.Results = resourcekit.OrNull(place(found.Spec.Name, key, run))
 		m.Runs[key] = shown
 	}
 	if objective := found.Spec.Objective; objective != nil {

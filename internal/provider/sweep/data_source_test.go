@@ -24,7 +24,7 @@ func TestDataOfSweep(t *testing.T) {
 	}
 	one := func(state domain.RunState, env map[string]string, value float64) domain.Run {
 		return domain.Run{
-			State: state, Revision: 1, Seal: sweep.Seal(env), Attempts: 1, StartedAt: &began, FinishedAt: &ended, ExitCode: new(0), Value: &value,
+			State: state, Revision: 1, Seal: sweep.Seal(domain.RunSpec{Env: env}), Attempts: 1, StartedAt: &began, FinishedAt: &ended, ExitCode: new(0), Value: &value,
 			Assignment: &domain.Assignment{Host: "gpu1", GPUs: domain.NewDeviceSet("GPU-1", "GPU-2")}, PeakMemoryMiB: new(int64(70)),
 		}
 	}
@@ -33,11 +33,16 @@ func TestDataOfSweep(t *testing.T) {
 	found := reconcile.Sweep{Document: domain.SweepDocument{Spec: spec, MinRun: 1}, Spec: spec, Runs: map[string]domain.Run{
 		"a": one(domain.RunSucceeded, map[string]string{}, 0.5), "b": one(domain.RunSucceeded, map[string]string{}, 0.25), "bad": bad,
 		"changed": one(domain.RunSucceeded, map[string]string{"LR": "1"}, 0.1),
-		"on":      {State: domain.RunRunning, Revision: 1, Seal: sweep.Seal(map[string]string{}), Attempts: 1, StartedAt: &began, Assignment: &domain.Assignment{Host: "gpu1"}},
+		"on":      {State: domain.RunRunning, Revision: 1, Seal: sweep.Seal(domain.RunSpec{}), Attempts: 1, StartedAt: &began, Assignment: &domain.Assignment{Host: "gpu1"}, Results: &domain.RunResults{Path: "/results"}},
 	}}
 	var got dataModel
 	got.summarise(sweep.Summarise(found.Document, found.Spec, found.Runs))
-	got.tell(found, "there is no room")
+	got.tell(found, "there is no room", func(sweep, key string, run domain.Run) string {
+		if run.Results == nil {
+			return ""
+		}
+		return sweep + "/" + key + run.Results.Path
+	})
 
 	ran := func(key, state string, value float64) runDataModel {
 		return runDataModel{
@@ -60,7 +65,7 @@ func TestDataOfSweep(t *testing.T) {
 			"a": ran("a", "succeeded", 0.5), "b": ran("b", "succeeded", 0.25), "bad": failed, "changed": waits("changed"), "new": waits("new"),
 			"on": {
 				State: "running", Member: "lr-on-0", Attempts: 1, Host: new("gpu1"), GPUs: []string{}, StartedAt: resourcekit.Moment(&began),
-				FinishedAt: timetypes.NewRFC3339Null(), Value: types.Float64Null(),
+				FinishedAt: timetypes.NewRFC3339Null(), Value: types.Float64Null(), Results: new("lr/on/results"),
 			},
 		},
 	}

@@ -28,6 +28,7 @@ type Model struct {
 	Name    types.String                 `tfsdk:"name"`
 	group.TemplateModel
 	Runs        map[string]map[string]string `tfsdk:"runs"`
+	Config      map[string]string            `tfsdk:"config"`
 	MaxParallel *int64                       `tfsdk:"max_parallel"`
 	Priority    *int64                       `tfsdk:"priority"`
 	Resources   *group.ResourcesModel        `tfsdk:"resources"`
@@ -39,6 +40,7 @@ type Model struct {
 	Retry       *RetryModel                  `tfsdk:"retry"`
 	OnFailure   *OnFailureModel              `tfsdk:"on_failure"`
 	OnFinish    *policy.HookModel            `tfsdk:"on_finish"`
+	Results     *ResultsModel                `tfsdk:"results"`
 	Objective   *ObjectiveModel              `tfsdk:"objective"`
 	WaitFor     types.String                 `tfsdk:"wait_for"`
 	Rerun       types.String                 `tfsdk:"rerun"`
@@ -66,6 +68,12 @@ type RetryModel struct {
 type OnFailureModel struct {
 	After int64   `tfsdk:"after"`
 	Then  *string `tfsdk:"then"`
+}
+
+// ResultsModel is where runs leave files.
+type ResultsModel struct {
+	Path      string  `tfsdk:"path"`
+	OnDestroy *string `tfsdk:"on_destroy"`
 }
 
 // ObjectiveModel is the number by which runs are compared.

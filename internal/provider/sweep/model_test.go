@@ -3,7 +3,9 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,6 +75,11 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 	if drawn := providertest.NilableMap().Draw(t, "triggers"); drawn != nil {
 		triggers = resourcekit.StringMap(drawn)
 	}
+	runs := rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.MapOfN(rapid.StringMatching("[A-Z]{1,3}"), rapid.String(), 0, 3), 1, 5).Draw(t, "runs")
+	var config map[string]string
+	if rapid.Bool().Draw(t, "config") {
+		config = rapid.MapOf(rapid.SampledFrom(slices.Sorted(maps.Keys(runs))), rapid.StringN(1, 9, -1)).Draw(t, "files")
+	}
 	return Model{
 		ID:      types.StringValue("lab/lr"),
 		Cluster: resourcekit.ClusterReference{Name: types.StringValue("lab"), Engine: types.StringValue(rapid.SampledFrom([]string{"process", "swarm"}).Draw(t, "engine")), Endpoint: resourcekit.TextOrNull(rapid.SampledFrom([]string{"", "ssh://gpu1"}).Draw(t, "endpoint"))},
@@ -83,7 +90,8 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 				return group.ContainerModel{User: word("1000").Draw(t, "user"), ShmSizeMiB: number.Draw(t, "shm")}
 			})).Draw(t, "container"),
 		},
-		Runs:        rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.MapOfN(rapid.StringMatching("[A-Z]{1,3}"), rapid.String(), 0, 3), 1, 5).Draw(t, "runs"),
+		Runs:        runs,
+		Config:      config,
 		MaxParallel: number.Draw(t, "max_parallel"),
 		Priority:    providertest.Optional(rapid.Int64Range(-2, 2)).Draw(t, "priority"),
 		Resources: providertest.Optional(rapid.Custom(func(t *rapid.T) group.ResourcesModel {
@@ -108,6 +116,9 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 		OnFailure: providertest.Optional(rapid.Custom(func(t *rapid.T) OnFailureModel {
 			return OnFailureModel{After: rapid.Int64Range(1, 9).Draw(t, "after"), Then: word("stop", "drain").Draw(t, "then")}
 		})).Draw(t, "on_failure"),
+		Results: providertest.Optional(rapid.Custom(func(t *rapid.T) ResultsModel {
+			return ResultsModel{Path: rapid.String().Draw(t, "path"), OnDestroy: word("delete").Draw(t, "on_destroy")}
+		})).Draw(t, "results"),
 		Objective: providertest.Optional(rapid.Custom(func(t *rapid.T) ObjectiveModel {
 			return ObjectiveModel{Pattern: rapid.String().Draw(t, "pattern"), Goal: word("minimise").Draw(t, "goal")}
 		})).Draw(t, "objective"),

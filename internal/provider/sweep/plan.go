@@ -139,6 +139,10 @@ func warnReruns(spec domain.Sweep, plan reconcile.SweepPlan, diags *diag.Diagnos
 	if plan.Reruns == 1 {
 		start = "run starts"
 	}
+	if lost := len(plan.Lost); lost > 0 {
+		diags.AddAttributeWarning(path.Root("results"), fmt.Sprintf("Sweep %q: results are gone", spec.Name),
+			fmt.Sprintf("Of %d of its runs that succeeded, the results are no longer there, so that these runs start anew: %s.", lost, domain.Enumerate(plan.Lost)))
+	}
 	detail := fmt.Sprintf("%d of its %d runs have been started before, and start anew: what is known of them is forgotten, and those that run are ended.", plan.Reruns, plan.Total)
 	if plan.New > 0 {
 		detail += fmt.Sprintf(" New: %d.", plan.New)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -96,15 +97,50 @@ func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	if err != nil {
 		return prior, err
 	}
+	if found.Spec.Results == nil {
+		return flatten(found.Spec, prior), nil
+	}
+	if found, err = reconciler.SweepRuns(ctx, prior.Name.ValueString()); err != nil {
+		return prior, err
+	}
+	lost, err := reconciler.LostResults(ctx, found)
+	if err != nil {
+		return prior, err
+	}
+	for _, key := range lost { // as if they were not there: the plan adds them
+		delete(found.Spec.Runs, key)
+		delete(found.Spec.Config, key)
+	}
 	return flatten(found.Spec, prior), nil
 }
 
-func (r *sweepResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, _ *diag.Diagnostics) error {
-	if err := reconciler.DeleteSweep(ctx, state.Name.ValueString()); err != nil {
+func (r *sweepResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {
+	name := state.Name.ValueString()
+	kept, err := reconciler.KeptResults(ctx, name)
+	if err != nil {
 		return err
 	}
+	if err := reconciler.DeleteSweep(ctx, name); err != nil {
+		return err
+	}
+	warnKept(name, kept, diags)
 	r.Session.Plans.DropSweep(state.address())
 	return nil
+}
+
+// keptShown bounds how many places of results are told one by one.
+const keptShown = 10
+
+// warnKept says where the results of a sweep are that is gone.
+func warnKept(name string, places []string, diags *diag.Diagnostics) {
+	if len(places) == 0 {
+		return
+	}
+	detail := "What its runs left is kept:\n\n- " + strings.Join(places[:min(len(places), keptShown)], "\n- ")
+	if more := len(places) - keptShown; more > 0 {
+		detail += fmt.Sprintf("\n- and %d more, named alike", more)
+	}
+	diags.AddWarning(fmt.Sprintf("Results of sweep %q are kept", name), detail+"\n\nWith results.on_destroy = \"delete\", a destroy removes them.")
 }
 
 // ImportState takes <cluster>/<sweep>, as ID or in parts as identity.

@@ -30,7 +30,7 @@ const resourceDescription = "Independent runs of one program, each to its end: s
 	"Several runs share a card of a GPU pool whose `sharing` is `slots`. With `admission.free_gpu_memory`, a run starts only where the driver measures the memory that it needs to be free. Where others use the card, too, set the pool's `on_foreign_process` to `ignore`: by default such a card takes no runs. " +
 	"A run that runs out of GPU memory all the same, by what it wrote, is queued again; that uses up none of `retry.max_attempts`, and the card takes no more runs until one of those beside it has ended.\n\n" +
 	"## Environment and templates\n\n" +
-	"Besides `env` and its own variables in `runs`, a run gets `TRAINYARD_RUN` (its key), `TRAINYARD_ATTEMPT` (from 1), `TRAINYARD_CLUSTER`, `_GROUP` (the sweep), `_MEMBER` and `_HOST`, and `CUDA_VISIBLE_DEVICES=-1` (no GPU) unless there is `gpus`, or `env` says otherwise.\n\n" +
+	"Besides `env` and its own variables in `runs`, a run gets `TRAINYARD_RUN` (its key), `TRAINYARD_ATTEMPT` (from 1), `TRAINYARD_CONFIG` and `TRAINYARD_RESULTS` (the paths of its `config` and of the folder for its `results`), `TRAINYARD_CLUSTER`, `_GROUP` (the sweep), `_MEMBER` and `_HOST`, and `CUDA_VISIBLE_DEVICES=-1` (no GPU) unless there is `gpus`, or `env` says otherwise.\n\n" +
 	"In `command`, `args`, and the values of `env` and `runs`, a string that contains `{{` is a [template](https://pkg.go.dev/text/template), rendered for each run: `.Env.LR` is the run's variable `LR`, `.Role` its key, " +
 	"and `.Name`, `.Group`, `.Cluster`, `.Host` and `.Address` are those of its member. A template that can't be rendered is an error at plan."
 
@@ -54,6 +54,13 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Required:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues(), mapvalidator.ValueMapsAre(mapvalidator.NoNullValues())},
 		},
+		"config": schema.MapAttribute{
+			MarkdownDescription: "A file for each run that needs one: its content by the run's key. The run finds its path in `TRAINYARD_CONFIG`; it is called `config.json` if it is JSON, and `config` if not. " +
+				"A change of it reruns that run. It is stored in plain text, as `runs` are. Defaults to none.",
+			ElementType: types.StringType,
+			Optional:    true,
+			Validators:  []validator.Map{mapvalidator.NoNullValues()},
+		},
 		"max_parallel": number("Number of runs at a time, 1 or more. Defaults to as many as there is room for; of runs that request nothing, to the number of the hosts' processors."),
 		"priority":     number("Of sweeps whose runs wait, the one with the higher number starts its runs first. It ends no run of another. Defaults to 0."),
 		"resources":    group.ResourcesAttribute("run"),
@@ -66,8 +73,11 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"retry":        object("How often a run that failed is started again.", retryAttributes()),
 		"on_failure":   object("What happens to the other runs once some have failed. Defaults to nothing: they go on.", failureAttributes()),
 		"on_finish": object("Who is told of each attempt of a run that has ended, at least once: of one that can't be told it is tried again. It is JSON, with the fields `cluster`, `sweep`, `run`, `attempt`, "+
-			"`state` (what the run is then: `queued` where it is tried again), `exit_code`, `reason`, `value`, `host`, `gpus`, `started_at` and `finished_at`. Sweep, run, attempt and `started_at` tell it from all others.",
+			"`state` (what the run is then: `queued` where it is tried again), `exit_code`, `reason`, `value`, `results` (where they are), `host`, `gpus`, `started_at` and `finished_at`. Sweep, run, attempt and `started_at` tell it from all others.",
 			policy.HookAttributes()),
+		"results": object("Where runs leave files. The data source `trainyard_sweep` says where those of each run are, and `terraform-provider-trainyard sweep results` fetches them. "+
+			"Results that are gone are drift: the plan adds their runs to `runs` again, and an apply reruns those. Defaults to nothing being kept of files.",
+			resultsAttributes()),
 		"objective": object("A number that runs write, by which they are compared.", objectiveAttributes()),
 		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is room) or `completed` (all runs have ended; an apply warns of those that did not succeed); see `timeouts` for how long.",
 			string(domain.WaitAccepted)),
@@ -123,6 +133,22 @@ func failureAttributes() map[string]schema.Attribute {
 		},
 		"then": schema.StringAttribute{
 			MarkdownDescription: "`stop` (all runs that have not ended are cancelled) or `drain` (those that wait are cancelled, and those that run may end). Defaults to `stop`.",
+			Optional:            true,
+		},
+	}
+}
+
+func resultsAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"path": schema.StringAttribute{
+			MarkdownDescription: "Folder of the results, which outlives the attempts of a run. Each run finds its own in `TRAINYARD_RESULTS`. " +
+				"On `process`, a relative path such as `results` is below the run's own folder, and an absolute one gets a folder for each run, `<path>/<sweep>/<key>`. " +
+				"On `swarm` it is an absolute path in the container: each run gets a named volume there, on the host where it runs. In a mount that `mounts` declares, of a named volume or of a folder that all hosts share, " +
+				"it is `<path>/<sweep>/<key>`, which the program has to make. A change reruns what a change of `env` does.",
+			Required: true,
+		},
+		"on_destroy": schema.StringAttribute{
+			MarkdownDescription: "What happens to the results when the sweep is destroyed: `keep` (a warning says where they are) or `delete`. Those of runs that are taken out of `runs` are kept. Defaults to `keep`.",
 			Optional:            true,
 		},
 	}

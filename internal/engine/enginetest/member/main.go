@@ -3,6 +3,8 @@
 //	print:<text>       writes a line
 //	environment:<name> writes the value of a variable
 //	file:<path>        writes the permissions of a file and its content, quoted
+//	config             writes what the file of its run holds
+//	results:<text>     adds a line to the file "lines" in the folder for its results, which it makes where it is not there
 //	get:<url>          writes what is answered there
 //	child              starts a copy of itself in a session of its own that waits for ever
 //	ignore             ignores the stop signal from here on
@@ -21,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,6 +55,18 @@ func main() {
 				os.Exit(1)
 			}
 			fmt.Fprintf(os.Stdout, "%s %o %q\n", operand, info.Mode().Perm(), content)
+		case "config":
+			content, err := os.ReadFile(os.Getenv("TRAINYARD_CONFIG"))
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Fprintf(os.Stdout, "%s\n", content)
+		case "results":
+			if err := leave(os.Getenv("TRAINYARD_RESULTS"), operand); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 		case "get":
 			if err := get(operand); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -115,6 +130,19 @@ func main() {
 			os.Exit(2)
 		}
 	}
+}
+
+// leave adds a line to a file in a folder.
+func leave(folder, line string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "lines"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, line)
+	return errors.Join(err, file.Close())
 }
 
 // hold follows the file until it is told to stop. Memory is a load that doesn't depend on what else the machine does.

@@ -29,6 +29,10 @@ func (r *reader) mounts() {
 			r.found.Container.ShmSizeMiB = size
 			continue
 		}
+		if !r.id.Pooled && isKept(m, r.found) {
+			r.found.Kept = target
+			continue
+		}
 		read := domain.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly, SizeMiB: size}
 		for kind, rendered := range mountTypes {
 			if rendered == m.Type {

@@ -82,6 +82,13 @@ var tamperings = map[string]tampering{
 		},
 		func(s *domain.MemberSpec) { s.Mounts = s.Mounts[1:] },
 	},
+	"kept folder removed": {
+		func(s *swarm.ServiceSpec) {
+			c := s.TaskTemplate.ContainerSpec
+			c.Mounts = slices.DeleteFunc(c.Mounts, func(m mount.Mount) bool { return m.Source == "trainyard.lab.kept.mnist-worker-3" })
+		},
+		func(s *domain.MemberSpec) { s.Kept = "" },
+	},
 	"mount of another type": {
 		func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.ContainerSpec.Mounts = append(s.TaskTemplate.ContainerSpec.Mounts, mount.Mount{Type: mount.TypeNamedPipe, Target: "/pipe"})
@@ -101,7 +108,7 @@ var tamperings = map[string]tampering{
 	},
 	"shared memory": {
 		func(s *swarm.ServiceSpec) {
-			s.TaskTemplate.ContainerSpec.Mounts = s.TaskTemplate.ContainerSpec.Mounts[:3]
+			s.TaskTemplate.ContainerSpec.Mounts = slices.Delete(s.TaskTemplate.ContainerSpec.Mounts, 3, 4)
 		},
 		func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 0 },
 	},

@@ -62,6 +62,7 @@ func rich() domain.MemberSpec {
 			{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 64},
 		},
 		Files:       []domain.File{{Name: "hostfile", Content: "mnist-worker-3 slots=1\n"}},
+		Kept:        "/kept/{{results}}",
 		Resources:   domain.ResourceRequirements{CPUs: 0.1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 0.7, MemoryMiB: 128}},
 		Restart:     domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 6, Delay: domain.Duration(time.Second), Final: domain.ExitCodes{"1-127"}},
 		GracePeriod: domain.Duration(5 * time.Second),
@@ -80,7 +81,7 @@ func rich() domain.MemberSpec {
 // share makes a specification one that all members of its role share.
 func share(spec *domain.MemberSpec, address string) {
 	spec.Scheduling, spec.Shared, spec.Interchangeable = domain.SchedulingEngine, true, true
-	spec.Host, spec.Address = "", address
+	spec.Host, spec.Address, spec.Kept = "", address, "" // a folder is one member's
 }
 
 // richPool is the specification of a member of an interchangeable role.
@@ -178,6 +179,9 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		}
 		spec.Mounts = append(spec.Mounts, m)
 	}
+	if rapid.Bool().Draw(t, "keeps") {
+		spec.Kept = target("kept", 0)
+	}
 	for _, name := range rapid.SliceOfNDistinct(key, 0, 2, rapid.ID).Draw(t, "files") {
 		spec.Files = append(spec.Files, domain.File{Name: name, Content: text.Draw(t, "content")})
 	}
@@ -244,11 +248,14 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 // TestSeal pins the digests of two specifications. A change of how services are rendered or read back that changes them makes
 // all members of running clusters read as changed: their apply would show it, and restart none for it.
 func TestSeal(t *testing.T) {
+	unkept := rich()
+	unkept.Kept = ""
 	for name, c := range map[string]struct {
 		spec domain.MemberSpec
 		want string
 	}{
-		"indexed": {rich(), "335b45fe9c7472965801d82da31e5554"},
+		"indexed": {unkept, "335b45fe9c7472965801d82da31e5554"},
+		"keeping": {rich(), "fd02772fdbbd91c391291f6cbc375b45"},
 		"pooled":  {richPool(), "f92a67773c12880c00f9e0fed63decf6"},
 	} {
 		service, _ := rendered(t, c.spec)

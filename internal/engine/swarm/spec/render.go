@@ -184,6 +184,9 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 			Type: mount.TypeTmpfs, Target: domain.ShmDir, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * MiB, Mode: shmMode},
 		})
 	}
+	if spec.Kept != "" && !spec.Shared { // a folder is one member's
+		list = append(list, keptMount(spec))
+	}
 	return list
 }
 

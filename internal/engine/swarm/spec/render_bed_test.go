@@ -318,7 +318,11 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 		}
 		mounted[m.Target] = strings.TrimSpace(line)
 	}
-	check("mounts", mounted, map[string]string{"/data": "bind /etc", "/results": "volume results", "/scratch": "tmpfs 64 MiB", "/dev/shm": "tmpfs 32 MiB"})
+	mounts := map[string]string{"/data": "bind /etc", "/results": "volume results", "/scratch": "tmpfs 64 MiB", "/dev/shm": "tmpfs 32 MiB"}
+	if spec.Kept != "" {
+		mounts[spec.Kept] = "volume " + KeptVolume(spec.Cluster, spec.Name)
+	}
+	check("mounts", mounted, mounts)
 
 	check("what it finds", b.log(c, 4), strings.Join([]string{
 		"{{3}}",

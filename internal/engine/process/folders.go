@@ -1,0 +1,109 @@
+package process
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// MissingFolders looks for folders of this machine.
+func (e *Engine) MissingFolders(_ context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+	for _, folder := range folders {
+		_, err := os.Stat(folder.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, folder)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// ReadFolder reads a folder of this machine. Sockets and the like are left out.
+func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
+	err := filepath.WalkDir(folder.Path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || path == folder.Path {
+			return err
+		}
+		name, err := filepath.Rel(folder.Path, path)
+		if err != nil {
+			return err
+		}
+		return visitFile(path, name, entry, visit)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Stat(folder.Path); errors.Is(gone, fs.ErrNotExist) {
+			return fmt.Errorf("folder %s of %s: %w", folder.Path, folder.Member, engine.ErrNotFound)
+		}
+	}
+	return err
+}
+
+// visitFile hands over a file or folder. What went meanwhile, as a program that runs may remove it, is left out.
+func visitFile(path, name string, entry fs.DirEntry, visit engine.FolderVisitor) error {
+	info, err := entry.Info()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() && info.Mode().Type()&^fs.ModeSymlink != 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	target := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if target, err = os.Readlink(path); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return err
+	}
+	header.Name = filepath.ToSlash(name)
+	if !info.Mode().IsRegular() {
+		return visit(header, nil)
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// It may grow or shrink meanwhile: an archive holds as much as it says.
+	return visit(header, io.LimitReader(io.MultiReader(file, zeros{}), header.Size))
+}
+
+// zeros reads as zeros without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// RemoveFolders removes folders of this machine, and members' own folders around them, as far as nothing else is there.
+func (e *Engine) RemoveFolders(_ context.Context, folders []domain.KeptFolder) error {
+	for _, folder := range folders {
+		if err := os.RemoveAll(folder.Path); err != nil {
+			return err
+		}
+		own := e.dir.WorkDir(folder.Member)
+		for around := filepath.Dir(folder.Path); around == own || strings.HasPrefix(around, own+"/"); around = filepath.Dir(around) {
+			_ = os.Remove(around) // fails where something is left in it
+		}
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package members
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
+)
+
+// FolderPlace names the volume or the folder of the host that a folder is.
+func (e Members) FolderPlace(folder domain.KeptFolder) string {
+	m := e.mountOf(folder)
+	below := strings.TrimPrefix(path.Clean(folder.Path), path.Clean(m.Target))
+	if m.Type == mount.TypeBind {
+		return path.Join(m.Source, below)
+	}
+	return "volume " + m.Source + strings.Replace(below, "/", ":/", 1)
+}
+
+// mountOf returns the mount in which a folder is, for somebody who only reads.
+func (e Members) mountOf(folder domain.KeptFolder) mount.Mount {
+	if folder.Mount == nil {
+		return mount.Mount{Type: mount.TypeVolume, Source: spec.KeptVolume(e.Cluster, folder.Member), Target: folder.Path, ReadOnly: true}
+	}
+	kind := mount.TypeBind
+	if folder.Mount.Type == domain.MountVolume {
+		kind = mount.TypeVolume
+	}
+	return mount.Mount{Type: kind, Source: folder.Mount.Source, Target: folder.Mount.Target, ReadOnly: true}
+}
+
+// MissingFolders looks for the volumes of folders. Of those in a mount that is declared, it looks for the folder that
+// they share: there may be thousands.
+func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
+	engines, err := e.enginesByHost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byHost := map[string][]domain.KeptFolder{}
+	for _, folder := range folders {
+		byHost[folder.Host] = append(byHost[folder.Host], folder)
+	}
+	hosts := slices.Sorted(maps.Keys(byHost))
+	missing := make([][]domain.KeptFolder, len(hosts))
+	indices := make([]int, len(hosts))
+	for i := range indices {
+		indices[i] = i
+	}
+	err = dockerapi.InParallel(ctx, indices, func(ctx context.Context, i int) (err error) {
+		host := engines[hosts[i]]
+		if host == nil {
+			return nil // it is down, or nobody knows its address
+		}
+		missing[i], err = e.missingOn(ctx, host, byHost[hosts[i]])
+		if client.IsErrConnectionFailed(err) {
+			return nil
+		}
+		return err
+	})
+	return slices.Concat(missing...), err
+}
+
+func (e Members) missingOn(ctx context.Context, host client.APIClient, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+	listed, err := host.VolumeList(ctx, volume.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	volumes := map[string]bool{}
+	for _, v := range listed.Volumes {
+		volumes[v.Name] = true
+	}
+	there := map[string]bool{} // by the path of what is around them
+	for _, folder := range folders {
+		m := e.mountOf(folder)
+		if m.Type == mount.TypeVolume && !volumes[m.Source] {
+			missing = append(missing, folder)
+			continue
+		}
+		if folder.Mount == nil {
+			continue
+		}
+		around := path.Dir(folder.Path)
+		found, known := there[m.Source+":"+around]
+		if !known {
+			if found, err = exists(ctx, host, m, around); err != nil {
+				return nil, err
+			}
+			there[m.Source+":"+around] = found
+		}
+		if !found {
+			missing = append(missing, folder)
+		}
+	}
+	return missing, nil
+}
+
+// exists reports whether there is something at a path in a mount.
+func exists(ctx context.Context, host client.APIClient, in mount.Mount, at string) (found bool, err error) {
+	err = withMount(ctx, host, in, func(id string) error {
+		_, err := host.ContainerStatPath(ctx, id, at)
+		return err
+	})
+	if cerrdefs.IsNotFound(err) || errors.Is(err, errNoSource) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// ReadFolder has the Engine of the folder's host hand it over.
+func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
+	engines, err := e.enginesByHost(ctx)
+	if err != nil {
+		return err
+	}
+	host := engines[folder.Host]
+	if host == nil {
+		return fmt.Errorf("what %s left is on host %q, whose Docker Engine %w: the host is down, or the cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
+	}
+	m := e.mountOf(folder)
+	if m.Type == mount.TypeVolume { // it would be made anew
+		if _, err := host.VolumeInspect(ctx, m.Source); err != nil {
+			return e.unreadable(folder, err)
+		}
+	}
+	err = withMount(ctx, host, m, func(id string) error {
+		content, _, err := host.CopyFromContainer(ctx, id, folder.Path)
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		return visitTar(tar.NewReader(content), visit)
+	})
+	return e.unreadable(folder, err)
+}
+
+func (e Members) unreadable(folder domain.KeptFolder, err error) error {
+	if cerrdefs.IsNotFound(err) || errors.Is(err, errNoSource) {
+		return fmt.Errorf("%s of %s on host %s: %w", e.FolderPlace(folder), folder.Member, folder.Host, engine.ErrNotFound)
+	}
+	return err
+}
+
+// visitTar hands over what is in an archive of a folder. The names in it begin with the folder's.
+func visitTar(archive *tar.Reader, visit engine.FolderVisitor) error {
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, name, below := strings.Cut(path.Clean(header.Name), "/")
+		if !below {
+			continue // the folder itself
+		}
+		header.Name = name
+		if header.Typeflag == tar.TypeLink {
+			_, header.Linkname, _ = strings.Cut(path.Clean(header.Linkname), "/")
+		}
+		if err := visit(header, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// errNoSource is returned where what is to be mounted is not there.
+var errNoSource = errors.New("what is to be mounted is not there")
+
+// withMount gives a container that is never started, in which something is mounted: through it, an Engine reads what is
+// there. Its image is any that the host has.
+func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use func(id string) error) (err error) {
+	images, err := host.ImageList(ctx, image.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if len(images) == 0 {
+		return errors.New("the host has no image, without which a Docker Engine reads no volume; pull any")
+	}
+	smallest := slices.MinFunc(images, func(a, b image.Summary) int { return cmp.Compare(a.Size, b.Size) })
+	created, err := host.ContainerCreate(ctx, &container.Config{Image: smallest.ID, Entrypoint: []string{"none"}, NetworkDisabled: true},
+		&container.HostConfig{Mounts: []mount.Mount{m}, NetworkMode: container.NetworkMode("none")}, nil, nil, "")
+	if cerrdefs.IsInvalidArgument(err) && m.Type == mount.TypeBind {
+		return fmt.Errorf("%w: %w", errNoSource, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dockerapi.ClearPatience)
+		defer cancel()
+		err = errors.Join(err, host.ContainerRemove(ctx, created.ID, container.RemoveOptions{Force: true}))
+	}()
+	return use(created.ID)
+}
+
+// RemoveFolders removes the volumes of folders, on all hosts: a member that moved left one on each.
+func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
+	engines, err := e.enginesByHost(ctx)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, folder := range folders {
+		if folder.Mount != nil {
+			continue
+		}
+		if engines[folder.Host] == nil {
+			return fmt.Errorf("%s can't be removed: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host, engine.ErrUnreachable)
+		}
+		names[e.mountOf(folder).Source] = true
+	}
+	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
+		listed, err := host.VolumeList(ctx, volume.ListOptions{})
+		if err != nil {
+			return err
+		}
+		listed.Volumes = slices.DeleteFunc(listed.Volumes, func(v *volume.Volume) bool { return !names[v.Name] })
+		return dockerapi.InParallel(ctx, listed.Volumes, func(ctx context.Context, v *volume.Volume) error {
+			// The container that used it may take some seconds to go.
+			return dockerapi.Until(ctx, "volume "+v.Name+" to be free", func() (bool, error) {
+				err := host.VolumeRemove(ctx, v.Name, false)
+				if cerrdefs.IsNotFound(err) {
+					err = nil
+				}
+				return err == nil, err
+			})
+		})
+	})
+}
+
+// enginesByHost returns the Engines that can be reached, by the names of their hosts, of those that are not down.
+func (e Members) enginesByHost(ctx context.Context) (map[string]client.APIClient, error) {
+	m, err := e.Connection.Manager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engines, err := e.Engines(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := e.Reads.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byHost := make(map[string]client.APIClient, len(engines))
+	view := dockerapi.NewNodes(nodes)
+	for id, reached := range engines {
+		if view.Awaited(id) {
+			byHost[view.Host(id)] = reached
+		}
+	}
+	return byHost, nil
+}

@@ -1,0 +1,153 @@
+package reconcile
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// ResultsPlace says where the files are that the last attempt of a run left; "" where none are kept.
+func (r Reconciler) ResultsPlace(name, key string, run domain.Run) string {
+	folder, kept := sweep.Folder(name, key, run)
+	if !kept {
+		return ""
+	}
+	return r.Engine.Traits().FolderPlace(folder)
+}
+
+// LostResults returns the keys of runs that succeeded and whose results are gone, sorted. What is kept of runs is the
+// sweep's to have read, see [Reconciler.SweepRuns].
+func (r Reconciler) LostResults(ctx context.Context, found Sweep) (lost []string, err error) {
+	if found.Document.Spec.Results == nil || found.Document.Ending {
+		return nil, nil
+	}
+	var folders []domain.KeptFolder
+	keys := map[string]string{} // by member
+	for key := range found.Spec.Runs {
+		run := found.Runs[key]
+		folder, kept := sweep.Folder(found.Spec.Name, key, run)
+		if kept && run.State == domain.RunSucceeded && !sweep.Stale(found.Document, found.Spec.Run(key), run) {
+			folders, keys[folder.Member] = append(folders, folder), key
+		}
+	}
+	if len(folders) == 0 {
+		return nil, nil
+	}
+	missing, err := r.Engine.MissingFolders(ctx, folders)
+	if err != nil {
+		return nil, fmt.Errorf("results of sweep %q: %w", found.Spec.Name, err)
+	}
+	for _, folder := range missing {
+		lost = append(lost, keys[folder.Member])
+	}
+	slices.Sort(lost)
+	return lost, nil
+}
+
+// removeResults removes what the runs of a sweep left, which have all ended.
+func (r Reconciler) removeResults(ctx context.Context, doc domain.SweepDocument) error {
+	folders, err := r.resultsOf(ctx, doc)
+	if err != nil || len(folders) == 0 {
+		return err
+	}
+	return r.Engine.RemoveFolders(ctx, folders)
+}
+
+// resultsOf returns the folders of all runs of a sweep that were started.
+func (r Reconciler) resultsOf(ctx context.Context, doc domain.SweepDocument) (folders []domain.KeptFolder, err error) {
+	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
+	if err != nil {
+		return nil, err
+	}
+	runs := sweep.Remembered(doc, records)
+	for _, key := range slices.Sorted(maps.Keys(runs)) {
+		if folder, kept := sweep.Folder(doc.Spec.Name, key, runs[key]); kept {
+			folders = append(folders, folder)
+		}
+	}
+	return folders, nil
+}
+
+// KeptResults returns where the results of a sweep's runs are that stay when it is destroyed, sorted: none where they are
+// removed.
+func (r Reconciler) KeptResults(ctx context.Context, name string) (places []string, err error) {
+	doc, err := engine.Get[domain.SweepDocument](ctx, r.Engine, name)
+	if errors.Is(err, engine.ErrNotFound) || err == nil && (doc.Spec.Results == nil || doc.Spec.Results.OnDestroy == domain.DeleteResults) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	folders, err := r.resultsOf(ctx, doc)
+	for _, folder := range folders {
+		places = append(places, fmt.Sprintf("%s on host %s", r.Engine.Traits().FolderPlace(folder), folder.Host))
+	}
+	return places, err
+}
+
+// ArchiveResults writes what a run left to an archive, with its config: all of it below a folder of the run's key. What
+// is not there is [engine.ErrNotFound].
+func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string, to *tar.Writer) error {
+	folder, kept := sweep.Folder(found.Spec.Name, key, found.Runs[key])
+	if !kept {
+		return fmt.Errorf("run %q of sweep %q has left nothing: %w", key, found.Spec.Name, engine.ErrNotFound)
+	}
+	config := found.Spec.Config[key]
+	name := sweep.ConfigFile(config)
+	begun, configured := false, config == ""
+	begin := func() error {
+		if begun {
+			return nil
+		}
+		begun = true
+		return to.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: key + "/", Mode: 0o755})
+	}
+	err := r.Engine.ReadFolder(ctx, folder, func(header *tar.Header, content io.Reader) error {
+		if !filepath.IsLocal(header.Name) {
+			return nil // none that we make
+		}
+		configured = configured || header.Name == name
+		if err := begin(); err != nil {
+			return err
+		}
+		return write(to, header, key, content)
+	})
+	if err == nil {
+		err = begin()
+	}
+	if err != nil || configured {
+		return err
+	}
+	if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Join(key, name), Mode: 0o644, Size: int64(len(config))}); err != nil {
+		return err
+	}
+	_, err = io.WriteString(to, config)
+	return err
+}
+
+// write writes a file or folder to an archive, below a folder.
+func write(to *tar.Writer, header *tar.Header, below string, content io.Reader) error {
+	h := *header
+	h.Name, h.Format = path.Join(below, header.Name), tar.FormatUnknown
+	switch header.Typeflag {
+	case tar.TypeDir:
+		h.Name += "/"
+	case tar.TypeLink:
+		h.Linkname = path.Join(below, header.Linkname)
+	}
+	if err := to.WriteHeader(&h); err != nil || header.Typeflag != tar.TypeReg {
+		return err
+	}
+	_, err := io.Copy(to, content)
+	return err
+}
