@@ -422,9 +422,9 @@ func TestAccSweepOnFinish(t *testing.T) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		var report struct {
-			Cluster, Sweep, Run, State string
-			Attempt                    int
-			ExitCode                   *int `json:"exit_code"`
+			Cluster, Sweep, Run, State, Results string
+			Attempt                             int
+			ExitCode                            *int `json:"exit_code"`
 		}
 		l.must(json.NewDecoder(r.Body).Decode(&report))
 		if !refused {
@@ -432,7 +432,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if report.Cluster != "lab" || report.Sweep != "lr" || report.ExitCode == nil {
+		if report.Cluster != "lab" || report.Sweep != "lr" || report.ExitCode == nil || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
 			t.Errorf("it is told %+v", report)
 		}
 		told[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
@@ -440,7 +440,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 	t.Cleanup(hook.Close)
 	steps := map[string]string{"bad": "exit:3", "good": "exit:0"}
 	l.test(resource.TestStep{
-		Config: l.config(theCluster, runs(steps, fmt.Sprintf("retry = { max_attempts = 2 }\non_finish = { url = %q }", hook.URL))),
+		Config: l.config(theCluster, runs(steps, fmt.Sprintf("retry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }", hook.URL))),
 		Check: checked(func() error {
 			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded"}
 			acctest.Eventually(t, "the hook to be told of all attempts", func() bool {

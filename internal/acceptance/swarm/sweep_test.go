@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
@@ -27,11 +28,12 @@ resource "trainyard_sweep" "trials" {
   cluster      = trainyard_cluster.lab
   name         = "trials"
   image        = %q
-  args         = ["print:{{ .Role }} has {{ .Env.SEED }}", "until:{{ .Env.DONE }}", "exit:0"]
+  args         = ["print:{{ .Role }} has {{ .Env.SEED }}", "until:{{ .Env.DONE }}", "results:done", "exit:0"]
   mounts       = [{ source = %[2]q, target = %[2]q }]
   env          = { DONE = %[3]q }
   runs         = { for seed in range(9) : "seed-${seed}" => { SEED = seed } }
   max_parallel = 6
+  results      = { path = "${dirname(%[3]q)}/out" }
 }
 `, memberImage, filepath.Dir(done), done))
 	w.Must("apply", "-auto-approve")
@@ -82,4 +84,29 @@ resource "trainyard_sweep" "trials" {
 		return len(observed) == 0
 	})
 	w.ExpectNoChange("with all runs ended, and a node down")
+
+	// What they left is in the folder that the hosts share: of the dead host nobody can say whether it has it.
+	shared := filepath.Join(filepath.Dir(done), "out", "trials")
+	var there []string
+	for key, run := range end.Runs {
+		text, err := os.ReadFile(filepath.Join(shared, key, "lines"))
+		l.must(err)
+		if !strings.HasPrefix(string(text), "done\n") {
+			t.Errorf("%s has left %q", key, text)
+		}
+		if run.Assignment.Host != victim.Name {
+			there = append(there, key)
+		}
+	}
+	if place := r.ResultsPlace("trials", "seed-0", end.Runs["seed-0"]); place != filepath.Join(shared, "seed-0") {
+		t.Errorf("its results are said to be at %s", place)
+	}
+	l.must(os.RemoveAll(shared))
+	lost, err := r.LostResults(t.Context(), end)
+	l.must(err)
+	if slices.Sort(there); !slices.Equal(lost, there) {
+		t.Errorf("with all results gone, those of %q are missed, want %q", lost, there)
+	}
+	acceptance.ExpectSaid(t, w.Must("plan"), `Sweep "trials": results are gone`, "rerun")
+	w.Must("destroy", "-auto-approve", "-target=trainyard_sweep.trials")
 }
