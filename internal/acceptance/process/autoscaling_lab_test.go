@@ -117,7 +117,7 @@ func (l *followLab) awaitMeasured(window time.Duration) {
 }
 
 // killSupervisor kills the supervisor, which the controller starts again.
-func (l *followLab) killSupervisor() {
+func (l *lab) killSupervisor() {
 	l.Helper()
 	acctest.Eventually(l, "the supervisor", func() bool {
 		holder, atWork, err := supervisor.AtWork(l.files)

@@ -396,7 +396,7 @@ func TestAccSweepControllerKilled(t *testing.T) {
 			Config: l.config(theCluster, runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), readRuns),
 			PreConfig: func() {
 				for range 4 { // the pause before its next start doubles each time
-					l.killController()
+					l.killResident("controller")
 				}
 				l.swept("all runs to succeed", func(found reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
 			},
@@ -411,6 +411,34 @@ func TestAccSweepControllerKilled(t *testing.T) {
 			}),
 		},
 	)
+}
+
+// The agent, which measures the memory that runs wait for, and the supervisor, which starts them, are killed again and
+// again: no run is lost, and each ends once for each time that it was started.
+func TestAccSweepAgentsKilled(t *testing.T) {
+	l := newLab(t)
+	steps := map[string]string{}
+	for i := range 24 {
+		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("once:%s", filepath.Join(t.TempDir(), "tried"))
+	}
+	config := l.config(theCluster, runs(steps, `
+  max_parallel = 4
+  resources    = { memory_mib = 64 }
+  admission    = { free_memory = true, settle = "0s" }
+  retry        = { max_attempts = 2 }`))
+	l.test(resource.TestStep{Config: config, Check: checked(func() error {
+		for range 3 {
+			l.killResident("agent")
+			l.killSupervisor()
+		}
+		found := l.swept("all runs to end", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Ended() })
+		for key, run := range found.Runs {
+			if run.State != domain.RunSucceeded || run.Failures != 1 || run.Attempts != 2 {
+				t.Errorf("%s is %+v", key, run)
+			}
+		}
+		return nil
+	})})
 }
 
 // The hook of a sweep is told of each attempt, also when it fails at first.
@@ -453,13 +481,13 @@ func TestAccSweepOnFinish(t *testing.T) {
 	})
 }
 
-// killController kills the controller once it is at work, and returns when that was noted.
-func (l *lab) killController() {
+// killResident kills the controller or the agent once it is at work, and returns when that was noted.
+func (l *lab) killResident(name string) {
 	l.Helper()
-	const controller = "trainyard-controller"
-	acctest.Eventually(l, "the controller to be at work", func() bool {
-		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, controller))
+	resident := "trainyard-" + name
+	acctest.Eventually(l, "the "+name+" to be at work", func() bool {
+		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, resident))
 		return err == nil && state.State == domain.StateRunning
 	})
-	l.kill(controller)
+	l.kill(resident)
 }
