@@ -38,23 +38,20 @@ func (d dockerStack) docker(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// deploy deploys the stack, and returns when all its tasks run.
-func (d dockerStack) deploy(ctx context.Context) error {
+// deploy deploys the stack, whose tasks take a step, without waiting for them.
+func (d dockerStack) deploy(ctx context.Context, step string) error {
 	var compose strings.Builder
 	compose.WriteString("version: \"3.8\"\nservices:\n")
 	for i := range swarmMembers {
-		fmt.Fprintf(&compose, "  w%d:\n    image: %s\n    command: [\"wait\"]\n    stop_grace_period: 1s\n    networks: [net]\n    deploy: {replicas: 1, endpoint_mode: dnsrr, restart_policy: {condition: none}}\n",
-			i, d.images[0])
+		fmt.Fprintf(&compose, "  w%d:\n    image: %s\n    command: [%q]\n    stop_grace_period: 1s\n    networks: [net]\n    deploy: {replicas: 1, endpoint_mode: dnsrr, restart_policy: {condition: none}}\n",
+			i, d.images[0], step)
 	}
 	compose.WriteString("networks:\n  net:\n    driver: overlay\n    ipam: {config: [{subnet: 10.32.0.0/20}]}\n")
 	file := filepath.Join(d.work, "compose.yaml")
 	if err := os.WriteFile(file, []byte(compose.String()), 0o600); err != nil {
 		return err
 	}
-	if err := d.docker(ctx, "stack", "deploy", "--resolve-image", "never", "--detach=true", "-c", file, stackName); err != nil {
-		return err
-	}
-	return d.run(ctx, d.images[0], swarmMembers, nil)
+	return d.docker(ctx, "stack", "deploy", "--resolve-image", "never", "--detach=true", "-c", file, stackName)
 }
 
 // update changes the image of the services, some at a time; each lot is waited for until it runs.
@@ -73,17 +70,17 @@ func (d dockerStack) update(ctx context.Context) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		if err := d.run(ctx, d.images[1], len(lot), lot); err != nil {
+		if err := d.awaitTasks(ctx, swarm.TaskStateRunning, d.images[1], len(lot), lot); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run returns when as many tasks of the stack run an image, of these services or of all.
-func (d dockerStack) run(ctx context.Context, imageID string, want int, services []string) error {
+// awaitTasks returns when as many tasks of the stack with an image are in a state, of these services or of all.
+func (d dockerStack) awaitTasks(ctx context.Context, state swarm.TaskState, imageID string, want int, services []string) error {
 	docker := d.bed.Nodes[0].Client()
-	selected := filters.NewArgs(filters.Arg("label", "com.docker.stack.namespace="+stackName), filters.Arg("desired-state", "running"))
+	selected := filters.NewArgs(filters.Arg("label", "com.docker.stack.namespace="+stackName))
 	for _, service := range services {
 		selected.Add("service", service)
 	}
@@ -92,13 +89,13 @@ func (d dockerStack) run(ctx context.Context, imageID string, want int, services
 		if err != nil {
 			return err
 		}
-		running := 0
+		there := 0
 		for _, task := range tasks {
-			if task.Status.State == swarm.TaskStateRunning && task.Spec.ContainerSpec.Image == imageID {
-				running++
+			if task.Status.State == state && task.Spec.ContainerSpec.Image == imageID {
+				there++
 			}
 		}
-		if running == want {
+		if there == want {
 			return nil
 		}
 		if err := pause(ctx, stackLook); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docker/docker/api/types/swarm"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
@@ -270,9 +271,14 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 	}{
 		{
 			name: fmt.Sprintf("apply %d until all run", swarmMembers), bar: swarmApplyBar,
-			own:    func() error { return s.applied(ctx, w, 0, "") },
-			ours:   func() error { return s.applied(ctx, w, swarmMembers, s.images[0]) },
-			theirs: func() error { return d.deploy(ctx) },
+			own:  func() error { return s.applied(ctx, w, 0, "") },
+			ours: func() error { return s.applied(ctx, w, swarmMembers, s.images[0]) },
+			theirs: func() error {
+				if err := d.deploy(ctx, "wait"); err != nil {
+					return err
+				}
+				return d.awaitTasks(ctx, swarm.TaskStateRunning, s.images[0], swarmMembers, nil)
+			},
 		},
 		{
 			name: fmt.Sprintf("another image for %d, %d at a time", swarmMembers, swarmParallel), bar: swarmUpdateBar,
@@ -290,6 +296,17 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 				return d.gone(ctx, "trainyard.group=job")
 			},
 			theirs: func() error { return d.remove(ctx) },
+		},
+		{
+			name: fmt.Sprintf("a sweep of %d runs until all have ended", swarmMembers), bar: swarmApplyBar,
+			own:  func() error { return s.applied(ctx, w, 0, "") },
+			ours: func() error { return s.swept(ctx, w, swarmMembers, s.images[0]) },
+			theirs: func() error {
+				if err := d.deploy(ctx, "exit:0"); err != nil {
+					return err
+				}
+				return d.awaitTasks(ctx, swarm.TaskStateComplete, s.images[0], swarmMembers, nil)
+			},
 		},
 	}
 	timed := func(do func() error, into *sample) error {
@@ -328,6 +345,33 @@ func (s *swarmBench) applied(ctx context.Context, w *workspace, members int, ima
 		return err
 	}
 	_, err := w.apply(ctx)
+	return err
+}
+
+// swept applies a sweep of so many runs that end at once, all of them at a time, and waits until they have ended.
+func (s *swarmBench) swept(ctx context.Context, w *workspace, runs int, imageID string) error {
+	if err := s.configure(w, 0, "", false); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(w.dir, "main.tf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, `
+resource "trainyard_sweep" "runs" {
+  cluster      = trainyard_cluster.bench
+  name         = "runs"
+  image        = %q
+  args         = ["exit:0"]
+  runs         = { for i in range(%[2]d) : "run-${i}" => {} }
+  max_parallel = %[2]d
+  wait_for     = "completed"
+}
+`, imageID, runs)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = w.apply(ctx)
 	return err
 }
 
