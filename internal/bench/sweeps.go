@@ -30,7 +30,7 @@ const (
 )
 
 // plannedRuns are the numbers of runs of which the no-change plan is measured.
-var plannedRuns = []int{1, 1000, 10_000}
+var plannedRuns = []int{1, 1000, 3000, 10_000}
 
 // sweeps measures applies and plans of sweeps, and how fast short runs follow one another.
 func (b *bench) sweeps(ctx context.Context) (_ []fmt.Stringer, err error) {

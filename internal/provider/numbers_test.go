@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
@@ -25,11 +26,14 @@ func filled(t *testing.T, of attr.Type) tftypes.Value {
 	as := of.TerraformType(t.Context())
 	switch typ := of.(type) {
 	case attr.TypeWithAttributeTypes:
-		attributes := map[string]tftypes.Value{}
+		attributes, are := map[string]tftypes.Value{}, map[string]tftypes.Type{}
 		for name, attribute := range typ.AttributeTypes() {
 			attributes[name] = filled(t, attribute)
+			are[name] = attributes[name].Type()
 		}
-		return tftypes.NewValue(as, attributes)
+		return tftypes.NewValue(tftypes.Object{AttributeTypes: are}, attributes)
+	case packed.Attribute:
+		return tftypes.NewValue(typ.StandsFor(), map[string]tftypes.Value{})
 	case attr.TypeWithElementType:
 		if as.Is(tftypes.Map{}) {
 			return tftypes.NewValue(as, map[string]tftypes.Value{"a": filled(t, typ.ElementType())})
@@ -76,11 +80,12 @@ func schemasOf(t *testing.T, p provider.Provider) (resources, dataSources map[st
 // filledValue is a value of a type in which nothing is null, as Terraform sends it.
 func filledValue(t *testing.T, of attr.Type) *tfprotov6.DynamicValue {
 	t.Helper()
-	v, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), filled(t, of))
+	v := filled(t, of)
+	encoded, err := tfprotov6.NewDynamicValue(v.Type(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &v
+	return &encoded
 }
 
 // All that has numbers is read as create, update, delete and refresh read it: by the model that is behind its schema.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"os"
 	"runtime/debug"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 )
 
 // address is the provider's address in the registry.
@@ -37,7 +39,8 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 
 // NewServer returns a server for a provider of this version, which runs clusters on these engines.
 func NewServer(version string, engines engine.Registry) tfprotov6.ProviderServer {
-	return printableServer{providerserver.NewProtocol6(New(version, engines)())()}
+	p := New(version, engines)()
+	return printableServer{packed.NewServer(context.Background(), p, providerserver.NewProtocol6(p)())}
 }
 
 // quietUnlessAsked turns the framework's own log off where Terraform was not asked for any log. It would write several

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy/policytest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
@@ -60,7 +62,28 @@ func configurationOf(t *testing.T, s schema.Schema, model any) tftypes.Value {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config
+	return unpacked(t, s, config)
+}
+
+// unpacked returns a resource as Terraform has it.
+func unpacked(t *testing.T, s schema.Schema, resource tftypes.Value) tftypes.Value {
+	t.Helper()
+	var attributes map[string]tftypes.Value
+	if err := resource.As(&attributes); err != nil {
+		t.Fatal(err)
+	}
+	attributes = maps.Clone(attributes)
+	is := map[string]tftypes.Type{}
+	for name, v := range attributes {
+		if a, ok := s.Attributes[name].GetType().(packed.Attribute); ok {
+			var err error
+			if v, err = packed.Unpack(a, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		attributes[name], is[name] = v, v.Type()
+	}
+	return tftypes.NewValue(tftypes.Object{AttributeTypes: is}, attributes)
 }
 
 // validGroups are groups without a fault, in which the rules about several attributes find as much as they can.
@@ -168,7 +191,7 @@ func validSweeps(t *testing.T) map[string]sweep.Model {
 	text := types.StringValue
 	small := sweep.Model{
 		Cluster: resourcekit.ClusterReference{Name: text("lab"), Engine: text("process"), Endpoint: types.StringNull()}, Name: text("lr"),
-		TemplateModel: group.TemplateModel{Command: []string{"train", "--lr", "{{ .Env.LR }}"}}, Runs: map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "{{ .Role }}"}},
+		TemplateModel: group.TemplateModel{Command: []string{"train", "--lr", "{{ .Env.LR }}"}}, Runs: packed.Of(map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "{{ .Role }}"}}),
 		Triggers: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(sweep.Schema(t.Context(), nil)),
 	}
 	full := small

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/sweep"
@@ -25,7 +27,7 @@ func (tf terraform) sweep(changes ...func(*sweep.Model)) map[string]tftypes.Valu
 	tf.t.Helper()
 	m := sweep.Model{
 		Cluster: resourcekit.ClusterReference{Name: types.StringValue("lab")}, Name: types.StringValue("lr"), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}},
-		Runs: map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "0.2"}}, Triggers: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(sweep.Schema(tf.t.Context(), nil)),
+		Runs: packed.Of(map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "0.2"}}), Triggers: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(sweep.Schema(tf.t.Context(), nil)),
 	}
 	for _, change := range changes {
 		change(&m)
@@ -161,7 +163,7 @@ func TestPlanOfSweepWithoutChange(t *testing.T) {
 	for _, n := range []int{1, 500} {
 		stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 		tf := newTerraform(t, stub)
-		config := tf.sweep(func(m *sweep.Model) { m.Runs = manyRuns(n) })
+		config := tf.sweep(func(m *sweep.Model) { m.Runs = packed.Of(manyRuns(n)) })
 		state := tf.applySweep(config)
 		tf = newTerraform(t, stub) // another run
 		stub.Calls = nil
@@ -182,12 +184,37 @@ func TestPlanOfSweepWithoutChange(t *testing.T) {
 	}
 }
 
+// A plan without change costs as much for a thousand runs as for one, but for their bytes.
+func TestPlanOfSweepWalksNoRuns(t *testing.T) {
+	var allocations []float64
+	for _, n := range []int{1, 1000} {
+		tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
+		config := tf.sweep(func(m *sweep.Model) { m.Runs = packed.Of(manyRuns(n)) })
+		state := tf.object(theSweep, tf.applySweep(config))
+		request := &tfprotov6.PlanResourceChangeRequest{TypeName: theSweep, Config: tf.object(theSweep, config), PriorState: state, ProposedNewState: state}
+		allocations = append(allocations, testing.AllocsPerRun(3, func() {
+			resp, err := tf.server.PlanResourceChange(t.Context(), request)
+			fatalOn(t, err, resp.Diagnostics)
+		}))
+	}
+	if allocations[1] > 1.1*allocations[0] {
+		t.Errorf("a plan of 1 run allocates %.0f times, of 1000 runs %.0f times", allocations[0], allocations[1])
+	}
+}
+
 func manyRuns(n int) map[string]map[string]string {
 	runs := make(map[string]map[string]string, n)
 	for i := range n {
 		runs[fmt.Sprintf("seed-%d", i)] = map[string]string{"SEED": fmt.Sprint(i), "LR": "0.01"}
 	}
 	return runs
+}
+
+// addRuns adds runs to a sweep, or changes them.
+func addRuns(m *sweep.Model, runs map[string]map[string]string) {
+	all, _ := m.Runs.Unpack()
+	maps.Copy(all, runs)
+	m.Runs = packed.Of(all)
 }
 
 // A plan tells how many runs start anew.
@@ -204,10 +231,10 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 			image(m)
 		}, says: []string{`Sweep "lr": 1 run starts anew`}},
 		"another environment of one": {change: func(m *sweep.Model) {
-			m.Runs = map[string]map[string]string{"a": {"LR": "0.9"}, "b": {"LR": "0.2"}, "e": {}}
+			m.Runs = packed.Of(map[string]map[string]string{"a": {"LR": "0.9"}, "b": {"LR": "0.2"}, "e": {}})
 		}, says: []string{`Sweep "lr": 1 run starts anew`, "1 of its 3 runs", "New: 1. Removed: 2."}},
 		"another environment of one that waits": {change: func(m *sweep.Model) {
-			m.Runs["d"] = map[string]string{"LR": "0.9"}
+			addRuns(m, map[string]map[string]string{"d": {"LR": "0.9"}})
 		}},
 		"a bound": {change: func(m *sweep.Model) { m.MaxParallel = new(int64(1)) }},
 	} {
@@ -215,7 +242,7 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 			stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 			tf := newTerraform(t, stub)
 			four := func(m *sweep.Model) {
-				m.Runs["c"], m.Runs["d"] = map[string]string{"LR": "0.3"}, map[string]string{"LR": "0.4"}
+				addRuns(m, map[string]map[string]string{"c": {"LR": "0.3"}, "d": {"LR": "0.4"}})
 			}
 			stored, changed := []func(*sweep.Model){four}, []func(*sweep.Model){four, test.change}
 			if test.stored != nil {
@@ -317,8 +344,8 @@ func TestValidateSweep(t *testing.T) {
 		change func(*sweep.Model)
 		says   []string
 	}{
-		"no runs":      {func(m *sweep.Model) { m.Runs = map[string]map[string]string{} }, []string{"No runs: runs: "}},
-		"a key":        {func(m *sweep.Model) { m.Runs = map[string]map[string]string{"LR_1": {}} }, []string{`runs["LR_1"]: "LR_1"`, `such as "lr-1"`}},
+		"no runs":      {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{}) }, []string{"No runs: runs: "}},
+		"a key":        {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{"LR_1": {}}) }, []string{`runs["LR_1"]: "LR_1"`, `such as "lr-1"`}},
 		"max_parallel": {func(m *sweep.Model) { m.MaxParallel = new(int64(0)) }, []string{"max_parallel: 0 ", "1 or more"}},
 		"a pattern":    {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "loss=.*"} }, []string{`objective.pattern: "loss=.*" has 0 groups`}},
 		"a goal":       {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "(.*)", Goal: new("max")} }, []string{`objective.goal: "max"`, "maximise", "minimise"}},

@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
@@ -36,10 +38,26 @@ func terraformOn(t *testing.T, engines engine.Registry) terraform {
 	return terraform{t, server, schemas.ResourceSchemas}
 }
 
+// encode encodes a value as Terraform does, which has maps in the order of their keys.
 func encode(t *testing.T, s *tfprotov6.Schema, v tftypes.Value) *tfprotov6.DynamicValue {
 	t.Helper()
 	encoded, err := tfprotov6.NewDynamicValue(s.ValueType(), v)
 	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := s.ValueType().MarshalJSON() //nolint:staticcheck // there is no other way from its types to Terraform's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ, err := ctyjson.UnmarshalType(signature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := ctymsgpack.Unmarshal(encoded.MsgPack, typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if encoded.MsgPack, err = ctymsgpack.Marshal(held, typ); err != nil {
 		t.Fatal(err)
 	}
 	return &encoded

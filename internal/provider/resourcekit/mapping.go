@@ -142,9 +142,15 @@ func flattenValue(v reflect.Value, omitted func(reflect.Value) bool, prior refle
 		return prior
 	}
 	typ := prior.Type()
-	isObject := typ.Kind() == reflect.Pointer && typ.Elem().Kind() == reflect.Struct && !prior.IsNil()
+	mayBeEmpty := func() bool { // where it is left out, it may be there, and mean nothing
+		if isCustom {
+			_, null := content(prior)
+			return !null
+		}
+		return typ.Kind() == reflect.Pointer && typ.Elem().Kind() == reflect.Struct && !prior.IsNil()
+	}
 	switch {
-	case v.Kind() == reflect.Pointer && v.IsNil(), omitted(v) && !isObject:
+	case v.Kind() == reflect.Pointer && v.IsNil(), omitted(v) && !mayBeEmpty():
 		return nullOf(typ)
 	case v.Kind() == reflect.Pointer:
 		v = v.Elem()

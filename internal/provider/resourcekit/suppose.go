@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 )
 
 // ValidateKnown applies rules for fully known configurations to one with unknown values.
@@ -32,29 +34,56 @@ func ValidateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.
 // Suppose returns a configuration with null in place of unknown values, or something empty if they are required, and
 // the paths of these. A fraction where only whole numbers are allowed is an error, and counts as unknown.
 func Suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (supposed tfsdk.Config, unknown []domain.Path, err error) {
-	s := supposer{ctx, config}
-	raw, err := tftypes.Transform(config.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		switch missing := !v.IsKnown() || v.IsNull() && isElement(at); {
-		case s.isFraction(at, v):
-			where := pathOf(domainPath(at))
-			diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; floor and ceil make one of a fraction", where))
-		case !missing:
-			return v, nil
-		}
-		unknown = append(unknown, domainPath(at))
-		return s.leastOf(v.Type(), at), nil
-	})
-	return tfsdk.Config{Schema: config.Schema, Raw: raw}, unknown, err
+	s := &supposer{ctx, config, diags, nil}
+	raw, err := tftypes.Transform(config.Raw, s.suppose)
+	return tfsdk.Config{Schema: config.Schema, Raw: raw}, s.unknown, err
 }
 
 // supposer finds substitutes for a configuration's unknown values.
 type supposer struct {
-	ctx    context.Context
-	config tfsdk.Config
+	ctx     context.Context
+	config  tfsdk.Config
+	diags   *diag.Diagnostics
+	unknown []domain.Path
+}
+
+// suppose returns a value at a path, or its substitute.
+func (s *supposer) suppose(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+	if a := s.packed(at, v); a != nil {
+		return packed.Transform(a, v, func(within *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+			return s.suppose(tftypes.NewAttributePathWithSteps(slices.Concat(at.Steps(), within.Steps())), v)
+		})
+	}
+	switch missing := !v.IsKnown() || v.IsNull() && isElement(at); {
+	case s.isFraction(at, v):
+		where := pathOf(domainPath(at))
+		s.diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; floor and ceil make one of a fraction", where))
+	case !missing:
+		return v, nil
+	}
+	s.unknown = append(s.unknown, domainPath(at))
+	return s.leastOf(v.Type(), at), nil
+}
+
+// packed returns the type of a value that is packed with something in it that is not settled, or nil.
+func (s *supposer) packed(at *tftypes.AttributePath, v tftypes.Value) packed.Attribute {
+	if len(at.Steps()) != 1 {
+		return nil
+	}
+	attribute, err := s.config.Schema.AttributeAtTerraformPath(s.ctx, at)
+	if err != nil {
+		return nil
+	}
+	a, _ := attribute.GetType().(packed.Attribute)
+	var encoded string
+	if a == nil || !v.IsKnown() || v.IsNull() || v.As(&encoded) != nil || packed.Settled(encoded) {
+		return nil
+	}
+	return a
 }
 
 // leastOf returns the substitute for a value at a path: null, or something empty if null is not allowed.
-func (s supposer) leastOf(of tftypes.Type, at *tftypes.AttributePath) tftypes.Value {
+func (s *supposer) leastOf(of tftypes.Type, at *tftypes.AttributePath) tftypes.Value {
 	if attribute, err := s.config.Schema.AttributeAtTerraformPath(s.ctx, at); err == nil && !attribute.IsRequired() {
 		return tftypes.NewValue(of, nil)
 	}
@@ -79,7 +108,7 @@ func (s supposer) leastOf(of tftypes.Type, at *tftypes.AttributePath) tftypes.Va
 }
 
 // isFraction reports whether a value is a number, known, and not whole as its attribute needs it.
-func (s supposer) isFraction(at *tftypes.AttributePath, v tftypes.Value) bool {
+func (s *supposer) isFraction(at *tftypes.AttributePath, v tftypes.Value) bool {
 	if !v.IsKnown() || v.IsNull() || !v.Type().Is(tftypes.Number) {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
@@ -21,31 +22,34 @@ const (
 	defaultCompletionTimeout = 7 * 24 * time.Hour
 )
 
+// variablesByRun are environment variables by their names, by the keys of runs.
+type variablesByRun = map[string]map[string]string
+
 // Model is trainyard_sweep.
 type Model struct {
 	ID      types.String                 `tfsdk:"id"`
 	Cluster resourcekit.ClusterReference `tfsdk:"cluster"`
 	Name    types.String                 `tfsdk:"name"`
 	group.TemplateModel
-	Runs        map[string]map[string]string `tfsdk:"runs"`
-	Config      map[string]string            `tfsdk:"config"`
-	MaxParallel *int64                       `tfsdk:"max_parallel"`
-	Priority    *int64                       `tfsdk:"priority"`
-	Resources   *group.ResourcesModel        `tfsdk:"resources"`
-	GPUs        *group.RoleGPUsModel         `tfsdk:"gpus"`
-	Placement   *group.PlacementModel        `tfsdk:"placement"`
-	GracePeriod types.String                 `tfsdk:"grace_period"`
-	ExitCodes   *group.ExitCodesModel        `tfsdk:"exit_codes"`
-	Admission   *AdmissionModel              `tfsdk:"admission"`
-	Retry       *RetryModel                  `tfsdk:"retry"`
-	OnFailure   *OnFailureModel              `tfsdk:"on_failure"`
-	OnFinish    *policy.HookModel            `tfsdk:"on_finish"`
-	Results     *ResultsModel                `tfsdk:"results"`
-	Objective   *ObjectiveModel              `tfsdk:"objective"`
-	WaitFor     types.String                 `tfsdk:"wait_for"`
-	Rerun       types.String                 `tfsdk:"rerun"`
-	Triggers    types.Map                    `tfsdk:"triggers"`
-	Timeouts    timeouts.Value               `tfsdk:"timeouts"`
+	Runs        packed.Value[variablesByRun]    `tfsdk:"runs"`
+	Config      packed.Value[map[string]string] `tfsdk:"config"`
+	MaxParallel *int64                          `tfsdk:"max_parallel"`
+	Priority    *int64                          `tfsdk:"priority"`
+	Resources   *group.ResourcesModel           `tfsdk:"resources"`
+	GPUs        *group.RoleGPUsModel            `tfsdk:"gpus"`
+	Placement   *group.PlacementModel           `tfsdk:"placement"`
+	GracePeriod types.String                    `tfsdk:"grace_period"`
+	ExitCodes   *group.ExitCodesModel           `tfsdk:"exit_codes"`
+	Admission   *AdmissionModel                 `tfsdk:"admission"`
+	Retry       *RetryModel                     `tfsdk:"retry"`
+	OnFailure   *OnFailureModel                 `tfsdk:"on_failure"`
+	OnFinish    *policy.HookModel               `tfsdk:"on_finish"`
+	Results     *ResultsModel                   `tfsdk:"results"`
+	Objective   *ObjectiveModel                 `tfsdk:"objective"`
+	WaitFor     types.String                    `tfsdk:"wait_for"`
+	Rerun       types.String                    `tfsdk:"rerun"`
+	Triggers    types.Map                       `tfsdk:"triggers"`
+	Timeouts    timeouts.Value                  `tfsdk:"timeouts"`
 }
 
 // AdmissionModel is what is measured before a run is started.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
@@ -90,8 +91,8 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 				return group.ContainerModel{User: word("1000").Draw(t, "user"), ShmSizeMiB: number.Draw(t, "shm")}
 			})).Draw(t, "container"),
 		},
-		Runs:        runs,
-		Config:      config,
+		Runs:        packed.Of(runs),
+		Config:      packed.Of(config),
 		MaxParallel: number.Draw(t, "max_parallel"),
 		Priority:    providertest.Optional(rapid.Int64Range(-2, 2)).Draw(t, "priority"),
 		Resources: providertest.Optional(rapid.Custom(func(t *rapid.T) group.ResourcesModel {
@@ -166,12 +167,13 @@ func TestSweepShowsWhatIsStored(t *testing.T) {
 
 func TestExpandFillsInDefaults(t *testing.T) {
 	var diags diag.Diagnostics
+	runs := map[string]map[string]string{"a": {"LR": "0.1"}}
 	m := Model{
-		Name: types.StringValue("lr"), Runs: map[string]map[string]string{"a": {"LR": "0.1"}}, Triggers: types.MapUnknown(types.StringType),
+		Name: types.StringValue("lr"), Runs: packed.Of(runs), Triggers: types.MapUnknown(types.StringType),
 		Admission: &AdmissionModel{Settle: types.StringValue("20s")}, OnFailure: &OnFailureModel{After: 5},
 	}
 	want := domain.Sweep{
-		Name: "lr", Runs: m.Runs, WaitFor: domain.WaitAccepted, Rerun: domain.RerunChanged,
+		Name: "lr", Runs: runs, WaitFor: domain.WaitAccepted, Rerun: domain.RerunChanged,
 		Admission: domain.Admission{Settle: new(domain.Duration(20 * time.Second))}, OnFailure: &domain.SweepOnFailure{After: 5},
 	}
 	if diff := cmp.Diff(want, m.expand(&diags)); diff != "" || diags.HasError() {

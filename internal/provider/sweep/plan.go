@@ -66,6 +66,9 @@ func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
+	if !plan.Runs.Settled() || !plan.Config.Settled() {
+		return
+	}
 	spec := plan.expand(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

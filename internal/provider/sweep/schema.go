@@ -16,6 +16,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
@@ -48,18 +49,18 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Required:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
-		"runs": schema.MapAttribute{
+		"runs": schema.StringAttribute{
 			MarkdownDescription: "The runs: environment variables of each by name, by the run's key, which is a DNS label; at most 10,000. Values can be templates. They are stored in plain text, in the state and with the cluster.",
-			ElementType:         types.MapType{ElemType: types.StringType},
+			CustomType:          packed.Type[variablesByRun]{},
 			Required:            true,
-			Validators:          []validator.Map{mapvalidator.NoNullValues(), mapvalidator.ValueMapsAre(mapvalidator.NoNullValues())},
+			Validators:          []validator.String{packed.NoNullValues()},
 		},
-		"config": schema.MapAttribute{
+		"config": schema.StringAttribute{
 			MarkdownDescription: "A file for each run that needs one: its content by the run's key. The run finds its path in `TRAINYARD_CONFIG`; it is called `config.json` if it is JSON, and `config` if not. " +
 				"A change of it reruns that run. It is stored in plain text, as `runs` are. Defaults to none.",
-			ElementType: types.StringType,
-			Optional:    true,
-			Validators:  []validator.Map{mapvalidator.NoNullValues()},
+			CustomType: packed.Type[map[string]string]{},
+			Optional:   true,
+			Validators: []validator.String{packed.NoNullValues()},
 		},
 		"max_parallel": number("Number of runs at a time, 1 or more. Defaults to as many as there is room for; of runs that request nothing, to the number of the hosts' processors."),
 		"priority":     number("Of sweeps whose runs wait, the one with the higher number starts its runs first. It ends no run of another. Defaults to 0."),
