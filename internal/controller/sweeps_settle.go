@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
@@ -17,6 +19,9 @@ const (
 	keptOfSuccess = 4_000
 	keptOfFailure = 16_000
 )
+
+// logsAtOnce bounds how many logs of runs that ended are read and stored at once.
+const logsAtOnce = 16
 
 // settle notes what has become of the runs that were started, stores it, and removes the members of those that have
 // ended.
@@ -72,6 +77,7 @@ func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
 func (s *sweeper) settleRuns(
 	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, beside crowd, now time.Time,
 ) error {
+	var ended []string
 	for key, run := range f.record.Runs() {
 		if !run.Active() {
 			continue
@@ -90,17 +96,21 @@ func (s *sweeper) settleRuns(
 		case gone && o.State != domain.StateCompleted: // an engine may have ended it for that
 			s.remember(f, key, sweep.Lost(run, why+", and it was queued again", now))
 		case o.State.Ended():
-			log, err := s.keepLog(ctx, f, key, o)
-			if err != nil {
-				return err
-			}
-			run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
-			run = sweep.Ended(f.spec, run, o, log, beside.on(run), now)
-			if f.spec.OnFinish != nil {
-				run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run)))
-			}
-			s.remember(f, key, run)
+			ended = append(ended, key)
 		}
+	}
+	logs, err := s.keepLogs(ctx, f, ended, members)
+	if err != nil {
+		return err
+	}
+	for i, key := range ended {
+		run, o := f.record.Runs()[key], members[domain.RunName(f.spec.Name, key)]
+		run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
+		run = sweep.Ended(f.spec, run, o, logs[i], beside.on(run), now)
+		if f.spec.OnFinish != nil {
+			run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run)))
+		}
+		s.remember(f, key, run)
 	}
 	return nil
 }
@@ -135,9 +145,22 @@ func (c crowd) on(run domain.Run) int {
 	return most
 }
 
-// keepLog returns the end of what an attempt wrote, and stores some of it: its member goes.
-func (s *sweeper) keepLog(ctx context.Context, f *followedSweep, key string, o domain.Observed) ([]string, error) {
-	lines, err := s.reconciler.Engine.Logs(ctx, o.Name, engine.LogOptions{Tail: sweep.LogTail})
+// keepLogs returns the ends of what attempts of runs wrote that have ended, and stores some of it: their members go.
+func (s *sweeper) keepLogs(ctx context.Context, f *followedSweep, keys []string, members map[string]domain.Observed) ([][]string, error) {
+	logs, from := make([][]string, len(keys)), s.reconciler.Engine.Snapshot()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(logsAtOnce)
+	for i, key := range keys {
+		group.Go(func() (err error) {
+			logs[i], err = s.keepLog(ctx, from, f, key, members[domain.RunName(f.spec.Name, key)])
+			return err
+		})
+	}
+	return logs, group.Wait()
+}
+
+func (s *sweeper) keepLog(ctx context.Context, from engine.Telemetry, f *followedSweep, key string, o domain.Observed) ([]string, error) {
+	lines, err := from.Logs(ctx, o.Name, engine.LogOptions{Tail: sweep.LogTail})
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, nil
 	}

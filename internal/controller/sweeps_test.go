@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,8 +76,13 @@ func (l *track) Start(ctx context.Context, group string, run int) error {
 	return err
 }
 
-// Logs tells nothing.
-func (l *track) Logs(context.Context, string, engine.LogOptions) ([]string, error) { return nil, nil }
+// Logs tells the same of all members.
+func (l *track) Logs(context.Context, string, engine.LogOptions) ([]string, error) {
+	return []string{"epoch 1"}, nil
+}
+
+// Snapshot is as the engine itself.
+func (l *track) Snapshot() engine.Engine { return l }
 
 // Usage measures nothing.
 func (l *track) Usage(context.Context, time.Duration) (engine.Usage, error) {
@@ -142,22 +148,24 @@ func TestSweeperDies(t *testing.T) {
 		died := false
 		for _, after := range []bool{false, true} {
 			l := newTrack(t, func(*domain.Sweep) {})
+			var mutex sync.Mutex // several logs are kept at once
 			made, dead := 0, false
 			e := engine.Intercept(l, func(_ context.Context, call engine.Call, do func() error) error {
-				if dead {
+				mutex.Lock()
+				if call.Changes && !dead {
+					made++
+				}
+				gone, dies := dead, call.Changes && !dead && made-1 == deadly
+				died, dead = died || dies, dead || dies
+				mutex.Unlock()
+				if gone || dies && !after {
 					return errDead
 				}
-				if !call.Changes {
-					return do()
+				err := do()
+				if dies {
+					return errDead
 				}
-				if made++; made-1 != deadly {
-					return do()
-				}
-				died, dead = true, true
-				if after {
-					_ = do()
-				}
-				return errDead
+				return err
 			})
 			s := l.sweeper(e)
 			for range 60 {
