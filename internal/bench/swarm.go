@@ -266,8 +266,10 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 		bar          float64
 		ours, theirs func() error
 		// own is what Terraform takes for the same with nothing to do.
-		own                 func() error
-		took, spent, docker sample
+		own func() error
+		// clear removes what is left on a side, which is not measured; nil where the next work does.
+		clearOurs, clearTheirs func() error
+		took, spent, docker    sample
 	}{
 		{
 			name: fmt.Sprintf("apply %d until all run", swarmMembers), bar: swarmApplyBar,
@@ -307,6 +309,8 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 				}
 				return d.awaitTasks(ctx, swarm.TaskStateComplete, s.images[0], swarmMembers, nil)
 			},
+			clearOurs:   func() error { return s.applied(ctx, w, 0, "") },
+			clearTheirs: func() error { return d.remove(ctx) },
 		},
 	}
 	timed := func(do func() error, into *sample) error {
@@ -319,14 +323,19 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 		for _, side := range []string{"Trainyard", "docker"} {
 			for i := range works {
 				s.say("swarm: %s, by %s", works[i].name, side)
-				do, into := works[i].ours, &works[i].took
+				do, into, empty := works[i].ours, &works[i].took, works[i].clearOurs
 				if side == "docker" {
-					do, into = works[i].theirs, &works[i].docker
+					do, into, empty = works[i].theirs, &works[i].docker, works[i].clearTheirs
 				} else if err := timed(works[i].own, &works[i].spent); err != nil {
 					return nil, err
 				}
 				if err := timed(do, into); err != nil {
 					return nil, fmt.Errorf("%s, by %s: %w", works[i].name, side, err)
+				}
+				if empty != nil {
+					if err := empty(); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
