@@ -1,13 +1,18 @@
 package placement
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// resting says of a device why it takes no further member of the same [Fill].
-const resting = "it has just been given to another run"
+// resting says of a device why it takes no further member of the same [Fill], and filled of a device or host that has as many as [Input.Most] says.
+const (
+	resting = "it has just been given to another run"
+	filled  = "as many of these as it is to have"
+)
 
 // Fill places as many of some members as there is room for beside all that runs, in the order of their roles where
 // those are equally hard to place, and returns their assignments. What runs stays where it is, that of the group itself
@@ -28,6 +33,8 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 	gpus := newFleet(in, sites, others)
 	demands := demandsOf(in, sites, gpus)
 	l := newLayout(sites, gpus)
+	left := maps.Clone(in.Most)
+	l.closeFull(left)
 	var short domain.Problems
 	for _, d := range demands {
 		d.isRun = true
@@ -45,6 +52,7 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 				}
 				return true
 			}
+			l.take(l.spots[m.Name], left)
 			if gentle {
 				for _, i := range l.spots[m.Name].gpus {
 					l.fleet.devices[i].Closed = resting
@@ -62,4 +70,36 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 		assignments[member] = domain.Assignment{Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus)}
 	}
 	return assignments, short
+}
+
+// take notes that a member was put somewhere, and closes the sites and devices that take no more, given how many more those take that are
+// bounded in that.
+func (l *layout) take(s spot, left map[string]int) {
+	names := []string{l.sites[s.site].name}
+	for _, i := range s.gpus {
+		names = append(names, l.fleet.devices[i].UUID)
+	}
+	for _, name := range names {
+		if n, bounded := left[name]; bounded {
+			left[name] = n - 1
+		}
+	}
+	l.closeFull(left)
+}
+
+func (l *layout) closeFull(left map[string]int) {
+	full := func(name string) bool {
+		n, bounded := left[name]
+		return bounded && n <= 0
+	}
+	for i := range l.sites {
+		if s := &l.sites[i]; s.closed == "" && full(s.name) {
+			s.closed = fmt.Sprintf("host %s has %s", s.name, filled)
+		}
+	}
+	for i := range l.fleet.devices {
+		if d := &l.fleet.devices[i]; d.Closed == "" && full(d.UUID) {
+			d.Closed = "it has " + filled
+		}
+	}
 }

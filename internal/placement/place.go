@@ -43,6 +43,8 @@ type Input struct {
 	Reserved map[string]domain.Resources
 	// FreeMiB is how much memory is measured to be free, by host: new members take no more of it. Hosts that are not in it are not measured.
 	FreeMiB map[string]int64
+	// Most bounds how many members of a [Fill] a host or a device takes, by name or UUID; those that are not in it take as many as fit.
+	Most map[string]int
 	// Room is the number of members, of all groups, for which the cluster's network has addresses; 0 sets no bound.
 	Room int
 	// Pools are the documents of the cluster's GPU pools by name.
