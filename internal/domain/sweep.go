@@ -21,7 +21,7 @@ type Sweep struct {
 	Runs map[string]map[string]string `json:"runs,omitempty"`
 	// Config is the content of a file for each run that has one, by their keys. It is stored with the runs.
 	Config map[string]string `json:"config,omitempty"`
-	// MaxParallel bounds how many run at a time; nil leaves that to what there is room for.
+	// MaxParallel bounds how many run at a time; nil leaves that to what there is room for, and to Progress.
 	MaxParallel *int `json:"max_parallel,omitempty"`
 	// Priority decides between sweeps of a cluster: the higher one starts its runs first.
 	Priority  int                  `json:"priority,omitempty"`
@@ -39,10 +39,12 @@ type Sweep struct {
 	// Results is where runs leave files; nil where none are kept.
 	Results *Results `json:"results,omitempty"`
 	// Objective is what the log of a run tells of its result; nil for nothing.
-	Objective *Objective        `json:"objective,omitempty"`
-	WaitFor   SweepWaitFor      `json:"wait_for,omitempty"`
-	Rerun     Rerun             `json:"rerun,omitempty"`
-	Triggers  map[string]string `json:"triggers,omitempty"`
+	Objective *Objective `json:"objective,omitempty"`
+	// Progress has as many run side by side as finish most; nil leaves that to what there is room for.
+	Progress *SweepProgress    `json:"progress,omitempty"`
+	WaitFor  SweepWaitFor      `json:"wait_for,omitempty"`
+	Rerun    Rerun             `json:"rerun,omitempty"`
+	Triggers map[string]string `json:"triggers,omitempty"`
 }
 
 // Admission is what is measured before a run is started.

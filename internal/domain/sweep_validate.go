@@ -48,6 +48,9 @@ func (s Sweep) Validate() Problems {
 			ps.Add(at, "Invalid pattern", "%q has %d groups in parentheses; it needs one, which matches the number, such as \"accuracy=([0-9.]+)\"", s.Objective.Pattern, pattern.NumSubexp())
 		}
 	}
+	if s.Progress != nil {
+		s.Progress.validate(&ps, Path{"progress"}, s)
+	}
 	oneOf(&ps, Path{"wait_for"}, "state to wait for", s.WaitFor, SweepWaitFors)
 	oneOf(&ps, Path{"rerun"}, "rule of reruns", s.Rerun, Reruns)
 	if len(s.Triggers) > 0 && (s.Rerun == "" || s.Rerun == RerunChanged) {

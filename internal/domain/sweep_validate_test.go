@@ -34,6 +34,7 @@ func fullSweep() domain.Sweep {
 	s.OnFailure = &domain.SweepOnFailure{After: 1, Then: domain.SweepDrain}
 	s.Config, s.Results = map[string]string{"seed-0": "{}"}, &domain.Results{Path: "out/results", OnDestroy: domain.DeleteResults}
 	s.Objective = &domain.Objective{Pattern: `(?:acc|accuracy)=([0-9.]+)`, Goal: domain.GoalMinimise}
+	s.Progress = &domain.SweepProgress{Pattern: `episode (?P<step>[0-9]+)`, Threshold: new(0.0), Settle: new(domain.Duration(time.Second))}
 	s.WaitFor, s.Rerun = domain.WaitEnded, domain.RerunFailed
 	s.Triggers = map[string]string{"data": "2"}
 	return s
@@ -114,6 +115,10 @@ func TestValidateRejectsSweeps(t *testing.T) {
 		"pattern with two groups": {func(s *domain.Sweep) { s.Objective.Pattern = "(acc|loss)=([0-9.]+)" }, "objective.pattern", []string{"2 groups", "needs one"}},
 		"no pattern":              {func(s *domain.Sweep) { s.Objective.Pattern = "" }, "objective.pattern", []string{"empty"}},
 		"no regular expression":   {func(s *domain.Sweep) { s.Objective.Pattern = "([0-9" }, "objective.pattern", []string{`"([0-9"`, "RE2"}},
+		"progress of every line":  {func(s *domain.Sweep) { s.Progress.Pattern = "" }, "progress.pattern", []string{"it matches every line", "step (?P<step>[0-9]+)"}},
+		"progress of no line":     {func(s *domain.Sweep) { s.Progress.Pattern = "(step" }, "progress.pattern", []string{`"(step"`, "missing closing )"}},
+		"all progress of a run":   {func(s *domain.Sweep) { s.Progress.Threshold = new(1.5) }, "progress.threshold", []string{"1.5", "0 to 1"}},
+		"progress at a glance":    {func(s *domain.Sweep) { s.Progress.Settle = new(domain.Duration(0)) }, "progress.settle", []string{"0s", "1s to 1h"}},
 		"unknown state":           {func(s *domain.Sweep) { s.WaitFor = "running" }, "wait_for", []string{`"running"`, `"accepted", "completed"`}},
 		"unknown rule":            {func(s *domain.Sweep) { s.Rerun = "never" }, "rerun", []string{`"never"`, `"changed", "failed", "all"`}},
 		"one per host": {func(s *domain.Sweep) { s.Placement.Strategy = domain.OnePerHost },
@@ -151,6 +156,19 @@ func TestValidateWarnsOfTriggers(t *testing.T) {
 		if unknown := []domain.Path{{"rerun"}}; len(problems.Certain(unknown)) > 0 {
 			t.Errorf("rerun = %q: it is warned of though the rule is not known yet", rule)
 		}
+	}
+}
+
+// Progress that can decide nothing is not in the way of an apply.
+func TestValidateWarnsOfProgress(t *testing.T) {
+	s := fullSweep()
+	s.MaxParallel = new(1)
+	problems := s.Validate()
+	if len(problems) != 1 || problems.Err() != nil || problems[0].Path.String() != "progress" || !contains(problems[0].Detail, "max_parallel is 1") {
+		t.Errorf("%v", problems)
+	}
+	if unknown := []domain.Path{{"max_parallel"}}; len(problems.Certain(unknown)) > 0 {
+		t.Error("it is warned of though max_parallel is not known yet")
 	}
 }
 

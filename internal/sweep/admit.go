@@ -44,6 +44,8 @@ type Queue struct {
 	Runs map[string]domain.Run
 	// Leaving are the keys of runs whose former members are still there, with what those take up. They can't start yet.
 	Leaving map[string]domain.Assignment
+	// Parallelism is what is stored of how many of its runs side by side finish most; the zero one where nothing is.
+	Parallelism domain.SweepParallelism
 	// Held says why no run of it can be started now, such as that an apply changes it; "" where one can.
 	Held string
 }
@@ -72,10 +74,13 @@ func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	queues = slices.SortedFunc(slices.Values(queues), func(a, b Queue) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Document.Since.Compare(b.Document.Since), cmp.Compare(a.Spec.Name, b.Spec.Name))
 	})
-	d := decision{cluster: c, now: now, admission: Admission{Waits: map[string]string{}}, occupied: make(map[string]domain.GroupDocument, len(c.Groups)+len(queues))}
+	d := decision{cluster: c, now: now, admission: Admission{Waits: map[string]string{}}, occupied: make(map[string]domain.GroupDocument, len(c.Groups)+len(queues)), levels: map[string]int{}}
 	maps.Copy(d.occupied, c.Groups)
 	for _, q := range queues {
 		d.occupied[q.Spec.Name] = q.occupancy()
+		if most, bounded := q.level(); bounded {
+			d.levels[q.Spec.Name] = most
+		}
 	}
 	d.cards = cardsOf(queues)
 	d.starts = startsOf(queues)
@@ -93,7 +98,9 @@ type decision struct {
 	admission Admission
 	// occupied is what groups and sweeps take up, those among them that are started by this decision.
 	occupied map[string]domain.GroupDocument
-	cards    map[string]*card
+	// levels are how many runs of a sweep a GPU or host takes, where that is bounded.
+	levels map[string]int
+	cards  map[string]*card
 	// starts are those of runs whose memory counts.
 	starts []start
 	// short are the sweeps that had no room so far, but for the last one: what that waits for is found out by
@@ -105,7 +112,7 @@ type decision struct {
 // admit starts runs of a sweep, and says why those wait that are left.
 func (d *decision) admit(q Queue) (why string) {
 	s := q.Spec
-	bound, bounded := limit(s, d.cluster)
+	bound, bounded := d.limit(s)
 	free := bound - len(d.occupied[s.Name].Assignments)
 	candidates, waiting, late := d.waiting(q, min(max(free, 0), startedAtOnce))
 	switch {
@@ -117,6 +124,8 @@ func (d *decision) admit(q Queue) (why string) {
 		return bounded
 	case len(candidates) == 0:
 		return late
+	case full(d.vacancies(s)):
+		return ParallelismReason(q.Document, q.Parallelism)
 	}
 	if d.unresolved != nil {
 		d.unresolved()
@@ -138,6 +147,8 @@ func (d *decision) admit(q Queue) (why string) {
 		}
 	}
 	switch left := waiting - len(placed); {
+	case left > 0 && full(d.vacancies(s)):
+		why = ParallelismReason(q.Document, q.Parallelism)
 	case short.Err() != nil:
 		d.admission.Measured = d.admission.Measured || s.Admission.FreeGPUMemory || s.Admission.FreeMemory
 		if settle := settleOf(s); s.Admission.FreeGPUMemory && settle > 0 && len(placed) > 0 {
@@ -179,17 +190,17 @@ func withRoles(doc domain.GroupDocument, s domain.Sweep, keys []string) domain.G
 const cpuTolerance = 1e-6
 
 // limit returns how many runs of a sweep may run at a time, and says so. One whose runs ask for nothing is bounded by
-// the processors that there are.
-func limit(s domain.Sweep, c Cluster) (most int, why string) {
+// the processors that there are, unless it is measured how many finish most.
+func (d *decision) limit(s domain.Sweep) (most int, why string) {
 	if s.MaxParallel != nil {
 		return *s.MaxParallel, fmt.Sprintf("max_parallel is %d, and %[1]d are running", *s.MaxParallel)
 	}
-	if s.GPUs != nil || s.Resources.CPUs > 0 || s.Resources.MemoryMiB > 0 {
+	if _, measured := d.levels[s.Name]; measured || s.GPUs != nil || s.Resources.CPUs > 0 || s.Resources.MemoryMiB > 0 {
 		return math.MaxInt, ""
 	}
 	cpus := 0.0
-	for name := range hostsFor(s, c) {
-		cpus += c.Hosts[name].Capacity.CPUs
+	for name := range hostsFor(s, d.cluster) {
+		cpus += d.cluster.Hosts[name].Capacity.CPUs
 	}
 	most = max(int(cpus+cpuTolerance), 1)
 	return most, fmt.Sprintf("as many run as the hosts have processors, %d: set max_parallel or resources for another number", most)
@@ -262,6 +273,7 @@ func (d *decision) input(s domain.Sweep, candidates []string) (in placement.Inpu
 	in = placement.Input{
 		Group: GroupOf(s, candidates...), Members: members, Hosts: c.Hosts, SharedAddress: c.SharedAddress, BusyPorts: c.BusyPorts,
 		Closed: c.Closed, Reserved: c.Reserved, Room: c.Room, Pools: c.Pools, Devices: d.closedDevices(s), Groups: d.occupied,
+		Most: d.vacancies(s),
 	}
 	if s.Admission.FreeMemory {
 		in.FreeMiB = d.freeMiB(s)

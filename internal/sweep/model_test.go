@@ -45,7 +45,7 @@ func TestModel(t *testing.T) {
 	// A model in which nothing happens shows nothing.
 	for what, n := range map[string]int{
 		"starts": all.starts, "ends out of memory": all.outOfMemory, "failures": all.failures, "lost": all.lost, "deaths": all.deaths, "applies": all.applies, "wishes": all.wishes,
-		"reruns": all.reruns, "runs out of memory for good": all.hopeless, "cancelled": all.cancelled, "waits for others": all.kept,
+		"reruns": all.reruns, "runs out of memory for good": all.hopeless, "cancelled": all.cancelled, "waits for others": all.kept, "waits by level": all.levelled,
 	} {
 		if n < int(cases)/50 {
 			t.Errorf("of %d cases, the number of %s is %d", cases, what, n)
@@ -55,13 +55,13 @@ func TestModel(t *testing.T) {
 
 // tally counts what has happened.
 type tally struct {
-	steps, looks, starts, outOfMemory, failures, lost, deaths, applies, wishes, reruns, hopeless, cancelled, kept int
+	steps, looks, starts, outOfMemory, failures, lost, deaths, applies, wishes, reruns, hopeless, cancelled, kept, levelled int
 }
 
 func (t *tally) add(o tally) {
 	t.steps, t.looks, t.starts, t.outOfMemory, t.failures, t.lost = t.steps+o.steps, t.looks+o.looks, t.starts+o.starts, t.outOfMemory+o.outOfMemory, t.failures+o.failures, t.lost+o.lost
 	t.deaths, t.applies, t.wishes, t.reruns, t.hopeless = t.deaths+o.deaths, t.applies+o.applies, t.wishes+o.wishes, t.reruns+o.reruns, t.hopeless+o.hopeless
-	t.cancelled, t.kept = t.cancelled+o.cancelled, t.kept+o.kept
+	t.cancelled, t.kept, t.levelled = t.cancelled+o.cancelled, t.kept+o.kept, t.levelled+o.levelled
 }
 
 // lab is a cluster, and the controller of its sweeps.
@@ -96,6 +96,8 @@ type labSweep struct {
 	// greed is what its runs take of a card beside what they ask for, in percent of that.
 	greed int64
 	ids   int
+	// level is how many of its runs a place takes, where it has progress.
+	level int
 }
 
 // disk keeps the parts of a record as they are written, by their names.
@@ -215,7 +217,7 @@ func (l *lab) build() {
 	}
 	for i := range 1 + l.rnd.IntN(3) {
 		for {
-			s := &labSweep{disk: disk{}, spec: l.drawSweep(fmt.Sprintf("s%d", i)), greed: pick(l, int64(0), 0, 0, 25, 50)}
+			s := &labSweep{disk: disk{}, spec: l.drawSweep(fmt.Sprintf("s%d", i)), greed: pick(l, int64(0), 0, 0, 25, 50), level: 1 + l.rnd.IntN(3)}
 			if len(Fits(s.spec, l.cluster)) > 0 {
 				continue
 			}
@@ -245,6 +247,9 @@ func (l *lab) drawSweep(name string) domain.Sweep {
 	s.Retry = domain.Retry{
 		MaxAttempts: pick(l, nil, new(3), new(0)), OutOfMemory: pick(l, nil, nil, new(2), new(0)), Delay: pick(l, nil, seconds(2), seconds(30)),
 	}
+	if l.chance(25) {
+		s.Progress = &domain.SweepProgress{Pattern: "step"}
+	}
 	if l.chance(15) {
 		s.OnFailure = &domain.SweepOnFailure{After: 1 + l.rnd.IntN(3), Then: pick(l, domain.SweepThens...)}
 	}
@@ -266,6 +271,13 @@ func (s *labSweep) open(l *lab) {
 	for _, run := range s.record.Runs() {
 		s.batch = max(s.batch, run.Batch)
 	}
+}
+
+// parallelism is what is stored of how many of its runs finish most.
+func (s *labSweep) parallelism() domain.SweepParallelism {
+	p := Parallelism(s.doc, domain.SweepParallelism{})
+	p.Level = s.level
+	return p
 }
 
 // settleDown ends all unrest: what others use is free, and all hosts are there.
@@ -369,7 +381,8 @@ func (l *lab) apply(s *labSweep) {
 		next.MaxParallel, next.Priority, next.Rerun, next.Retry = drawn.MaxParallel, drawn.Priority, drawn.Rerun, drawn.Retry
 	case 6:
 		drawn := l.drawSweep(next.Name)
-		next.Resources, next.GPUs, next.Admission = drawn.Resources, drawn.GPUs, drawn.Admission
+		next.Resources, next.GPUs, next.Admission, next.Progress = drawn.Resources, drawn.GPUs, drawn.Admission, drawn.Progress
+		s.level = 1 + l.rnd.IntN(3)
 	case 7:
 		if l.chance(30) { // destroyed and made anew; a part of it is left
 			s.create(l)
@@ -495,7 +508,7 @@ func (l *lab) look() {
 	var queues []Queue
 	for _, s := range l.sweeps {
 		l.removeOthers(s)
-		q := Queue{Document: s.doc, Spec: s.spec, Keys: s.spec.Keys(), Runs: s.record.Runs(), Leaving: s.leaving}
+		q := Queue{Document: s.doc, Spec: s.spec, Keys: s.spec.Keys(), Runs: s.record.Runs(), Leaving: s.leaving, Parallelism: s.parallelism()}
 		if l.chance(5) {
 			q.Held, l.event = "it is being changed", true
 		}
@@ -616,6 +629,9 @@ func (l *lab) admit(queues []Queue) []Admitted {
 		if strings.Contains(why, "is before it") {
 			l.kept++
 		}
+		if strings.Contains(why, "at a time on a") {
+			l.levelled++
+		}
 	}
 	if len(got.Starts) > 0 {
 		l.checkStarts(c, queues, got.Starts)
@@ -733,6 +749,7 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 		}
 	}
 	seen := map[string]bool{}
+	l.checkLevels(queues, starts)
 	for _, a := range starts {
 		q := queues[slices.IndexFunc(queues, func(q Queue) bool { return q.Spec.Name == a.Sweep })]
 		s, run, name := q.Spec, q.Runs[a.Key], a.Sweep+"/"+a.Key
@@ -798,6 +815,46 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 			}
 			if free := c.FreeGPUMiB[uuid]; free < s.GPUs.MemoryMiB+300 {
 				l.fail("%s is started on %s, of which %d MiB are free", name, uuid, free)
+			}
+		}
+	}
+}
+
+// checkLevels checks that no place has more runs of a sweep for some starts than its level says.
+func (l *lab) checkLevels(queues []Queue, starts []Admitted) {
+	for _, q := range queues {
+		if q.Spec.Progress == nil {
+			continue
+		}
+		on := map[string]int{}
+		count := func(at domain.Assignment) {
+			places := []string{at.Host}
+			if q.Spec.GPUs != nil {
+				places = at.GPUs.UUIDs()
+			}
+			for _, place := range places {
+				on[place]++
+			}
+		}
+		for _, run := range q.Runs {
+			if run.Active() {
+				count(*run.Assignment)
+			}
+		}
+		for _, at := range q.Leaving {
+			if at.Host != "" {
+				count(at)
+			}
+		}
+		for _, a := range starts {
+			if a.Sweep != q.Spec.Name {
+				continue
+			}
+			count(a.At)
+			for _, place := range append(a.At.GPUs.UUIDs(), a.At.Host) {
+				if on[place] > q.Parallelism.Level {
+					l.fail("%s/%s is the %d. on %s, which takes %d", a.Sweep, a.Key, on[place], place, q.Parallelism.Level)
+				}
 			}
 		}
 	}

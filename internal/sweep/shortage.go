@@ -28,7 +28,7 @@ func (d *decision) keep(s domain.Sweep, key string) {
 	if s.GPUs != nil && !d.hasDevices(s, key) {
 		lacks = shortage{sweep: s.Name, devices: devicesFor(s, d.cluster)}
 	}
-	d.short = append(d.short, lacks)
+	d.short = append(d.short, d.withoutFull(s, lacks))
 }
 
 // alone is what placement is asked about a run of a sweep on a cluster on which nothing else runs.
