@@ -123,10 +123,7 @@ func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Re
 
 // read reads the log, and returns the rates by the patterns.
 func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) (map[string]rate, error) {
-	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
-	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
-		return nil, fmt.Errorf("%w in %s, which are too many to follow: set a shorter window", err, elapsed)
-	}
+	lines, err := readLines(ctx, logs, member, since, elapsed)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +135,17 @@ func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member stri
 	return rates, nil
 }
 
+// readLines reads what a member has written since a moment, so long ago.
+func readLines(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) ([]string, error) {
+	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		return nil, fmt.Errorf("%w in %s, which are too many to follow: set a shorter window", err, elapsed)
+	}
+	return lines, err
+}
+
+var errTooLarge = errors.New("the numbers of its steps are too large")
+
 // rateOf returns how many steps a second were taken by the lines of a time, or why that is not known.
 //
 // Lines tell no times of their own, and so the rate is the number of lines a second, each of which stands for one step, or for as many as the number of the step
@@ -147,9 +155,27 @@ func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate
 	if len(lines) >= maxLines {
 		return 0, fmt.Sprintf("its log has %d lines or more in %s, which are too many to follow: set a shorter window", maxLines, elapsed)
 	}
+	numbered := len(stepGroups(pattern)) > 0
+	matched, counter := count(lines, pattern)
+	perLine := 1.0
+	switch {
+	case matched == 0:
+		return 0, fmt.Sprintf("no line of its log matches within %s", elapsed)
+	case numbered && counter.intervals == 0:
+		return 0, fmt.Sprintf("its log tells of one step within %s: set a longer window", elapsed)
+	case numbered:
+		perLine = counter.sum / float64(counter.intervals)
+	}
+	rate = perLine * float64(matched) / elapsed.Seconds()
+	if math.IsInf(rate, 0) {
+		return 0, errTooLarge.Error()
+	}
+	return rate, ""
+}
+
+// count returns how many of some lines tell of a step, and what those have counted up to.
+func count(lines []string, pattern *regexp.Regexp) (matched int, counter counter) {
 	groups := stepGroups(pattern)
-	var counter counter
-	matched := 0
 	for _, line := range lines {
 		if len(groups) == 0 {
 			if pattern.MatchString(line) {
@@ -162,20 +188,7 @@ func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate
 			counter.add(step)
 		}
 	}
-	perLine := 1.0
-	switch {
-	case matched == 0:
-		return 0, fmt.Sprintf("no line of its log matches within %s", elapsed)
-	case len(groups) > 0 && counter.intervals == 0:
-		return 0, fmt.Sprintf("its log tells of one step within %s: set a longer window", elapsed)
-	case len(groups) > 0:
-		perLine = counter.sum / float64(counter.intervals)
-	}
-	rate = perLine * float64(matched) / elapsed.Seconds()
-	if math.IsInf(rate, 0) {
-		return 0, "the numbers of its steps are too large"
-	}
-	return rate, ""
+	return matched, counter
 }
 
 // counter follows a number that counts up.

@@ -1,0 +1,87 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Log is what a member wrote since a moment.
+type Log struct {
+	Member, Host string
+	Since        time.Time
+}
+
+// Tally is how far a member has come by its log.
+type Tally struct {
+	// Lines is how many lines tell of a step, and Steps by how many it has gone on since the first of them.
+	Lines int
+	Steps float64
+	// At is when the log was read.
+	At time.Time
+	// Err says why it can't be told.
+	Err error
+}
+
+// Tallies reads logs, and returns how far their members have come by the lines that a source's pattern matches.
+func (m *Meter) Tallies(ctx context.Context, source domain.ProgressSource, logs []Log) map[Log]Tally {
+	tallies := make(map[Log]Tally, len(logs))
+	pattern, err := regexp.Compile(source.Pattern)
+	if err != nil {
+		for _, log := range logs {
+			tallies[log] = Tally{Err: err}
+		}
+		return tallies
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, fmt.Errorf("there was no answer within %s", m.Limit))
+	defer cancel()
+	r := &reading{meter: m, now: time.Now(), patience: ctx}
+	e := m.engine.Snapshot() // each list is read once for all logs
+	errands := make([]*errand[Tally], len(logs))
+	for i, log := range logs {
+		all := r.lane("logs", allLogsAtOnce)
+		errands[i] = share(r, log, r.lane("logs of "+log.Host, logsAtOnce), func(ctx context.Context) (Tally, error) {
+			if err := all.enter(ctx); err != nil {
+				return Tally{}, err
+			}
+			defer all.leave()
+			return tallyOf(ctx, e, log, pattern)
+		})
+	}
+	var running sync.WaitGroup
+	for _, run := range r.errands {
+		running.Go(func() { run(ctx) })
+	}
+	for i, log := range logs {
+		tally, err := errands[i].wait()
+		tally.Err = err
+		tallies[log] = tally
+	}
+	return tallies
+}
+
+func tallyOf(ctx context.Context, e engine.Telemetry, log Log, pattern *regexp.Regexp) (t Tally, err error) {
+	lines, err := readLines(ctx, e, log.Member, log.Since, time.Since(log.Since))
+	if err != nil {
+		return t, err
+	}
+	if t.At = time.Now(); len(lines) >= maxLines {
+		return t, fmt.Errorf("its log has %d lines or more since %s, which are too many to follow", maxLines, log.Since.UTC().Format(time.RFC3339))
+	}
+	var counter counter
+	t.Lines, counter = count(lines, pattern)
+	t.Steps = counter.sum
+	if len(stepGroups(pattern)) == 0 {
+		t.Steps = float64(max(t.Lines-1, 0))
+	}
+	if math.IsInf(t.Steps, 0) {
+		return t, errTooLarge
+	}
+	return t, nil
+}
