@@ -79,6 +79,7 @@ type sweeper struct {
 	sweeps     map[string]*followedSweep
 	peaks      peaks
 	reports    *reporter
+	searches   *searches
 	// removed are members that were told to go, and when.
 	removed map[string]time.Time
 	// stirred tells that a sweep, or what is remembered of a run, has changed since runs were last tried to be started,
@@ -101,8 +102,8 @@ type followedSweep struct {
 	// littered tells that runs have gone whose files may still be there, and tidied is when such were removed last.
 	littered bool
 	tidied   time.Time
-	// busy tells that a run of it is on, or waits.
-	busy bool
+	// waits tells that a run of it waits, and busy that one does or is on.
+	waits, busy bool
 }
 
 // active reports whether a run of the sweep is on.
@@ -116,7 +117,7 @@ func (f *followedSweep) active() bool {
 }
 
 func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
-	return &sweeper{reconciler: r, log: log, told: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter()}
+	return &sweeper{reconciler: r, log: log, told: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine)}
 }
 
 // run looks after each change, until the stream of changes ends, or what it knows of runs is no longer what is stored.
@@ -149,7 +150,7 @@ func (s *sweeper) pace() engine.Pace {
 	return engine.ResidentPace
 }
 
-// await returns after an event, after a hook was told something, or at a moment.
+// await returns after an event, after a hook was told something or logs were read, or at a moment.
 func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
 	ctx, told := context.WithCancelCause(ctx)
 	defer told(nil)
@@ -158,6 +159,8 @@ func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time
 		defer close(watching)
 		select {
 		case <-s.reports.woken:
+			told(errTold)
+		case <-s.searches.woken:
 			told(errTold)
 		case <-ctx.Done():
 		}
@@ -171,8 +174,8 @@ func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time
 	return err
 }
 
-// errTold ends a wait once a hook was told something.
-var errTold = errors.New("a hook was told something")
+// errTold ends a wait once a hook was told something, or logs were read.
+var errTold = errors.New("a hook was told something, or logs were read")
 
 // look sees to all sweeps, and returns when to look again though nothing changes.
 func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err error) {
@@ -205,10 +208,14 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 		return next, err
 	}
 	due, err = s.start(ctx, now)
-	if !due.IsZero() && due.Before(next) {
-		next = due
+	if !due.IsZero() {
+		next = earlier(next, due)
 	}
-	return next, err
+	if err != nil {
+		return next, err
+	}
+	due, err = s.search(ctx, now)
+	return earlier(next, due), err
 }
 
 // start starts runs that wait, where there may be room for some that there was not at the last try, and returns when to
@@ -297,6 +304,9 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 			}
 			s.sweeps[name] = f
 		}
+		if err := s.searches.open(ctx, s.reconciler.Engine, doc); err != nil {
+			return nil, err
+		}
 		f.document, f.spec, f.keys = doc, spec, spec.Keys()
 		s.stirred = true
 	}
@@ -309,11 +319,12 @@ func (s *sweeper) queues() []sweep.Queue {
 	for _, name := range slices.Sorted(maps.Keys(s.sweeps)) {
 		f := s.sweeps[name]
 		q := sweep.Queue{Document: f.document, Spec: f.spec, Keys: f.keys, Runs: f.record.Runs()}
-		q.Leaving = f.leaving
+		q.Leaving, q.Parallelism = f.leaving, s.searches.found(name)
 		if f.document.Ending {
 			q.Keys = nil
 		}
-		f.busy = q.Waits() || f.active()
+		f.waits = q.Waits()
+		f.busy = f.waits || f.active()
 		queues = append(queues, q)
 	}
 	return queues

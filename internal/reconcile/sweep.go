@@ -23,6 +23,8 @@ type Sweep struct {
 	Spec domain.Sweep
 	// Runs is what is remembered of runs; nil where that was not asked for.
 	Runs map[string]domain.Run
+	// Parallelism is what is stored of how many side by side finish most, where that was asked for, too.
+	Parallelism domain.SweepParallelism
 }
 
 // SweepLock returns the name of the lock that is held by who changes a sweep, or starts runs of it.
@@ -62,7 +64,14 @@ func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
 		return found, err
 	}
 	found.Runs = sweep.Remembered(found.Document, records)
-	return found, nil
+	if found.Spec.Progress == nil {
+		return found, nil
+	}
+	found.Parallelism, err = engine.Get[domain.SweepParallelism](ctx, r.Engine, name)
+	if errors.Is(err, engine.ErrNotFound) {
+		err = nil // nothing was measured yet
+	}
+	return found, err
 }
 
 // occupiedBySweeps returns what the active runs of all sweeps take up, as the documents of groups.
@@ -354,7 +363,7 @@ func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepD
 			return err
 		}
 	}
-	for _, kind := range []domain.Kind{domain.SweepRequestKind, domain.SweepLogKind, domain.SweepRecordKind, domain.SweepRunsKind} {
+	for _, kind := range []domain.Kind{domain.SweepRequestKind, domain.SweepLogKind, domain.SweepRecordKind, domain.SweepParallelismKind, domain.SweepRunsKind} {
 		if err := r.deleteOf(ctx, kind, name, func(string) bool { return true }); err != nil {
 			return err
 		}

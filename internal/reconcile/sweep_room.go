@@ -86,12 +86,16 @@ func (r Reconciler) SweepOutlook(ctx context.Context) (map[string]string, error)
 	if err != nil {
 		return nil, err
 	}
+	parallelism, err := engine.List[domain.SweepParallelism](ctx, r.Engine)
+	if err != nil {
+		return nil, err
+	}
 	var queues []sweep.Queue
 	var specs []domain.Sweep
-	for _, doc := range docs {
+	for name, doc := range docs {
 		spec, missing := sweep.Join(doc, chunks)
 		if len(missing) == 0 && !doc.Ending {
-			queues = append(queues, sweep.Queue{Document: doc, Spec: spec, Keys: spec.Keys(), Runs: sweep.Remembered(doc, records)})
+			queues = append(queues, sweep.Queue{Document: doc, Spec: spec, Keys: spec.Keys(), Runs: sweep.Remembered(doc, records), Parallelism: parallelism[name]})
 			specs = append(specs, spec)
 		}
 	}

@@ -80,7 +80,7 @@ func (h Harness) checkSwept(t *testing.T, e engine.Engine) {
 	if len(observed) > 0 || h.Alive(t, e, h.group) > 0 {
 		t.Errorf("of sweep %s there is left: %v", h.group, observed)
 	}
-	for _, kind := range []domain.Kind{domain.SweepKind, domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepLogKind} {
+	for _, kind := range []domain.Kind{domain.SweepKind, domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepLogKind, domain.SweepParallelismKind} {
 		items, err := e.List(t.Context(), kind)
 		must(t, err)
 		for _, item := range items {

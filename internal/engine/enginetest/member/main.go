@@ -12,6 +12,7 @@
 //	until:<file>       waits until the file is there
 //	hold:<file>        until it is told to stop, holds as many MiB of memory as the file says: none where there is no file
 //	card:<file>        takes memory of a card: adds <MiB> of <all> to the file, as <file>,<MiB>,<all>; where others that live have taken too much it fails as CUDA does
+//	share:<folder>     works as long as <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: so many that share the folder make together so many times as much as one
 //	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits
@@ -106,6 +107,11 @@ func main() {
 			os.Exit(0)
 		case "card":
 			if err := takeCard(operand); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		case "share":
+			if err := share(operand, stop); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
