@@ -78,6 +78,9 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 		return err
 	}
 	_, err = fmt.Fprintf(out, "\n%d runs: %s; left %s\n", summary.Total, summary, leftOf(summary))
+	if why := sweep.ParallelismReason(found.Document, found.Parallelism); why != "" && err == nil {
+		_, err = fmt.Fprintln(out, printable.Line(why))
+	}
 	return err
 }
 

@@ -34,6 +34,8 @@ type dataModel struct {
 	Best     *string                 `tfsdk:"best"`
 	Ranking  []string                `tfsdk:"ranking"`
 	Runs     map[string]runDataModel `tfsdk:"runs"`
+	// Parallelism is null for a sweep without progress.
+	Parallelism *parallelismModel `tfsdk:"parallelism"`
 }
 
 type runDataModel struct {
@@ -81,6 +83,7 @@ func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				ElementType:         types.StringType,
 				Computed:            true,
 			},
+			"parallelism": parallelismAttribute(),
 			"runs": schema.MapNestedAttribute{
 				MarkdownDescription: "The runs by key. What is said of an attempt is that of the last one.",
 				Computed:            true,
@@ -157,6 +160,7 @@ func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	model.ID = types.StringValue(domain.GroupID(key.Name, name))
 	model.summarise(summary)
 	model.tell(found, waits, reconciler.ResultsPlace)
+	model.Parallelism = parallelismOf(found)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 

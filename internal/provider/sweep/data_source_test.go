@@ -73,3 +73,36 @@ func TestDataOfSweep(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// The data source tells how many runs side by side finish most, where runs report progress.
+func TestParallelismOfSweep(t *testing.T) {
+	doc := domain.SweepDocument{ID: "id", MinRun: 1, Spec: domain.Sweep{Name: "lr", GPUs: &domain.GPURequest{Pool: "p"}}}
+	found := reconcile.Sweep{Document: doc, Spec: doc.Spec}
+	if got := parallelismOf(found); got != nil {
+		t.Errorf("without progress it is %+v", got)
+	}
+	found.Document.Spec.Progress = &domain.SweepProgress{Pattern: "step"}
+	found.Spec = found.Document.Spec
+	first := sweep.Parallelism(found.Document, domain.SweepParallelism{})
+	measured, unknown := first, first
+	measured.Level, measured.Best, measured.Over, measured.Settled, measured.Throughput = 8, 8, 9, true, map[int]float64{8: 22.5, 9: 22.25}
+	unknown.Unknown = "nothing was written"
+	for name, test := range map[string]struct {
+		stored domain.SweepParallelism
+		want   parallelismModel
+	}{
+		"nothing stored": {domain.SweepParallelism{}, parallelismModel{
+			Level: new(int64(1)), Throughput: map[string]types.Float64{}, Reason: "1 at a time on a GPU until its progress is measured",
+		}},
+		"settled": {measured, parallelismModel{
+			Level: new(int64(8)), Settled: true, Throughput: map[string]types.Float64{"8": types.Float64Value(22.5), "9": types.Float64Value(22.25)},
+			Reason: "8 at a time on a GPU is best: 8 make 22.5 steps a second, and 9 make 22.25",
+		}},
+		"not to be measured": {unknown, parallelismModel{Throughput: map[string]types.Float64{}, Reason: "as many run as there is room for: nothing was written"}},
+	} {
+		found.Parallelism = test.stored
+		if diff := cmp.Diff(&test.want, parallelismOf(found)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}

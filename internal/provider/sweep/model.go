@@ -46,6 +46,7 @@ type Model struct {
 	OnFinish    *policy.HookModel               `tfsdk:"on_finish"`
 	Results     *ResultsModel                   `tfsdk:"results"`
 	Objective   *ObjectiveModel                 `tfsdk:"objective"`
+	Progress    *ProgressModel                  `tfsdk:"progress"`
 	WaitFor     types.String                    `tfsdk:"wait_for"`
 	Rerun       types.String                    `tfsdk:"rerun"`
 	Triggers    types.Map                       `tfsdk:"triggers"`

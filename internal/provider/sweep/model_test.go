@@ -123,6 +123,9 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 		Objective: providertest.Optional(rapid.Custom(func(t *rapid.T) ObjectiveModel {
 			return ObjectiveModel{Pattern: rapid.String().Draw(t, "pattern"), Goal: word("minimise").Draw(t, "goal")}
 		})).Draw(t, "objective"),
+		Progress: providertest.Optional(rapid.Custom(func(t *rapid.T) ProgressModel {
+			return ProgressModel{Pattern: rapid.String().Draw(t, "pattern"), Threshold: providertest.DrawNumber(t, 1, "threshold"), Settle: providertest.DrawDuration(t)}
+		})).Draw(t, "progress"),
 		WaitFor:  types.StringValue(rapid.SampledFrom([]string{"accepted", "completed"}).Draw(t, "wait_for")),
 		Rerun:    types.StringValue(rapid.SampledFrom([]string{"changed", "failed", "all"}).Draw(t, "rerun")),
 		Triggers: triggers,

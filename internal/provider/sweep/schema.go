@@ -62,7 +62,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Optional:   true,
 			Validators: []validator.String{packed.NoNullValues()},
 		},
-		"max_parallel": number("Number of runs at a time, 1 or more. Defaults to as many as there is room for; of runs that request nothing, to the number of the hosts' processors."),
+		"max_parallel": number("Number of runs at a time, 1 or more. Defaults to as many as there is room for, or as finish most by their `progress`; of runs that request nothing and report none, to the number of the hosts' processors."),
 		"priority":     number("Of sweeps whose runs wait, the one with the higher number starts its runs first. It ends no run of another. Defaults to 0."),
 		"resources":    group.ResourcesAttribute("run"),
 		"gpus": group.GPUsAttribute("run", "GPUs that each run gets of a GPU pool, all of them on one host. It finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. "+
@@ -80,6 +80,8 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"Results that are gone are drift: the plan adds their runs to `runs` again, and an apply reruns those. Defaults to nothing being kept of files.",
 			resultsAttributes()),
 		"objective": object("A number that runs write, by which they are compared.", objectiveAttributes()),
+		"progress": object("How runs report progress. With it, the sweep finds how many runs side by side finish most: it starts with one on each GPU (or host, where runs have no `gpus`), and adds one more as long as all together get on faster for it. "+
+			"`max_parallel` still bounds them all. A change of it starts the search anew. The guide \"Sweeps\" tells how it is found.", progressAttributes()),
 		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is room) or `completed` (all runs have ended; an apply warns of those that did not succeed); see `timeouts` for how long.",
 			string(domain.WaitAccepted)),
 		"rerun": choice("Which runs start anew when the sweep changes: `changed` (all, if what they run changed, such as `image` or `env`), `failed` (those that did not succeed, if what they run, `resources`, `gpus` or `triggers` changed) "+

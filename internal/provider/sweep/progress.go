@@ -1,0 +1,79 @@
+package sweep
+
+import (
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	resourceschema "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
+)
+
+// ProgressModel is how runs tell how far they have come.
+type ProgressModel struct {
+	Pattern   string        `tfsdk:"pattern"`
+	Threshold types.Float64 `tfsdk:"threshold"`
+	Settle    types.String  `tfsdk:"settle"`
+}
+
+func progressAttributes() map[string]resourceschema.Attribute {
+	return map[string]resourceschema.Attribute{
+		"pattern": resourceschema.StringAttribute{
+			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) of the lines that tell of progress. A group named `step` is the number of the step, which counts up: `step (?P<step>\\d+)`; without one, each line that matches is a step.",
+			Required:            true,
+		},
+		"threshold": resourceschema.Float64Attribute{
+			MarkdownDescription: "Minimum progress that one more run on a GPU or host has to bring, as a share of what a run brought there so far, 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g', -1, 64) + ".",
+			Optional:            true,
+		},
+		"settle": duration("Minimum time for which a number of runs is measured before another one is tried, `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
+	}
+}
+
+// parallelismModel is what was found out about how many runs side by side finish most.
+type parallelismModel struct {
+	Level      *int64                   `tfsdk:"level"`
+	Settled    bool                     `tfsdk:"settled"`
+	Throughput map[string]types.Float64 `tfsdk:"throughput"`
+	Reason     string                   `tfsdk:"reason"`
+}
+
+func parallelismAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "How many runs side by side finish most, by their progress; null for a sweep without `progress`.",
+		Computed:            true,
+		Attributes: map[string]schema.Attribute{
+			"level": computedNumber("Maximum number of this sweep's runs on a GPU, or on a host where runs have no GPUs, at the moment; null where it is left to what there is room for."),
+			"settled": schema.BoolAttribute{
+				MarkdownDescription: "Whether the best number has been found: `level` no longer changes.",
+				Computed:            true,
+			},
+			"throughput": schema.MapAttribute{
+				MarkdownDescription: "Steps a second that all runs of a GPU or host make together, by their number. All are in terms of the runs that were measured first.",
+				ElementType:         types.Float64Type,
+				Computed:            true,
+			},
+			"reason": resourcekit.ComputedText("Why it is this number."),
+		},
+	}
+}
+
+// parallelismOf returns what was found out about a sweep; nil for one without progress.
+func parallelismOf(found reconcile.Sweep) *parallelismModel {
+	if found.Spec.Progress == nil {
+		return nil
+	}
+	p := sweep.Parallelism(found.Document, found.Parallelism)
+	m := parallelismModel{Settled: p.Settled, Throughput: map[string]types.Float64{}, Reason: sweep.ParallelismReason(found.Document, found.Parallelism)}
+	if p.Unknown == "" {
+		m.Level = new(int64(p.Level))
+	}
+	for n, makes := range p.Throughput {
+		m.Throughput[strconv.Itoa(n)] = types.Float64Value(makes)
+	}
+	return &m
+}
