@@ -3,8 +3,6 @@ package dockerapi
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/swarm"
@@ -37,8 +35,8 @@ func (s Swarm) Engines(ctx context.Context, m Manager) (map[string]client.APICli
 	return s.Connection.Engines(ctx, s.Items, m)
 }
 
-// ReadyEngines returns the reachable Engines of the nodes that are ready.
-func (s Swarm) ReadyEngines(ctx context.Context) ([]client.APIClient, error) {
+// ReadyEngines returns the reachable Engines of the nodes that are ready, by the names of their hosts.
+func (s Swarm) ReadyEngines(ctx context.Context) (map[string]client.APIClient, error) {
 	m, err := s.Connection.Manager(ctx)
 	if err != nil {
 		return nil, err
@@ -51,12 +49,13 @@ func (s Swarm) ReadyEngines(ctx context.Context) ([]client.APIClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	ready := make(map[string]client.APIClient, len(engines))
 	for _, node := range nodes {
-		if node.Status.State != swarm.NodeStateReady {
-			delete(engines, node.ID)
+		if reached := engines[node.ID]; reached != nil && node.Status.State == swarm.NodeStateReady {
+			ready[HostName(node)] = reached
 		}
 	}
-	return slices.Collect(maps.Values(engines)), nil
+	return ready, nil
 }
 
 // Inspect returns the Swarm itself.

@@ -2,6 +2,8 @@ package members
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/client"
@@ -24,7 +26,7 @@ func (e Members) clearContainers(ctx context.Context, group string) {
 	ours := filters.NewArgs(
 		filters.Arg("label", spec.LabelCluster+"="+e.Cluster), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
 	)
-	_ = dockerapi.InParallel(ctx, engines, func(ctx context.Context, host client.APIClient) error {
+	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
 		return dockerapi.Until(ctx, "its containers to be gone", func() (bool, error) {
 			left, err := dockerapi.ClearEnded(ctx, host, ours)
 			return err == nil && left == 0, err

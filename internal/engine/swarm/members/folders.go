@@ -50,7 +50,7 @@ func (e Members) mountOf(folder domain.KeptFolder) mount.Mount {
 // MissingFolders looks for the volumes of folders. Of those in a mount that is declared, it looks for the folder that
 // they share: there may be thousands.
 func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
-	engines, err := e.enginesByHost(ctx)
+	engines, err := e.ReadyEngines(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func exists(ctx context.Context, host client.APIClient, in mount.Mount, at strin
 
 // ReadFolder has the Engine of the folder's host hand it over.
 func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
-	engines, err := e.enginesByHost(ctx)
+	engines, err := e.ReadyEngines(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use fu
 
 // RemoveFolders removes the volumes of folders, on all hosts: a member that moved left one on each.
 func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
-	engines, err := e.enginesByHost(ctx)
+	engines, err := e.ReadyEngines(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,28 +245,4 @@ func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder)
 			})
 		})
 	})
-}
-
-// enginesByHost returns the Engines that can be reached, by the names of their hosts, of those that are not down.
-func (e Members) enginesByHost(ctx context.Context) (map[string]client.APIClient, error) {
-	m, err := e.Connection.Manager(ctx)
-	if err != nil {
-		return nil, err
-	}
-	engines, err := e.Engines(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := e.Reads.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byHost := make(map[string]client.APIClient, len(engines))
-	view := dockerapi.NewNodes(nodes)
-	for id, reached := range engines {
-		if view.Awaited(id) {
-			byHost[view.Host(id)] = reached
-		}
-	}
-	return byHost, nil
 }

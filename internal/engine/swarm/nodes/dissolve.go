@@ -142,7 +142,7 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 		return err
 	}
 	if engines, err := e.ReadyEngines(ctx); err == nil { // or else they stay behind
-		e.daemons.ClearHistories(ctx, engines...)
+		e.daemons.ClearHistories(ctx, slices.Collect(maps.Values(engines))...)
 	}
 	if err := e.removeNetwork(ctx); err != nil {
 		return err
