@@ -84,15 +84,18 @@ func checked(do func() error) resource.TestCheckFunc {
 
 // attempts returns a check of how often each run was started.
 func (l *lab) attempts(want map[string]int) resource.TestCheckFunc {
-	return checked(func() error {
-		found, err := reconcile.Reconciler{Engine: l.engine()}.SweepRuns(l.Context(), "lr")
-		l.must(err)
-		got := map[string]int{}
-		for key, run := range found.Runs {
-			got[key] = run.Attempts
-		}
-		return acceptance.Differences(want, got)
-	})
+	return checked(func() error { return acceptance.Differences(want, l.attemptsOf()) })
+}
+
+// attemptsOf returns how often each run of the sweep was started.
+func (l *lab) attemptsOf() map[string]int {
+	found, err := reconcile.Reconciler{Engine: l.engine()}.SweepRuns(l.Context(), "lr")
+	l.must(err)
+	got := map[string]int{}
+	for key := range found.Spec.Runs {
+		got[key] = found.Runs[key].Attempts
+	}
+	return got
 }
 
 // A sweep is created, and stays as it is once its runs have ended; a run that is added, changed or removed touches that

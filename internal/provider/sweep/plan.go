@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
@@ -60,7 +61,7 @@ func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	if !created && req.Plan.Raw.Equal(req.State.Raw) {
-		r.planEnding(ctx, plan, resp)
+		r.planUnseen(ctx, plan, resp)
 		return
 	}
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
@@ -89,8 +90,9 @@ func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}, &resp.Diagnostics)
 }
 
-// planEnding has an apply make a sweep anew that a destroy left half way.
-func (r *sweepResource) planEnding(ctx context.Context, plan Model, resp *resource.ModifyPlanResponse) {
+// planUnseen has an apply change a sweep that looks as planned: one that a destroy left half way, or one that has more
+// runs than its state, whose results are gone, as the configuration has them no longer.
+func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resource.ModifyPlanResponse) {
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
 	var stored domain.SweepDocument
 	if err == nil {
@@ -100,9 +102,17 @@ func (r *sweepResource) planEnding(ctx context.Context, plan Model, resp *resour
 	case errors.Is(err, engine.ErrNotFound): // it went after the refresh
 	case err != nil:
 		resourcekit.AddError(&resp.Diagnostics, resourcekit.Unable("plan", plan), err)
-	case stored.Ending:
+	case stored.Ending || stored.Spec.Results != nil && stored.Count > runsIn(ctx, resp):
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)
 	}
+}
+
+// runsIn returns the number of runs in a plan.
+func runsIn(ctx context.Context, plan *resource.ModifyPlanResponse) int {
+	var runs packed.Value[variablesByRun]
+	plan.Diagnostics.Append(plan.Plan.GetAttribute(ctx, path.Root("runs"), &runs)...)
+	all, _ := runs.Unpack()
+	return len(all)
 }
 
 // check returns what an apply would do on the cluster as it will be, and false where that is not known yet.
