@@ -1,4 +1,5 @@
-# Placement: parameter servers on the hosts with fast disks, at most one on each, workers spread over the rest.
+# Placement: parameter servers on the hosts with fast disks, at most one on each, workers over the rest, as many
+# in one rack as in the other.
 # The engine "process" runs them all on this machine; what it declares as hosts are shares of it.
 
 terraform {
@@ -17,8 +18,9 @@ resource "trainyard_cluster" "rack" {
   hosts = {
     storage-1 = { address = "127.0.0.11", labels = { disk = "nvme" }, capacity = { cpus = 1, memory_mib = 512 } }
     storage-2 = { address = "127.0.0.12", labels = { disk = "nvme" }, capacity = { cpus = 1, memory_mib = 512 } }
-    compute-1 = { address = "127.0.0.21", labels = { disk = "none" }, capacity = { cpus = 2, memory_mib = 1024 } }
-    compute-2 = { address = "127.0.0.22", labels = { disk = "none" }, capacity = { cpus = 2, memory_mib = 1024 } }
+    compute-1 = { address = "127.0.0.21", labels = { disk = "none", rack = "a" }, capacity = { cpus = 2, memory_mib = 1024 } }
+    compute-2 = { address = "127.0.0.22", labels = { disk = "none", rack = "a" }, capacity = { cpus = 2, memory_mib = 1024 } }
+    compute-3 = { address = "127.0.0.23", labels = { disk = "none", rack = "b" }, capacity = { cpus = 2, memory_mib = 1024 } }
   }
 }
 
@@ -40,7 +42,7 @@ resource "trainyard_group" "training" {
       replicas  = 4
       port      = 9000
       resources = { cpus = 0.5, memory_mib = 256 }
-      placement = { strategy = "spread", labels = { disk = "none" } }
+      placement = { spread_by = "rack", strategy = "spread", labels = { disk = "none" } }
     }
   }
 

@@ -133,7 +133,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			Port:        rapid.Ptr(rapid.Int(), true).Draw(t, "port"),
 			Resources:   ResourceRequirements{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory"), resources.Draw(t, "limits")},
 			GPUs:        rapid.Ptr(gpus, true).Draw(t, "gpus"),
-			Placement:   Placement{rapid.SampledFrom(Strategies).Draw(t, "strategy"), table.Draw(t, "labels"), texts.Draw(t, "hosts")},
+			Placement:   Placement{rapid.SampledFrom(Strategies).Draw(t, "strategy"), text.Draw(t, "label"), table.Draw(t, "labels"), texts.Draw(t, "hosts")},
 			Restart:     Restart{rapid.SampledFrom(Conditions).Draw(t, "condition"), rapid.Ptr(rapid.Int(), true).Draw(t, "attempts"), rapid.Ptr(duration, true).Draw(t, "delay")},
 			ExitCodes:   rapid.Ptr(exitCodes, true).Draw(t, "exit codes"),
 			GracePeriod: rapid.Ptr(duration, true).Draw(t, "grace"),

@@ -157,6 +157,8 @@ var Strategies = []Strategy{Spread, Pack, OnePerHost}
 type Placement struct {
 	// Strategy is Spread where it is empty.
 	Strategy Strategy `json:"strategy,omitempty"`
+	// SpreadBy is the label over whose values members are spread evenly, before Strategy; none where it is empty.
+	SpreadBy string `json:"spread_by,omitempty"`
 	// Labels must all be on the host with the same values.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Hosts are the names of the only hosts that will do; none means any.

@@ -48,6 +48,7 @@ func validateRole(ps *Problems, g Group, name string) {
 	validateResources(ps, at.At("resources"), name, r)
 	validateGPURequest(ps, at.At("gpus"), name, r.GPUs)
 	oneOf(ps, at.At("placement", "strategy"), "placement strategy", r.Placement.Strategy, Strategies)
+	validateSpreadBy(ps, at.At("placement", "spread_by"), r.Placement.SpreadBy)
 	oneOf(ps, at.At("restart", "condition"), "restart condition", r.Restart.Condition, Conditions)
 	if attempts := r.Restart.MaxAttempts; attempts != nil && *attempts < 0 {
 		ps.Add(at.At("restart", "max_attempts"), "Invalid number of attempts", "%d restarts are not possible; 1 or more are, and 0 sets no bound", *attempts)

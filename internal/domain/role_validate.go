@@ -1,5 +1,10 @@
 package domain
 
+import (
+	"strings"
+	"unicode"
+)
+
 // validateResources checks what a role's members request, and that their limits leave room for it.
 func validateResources(ps *Problems, at Path, name string, r Role) {
 	for _, amount := range []struct {
@@ -29,6 +34,24 @@ const minCPUs = 0.01
 func validatePort(ps *Problems, at Path, r Role) {
 	if r.Port != nil && (*r.Port < 1 || *r.Port > 65535) {
 		ps.Add(at, "Invalid port", "%d is not a port; 1 to 65535 are", *r.Port)
+	}
+}
+
+// nodeLabelPrefix begins the labels of nodes in what Docker Swarm is told.
+const nodeLabelPrefix = "node.labels."
+
+// validateSpreadBy refuses what is easily mistaken for the name of a label. Hosts may have labels of any other name.
+func validateSpreadBy(ps *Problems, at Path, label string) {
+	name, value, isPair := strings.Cut(label, "=")
+	own, isNodes := strings.CutPrefix(name, nodeLabelPrefix)
+	switch {
+	case isPair:
+		ps.Add(at, "Invalid label", "%q is a label with a value; spread_by takes the name alone: %q. To have members on hosts with that value only, set labels = { %s = %q }",
+			label, own, own, value)
+	case isNodes:
+		ps.Add(at, "Invalid label", "%q is how Docker refers to a label of a node; spread_by takes the name alone: %q", label, own)
+	case strings.ContainsFunc(label, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
+		ps.Add(at, "Invalid label", "%q is not the name of a label: spaces and control characters are not allowed", label)
 	}
 }
 

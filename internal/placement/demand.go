@@ -13,6 +13,8 @@ type demand struct {
 	role     string
 	spec     domain.Role
 	strategy domain.Strategy
+	// division is what the role's members are spread over before the strategy; nil for nothing.
+	division *division
 	// members are sorted by index.
 	members []domain.Member
 	// ports are those of its host that each member publishes.
@@ -40,12 +42,19 @@ func demandsOf(in Input, sites []site, gpus *fleet) []*demand {
 		sizes[in.Members[i].Role]++
 	}
 	byRole := make(map[string]*demand, len(sizes))
+	divisions := map[string]*division{}
 	var demands []*demand
 	for _, m := range in.Members {
 		d := byRole[m.Role]
 		if d == nil {
 			d = newDemand(in, m.Role, sites, gpus)
 			d.members = make([]domain.Member, 0, sizes[m.Role])
+			if label := d.spec.Placement.SpreadBy; label != "" {
+				if divisions[label] == nil {
+					divisions[label] = divide(sites, label)
+				}
+				d.division = divisions[label]
+			}
 			byRole[m.Role] = d
 			demands = append(demands, d)
 		}

@@ -19,6 +19,8 @@ const (
 // among it: its members are those in [Input.Groups], and [Input.Current] is not looked at. The problem says why the
 // first member that has no place has none.
 //
+// Its new members are spread together, and with those that run, whatever their roles.
+//
 // Of a gentle fill, each device takes one new member: those that follow depend on what that one takes of it.
 func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems) {
 	if len(in.Hosts) == 0 {
@@ -35,9 +37,12 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 	l := newLayout(sites, gpus)
 	left := maps.Clone(in.Most)
 	l.closeFull(left)
-	var short domain.Problems
 	for _, d := range demands {
 		d.isRun = true
+	}
+	l.enrollRunning(in.Group.Name, demands, others)
+	var short domain.Problems
+	for _, d := range demands {
 		d.members = slices.DeleteFunc(d.members, func(m domain.Member) bool {
 			if in.Room > 0 && len(l.spots)+len(others) >= in.Room {
 				if len(short) == 0 {
@@ -100,6 +105,22 @@ func (l *layout) closeFull(left map[string]int) {
 	for i := range l.fleet.devices {
 		if d := &l.fleet.devices[i]; d.Closed == "" && full(d.UUID) {
 			d.Closed = "it has " + filled
+		}
+	}
+}
+
+// enrollRunning counts the members of a group that run among those over which its new ones are spread.
+func (l *layout) enrollRunning(group string, demands []*demand, running []neighbour) {
+	crews := map[crew]bool{}
+	for _, d := range demands {
+		if crews[d.crew()] {
+			continue
+		}
+		crews[d.crew()] = true
+		for _, n := range running {
+			if at, found := l.byName[n.assignment.Host]; found && n.group == group {
+				l.enroll(d, at, 1)
+			}
 		}
 	}
 }

@@ -19,7 +19,7 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 	var hostNames []string
 	for i := range rapid.IntRange(1, 3).Draw(t, "hosts") {
 		hostNames = append(hostNames, fmt.Sprintf("h%d", i))
-		hosts[hostNames[i]] = host("x", capacity(float64(rapid.IntRange(3, 8).Draw(t, "cpus")), 4096))
+		hosts[hostNames[i]] = host("x", capacity(float64(rapid.IntRange(3, 8).Draw(t, "cpus")), 4096), rapid.SampledFrom([]string{"rack=x", "rack=y"}).Draw(t, "rack"))
 	}
 	pools := map[string]domain.GPUPoolDocument{}
 	states := map[string]DeviceState{}
@@ -74,6 +74,7 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 		r.GPUs = request.Draw(t, "gpus")
 		r.Resources = requests(float64(rapid.IntRange(0, 2).Draw(t, "cpus of a member")), 0)
 		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "placement")
+		r.Placement.SpreadBy = rapid.SampledFrom([]string{"", "rack"}).Draw(t, "spread by")
 		if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
 			r.Placement.Hosts = rapid.SliceOfN(rapid.SampledFrom(hostNames), 1, 2).Draw(t, "named hosts")
 		}

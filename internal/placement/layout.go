@@ -16,7 +16,9 @@ type layout struct {
 	spots map[string]spot
 	// counts are the numbers of a role's members, by role and site.
 	counts map[string][]int
-	byName map[string]int
+	// tallies are the numbers of members by value of the label that they are spread by.
+	tallies map[crew][]int
+	byName  map[string]int
 }
 
 // spot is where a member of a demand is put.
@@ -34,11 +36,12 @@ func (s spot) held() held { return held{s.demand.gpus, s.gpus} }
 
 func newLayout(sites []site, gpus *fleet) *layout {
 	l := &layout{
-		sites:  slices.Clone(sites),
-		fleet:  gpus.clone(),
-		spots:  map[string]spot{},
-		counts: map[string][]int{},
-		byName: make(map[string]int, len(sites)),
+		sites:   slices.Clone(sites),
+		fleet:   gpus.clone(),
+		spots:   map[string]spot{},
+		counts:  map[string][]int{},
+		tallies: map[crew][]int{},
+		byName:  make(map[string]int, len(sites)),
 	}
 	for i, s := range sites {
 		l.byName[s.name] = i
@@ -137,16 +140,22 @@ func (l *layout) best(d *demand, worry bool) (best int, found bool) {
 	return best, found
 }
 
-// preference returns the order of sites that the role's strategy wants for its next member. Among those that are the same to it, the closest
-// devices decide.
+// preference returns the order of sites for the role's next member: by the members that their values of its label have,
+// then as its strategy wants. Among those that are the same to it, the closest devices decide.
 func (l *layout) preference(d *demand) func(a, b int) int {
 	counts := l.count(d)
 	preferFew := func(a, b int) int { return cmp.Compare(counts[a], counts[b]) }
 	preferClose := func(a, b int) int { return l.fleet.closest(d.gpus, a).compare(l.fleet.closest(d.gpus, b)) }
-	if d.strategy == domain.Pack {
-		return inTurn(l.preferFull, preferClose)
+	var orders []func(a, b int) int
+	if d.division != nil {
+		orders = append(orders, l.preferEven(d))
 	}
-	return inTurn(preferFew, preferClose, l.preferEmpty)
+	if d.strategy == domain.Pack {
+		orders = append(orders, l.preferFull, preferClose)
+	} else {
+		orders = append(orders, preferFew, preferClose, l.preferEmpty)
+	}
+	return inTurn(orders...)
 }
 
 // inTurn orders sites by the first of some orders that tells them apart.
@@ -188,6 +197,7 @@ func (l *layout) put(m domain.Member, s spot) {
 	d, at := s.demand, &l.sites[s.site]
 	l.spots[m.Name] = s
 	l.count(d)[s.site]++
+	l.enroll(d, s.site, 1)
 	at.add(d.spec.Resources.Requests())
 	at.publish(d.ports, m.Name)
 	if s.entered {
@@ -202,6 +212,7 @@ func (l *layout) drop(m domain.Member) {
 	d, at := s.demand, &l.sites[s.site]
 	delete(l.spots, m.Name)
 	l.count(d)[s.site]--
+	l.enroll(d, s.site, -1)
 	at.remove(d.spec.Resources.Requests())
 	at.withdraw(d.ports)
 	if s.entered {

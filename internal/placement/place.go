@@ -6,7 +6,8 @@
 // Members stay where they are while that is allowed. The others are placed role by role, the hardest first:
 // roles with the fewest hosts to choose from, then those that request the largest share of a host. Within a
 // role, members are placed by index. This is first-fit decreasing with the role's strategy as the choice among
-// the hosts that fit, and the closeness of their devices among those that are the same to it. If new or grown members find no
+// the hosts that fit, and the closeness of their devices among those that are the same to it. Before that, members of
+// a role that is spread by a label go to the value of it that has the fewest of them, among those with room. If new or grown members find no
 // room beside those that stay, placement starts over in the same order, and a member stays only if its host has room left
 // when its turn comes. Where GPUs are asked for and that leads nowhere either, a bounded search takes back what was in the way.
 //

@@ -366,7 +366,7 @@ func thousandOnHundred() Input {
 	hosts := map[string]domain.Host{}
 	for i := range 100 {
 		name := fmt.Sprintf("host-%02d", i)
-		hosts[name] = host(name, capacity(16, 65536), fmt.Sprintf("gpu=%t", i%2 == 0))
+		hosts[name] = host(name, capacity(16, 65536), fmt.Sprintf("gpu=%t", i%2 == 0), fmt.Sprintf("zone=%d", i%7))
 	}
 	port := 9000
 	in := input(hosts, map[string]role{
@@ -386,6 +386,11 @@ func BenchmarkPlace(b *testing.B) {
 	}
 	kept := fresh
 	kept.Current = first
+	divided := thousandOnHundred()
+	for name, role := range divided.Group.Roles {
+		role.Placement.SpreadBy = "zone"
+		divided.Group.Roles[name] = role
+	}
 	full := thousandOnHundred()
 	worker := full.Group.Roles["worker"]
 	worker.Resources.CPUs = 3
@@ -404,7 +409,7 @@ func BenchmarkPlace(b *testing.B) {
 	for _, bc := range []struct {
 		name string
 		in   Input
-	}{{"fresh", fresh}, {"kept", kept}, {"does not fit", full}, {"GPUs", gpus}, {"GPUs kept", keptGPUs}, {"GPUs do not fit", fullGPUs}, {"GPUs are searched for", splitGPUs()}} {
+	}{{"fresh", fresh}, {"by a label", divided}, {"kept", kept}, {"does not fit", full}, {"GPUs", gpus}, {"GPUs kept", keptGPUs}, {"GPUs do not fit", fullGPUs}, {"GPUs are searched for", splitGPUs()}} {
 		b.Run(bc.name, func(b *testing.B) {
 			for b.Loop() {
 				_, _ = Place(bc.in)

@@ -23,6 +23,7 @@ func drawInput(t *rapid.T) Input {
 			rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "address"),
 			capacity(float64(rapid.IntRange(2, 16).Draw(t, "cpus")), rapid.Int64Range(512, 4096).Draw(t, "memory")),
 			rapid.SampledFrom([]string{"gpu=t4", "gpu=v100"}).Draw(t, "label"),
+			rapid.SampledFrom([]string{"rack=x", "rack=y", "rack=z", "row=1"}).Draw(t, "rack"),
 		)
 	}
 	roles := map[string]role{}
@@ -30,6 +31,7 @@ func drawInput(t *rapid.T) Input {
 		r := role{n: rapid.IntRange(0, 6).Draw(t, "replicas")}
 		r.Resources = requests(float64(rapid.IntRange(0, 20).Draw(t, "tenths"))/10, rapid.Int64Range(0, 512).Draw(t, "mib"))
 		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "strategy")
+		r.Placement.SpreadBy = rapid.SampledFrom([]string{"", "rack", "gpu"}).Draw(t, "spread by")
 		if rapid.IntRange(0, 3).Draw(t, "labelled") == 0 {
 			r.Placement.Labels = map[string]string{"gpu": "v100"}
 		}
@@ -100,6 +102,7 @@ func TestPlaceProperties(t *testing.T) {
 			return
 		}
 		checkResult(t, in, got)
+		checkSpread(t, in, got)
 
 		in.Current = got
 		in.Groups["m"] = domain.GroupDocument{Spec: in.Group, Assignments: got}

@@ -366,6 +366,48 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 	}
 }
 
+// TestPlanOfSpreadBy: members can be spread by what is a label of some host, as planned, and what is unknown waits.
+func TestPlanOfSpreadBy(t *testing.T) {
+	lab := providertest.LabOf("a")
+	lab.Spec.Hosts["b"] = providertest.Host("127.0.0.1", 4, 8000, map[string]string{"rack": "x", "disk": "ssd"})
+	for name, test := range map[string]struct {
+		label string
+		// cluster changes the configuration of the cluster, which is planned in the same run; nil if it is not.
+		cluster func(config map[string]tftypes.Value)
+		open    bool
+		refused string
+	}{
+		"a label of some hosts": {label: "rack"},
+		"a label of none":       {label: "zone", refused: `roles["worker"].placement.spread_by: no host of cluster "lab" has a label "zone" to spread members by; the labels of its hosts are: disk, rack`},
+		"a label that goes":     {label: "rack", cluster: func(map[string]tftypes.Value) {}, refused: "the labels of its hosts are: none"},
+		"hosts that are open": {label: "zone", cluster: func(config map[string]tftypes.Value) {
+			config["hosts"] = tftypes.NewValue(config["hosts"].Type(), tftypes.UnknownValue)
+		}},
+		"a label that is open": {label: "zone", open: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tf := newTerraform(t, providertest.Set(&providertest.Stub{}, lab))
+			if test.cluster != nil {
+				config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")})
+				test.cluster(config)
+				_, diagnostics := tf.plan("trainyard_cluster", config, nil)
+				fatalOn(t, nil, diagnostics)
+			}
+			config := tf.group("g", role{replicas: 2})
+			config["roles"] = tf.spread(test.label)
+			if test.open {
+				config["roles"] = without(t, config["roles"], `ElementKeyString("worker").AttributeName("placement").AttributeName("spread_by")`)
+			}
+			_, diagnostics := tf.plan("trainyard_group", config, nil)
+			if test.refused == "" {
+				fatalOn(t, nil, diagnostics)
+			} else if said := strings.Join(details(diagnostics), "\n"); !strings.Contains(said, test.refused) {
+				t.Errorf("it says %q, want %q", said, test.refused)
+			}
+		})
+	}
+}
+
 // Where members go is left open as long as something is unknown that decides about it.
 func TestPlanDefersUnknownPlaces(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
@@ -400,6 +442,9 @@ func TestValidateGroup(t *testing.T) {
 			c["name"] = unknown(c["name"])
 			c["framework"] = providertest.Text("caffe")
 		}, []string{"Unknown framework"}},
+		"a label without a name":   {func(c map[string]tftypes.Value) { c["roles"] = tf.spread("") }, []string{"Invalid Attribute Value Length"}},
+		"a label that is none":     {func(c map[string]tftypes.Value) { c["roles"] = tf.spread("rack=a") }, []string{"Invalid label"}},
+		"a label":                  {func(c map[string]tftypes.Value) { c["roles"] = tf.spread("example.com/rack") }, nil},
 		"a duration that is none":  {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "soon") }, []string{"Invalid duration"}},
 		"a duration that is right": {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "1h") }, nil},
 	} {
@@ -422,6 +467,11 @@ func TestValidateGroup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// spread are the roles of a group that are spread by a label.
+func (tf terraform) spread(label string) tftypes.Value {
+	return tf.groupOf("g", group.RoleModel{Placement: &group.PlacementModel{SpreadBy: &label}, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})["roles"]
 }
 
 func completion(t *testing.T, deadline string) tftypes.Value {

@@ -111,7 +111,7 @@ func validGroups(t *testing.T) map[string]group.Model {
 		},
 		"b": {
 			Replicas: new(int64(2)), GPUs: &group.RoleGPUsModel{Pool: "p", Count: new(int64(1))}, TemplateModel: group.TemplateModel{Image: new("trainer:1"), Args: []string{"run"}},
-			Placement: &group.PlacementModel{Strategy: new("spread"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
+			Placement: &group.PlacementModel{Strategy: new("spread"), SpreadBy: new("rack"), Labels: map[string]string{"x": "y"}, Hosts: []string{"gpu1"}},
 		},
 	})
 	full.Mounts = []group.MountModel{{Type: new("bind"), Source: new("/data"), Target: "/data"}, {Type: new("tmpfs"), Target: "/tmp", SizeMiB: new(int64(9))}}
@@ -200,7 +200,7 @@ func validSweeps(t *testing.T) map[string]sweep.Model {
 	full.MaxParallel, full.Priority = new(int64(8)), new(int64(-1))
 	full.Resources = &group.ResourcesModel{CPUs: providertest.Inexact(1), MemoryMiB: new(int64(64)), Limits: &group.LimitsModel{CPUs: providertest.Inexact(2)}}
 	full.GPUs = &group.RoleGPUsModel{Pool: "p", MemoryMiB: new(int64(1199))}
-	full.Placement = &group.PlacementModel{Strategy: new("pack"), Labels: map[string]string{"x": "y"}}
+	full.Placement = &group.PlacementModel{Strategy: new("pack"), SpreadBy: new("rack"), Labels: map[string]string{"x": "y"}}
 	full.GracePeriod, full.ExitCodes = text("30s"), &group.ExitCodesModel{Final: []string{"3", "1-2"}}
 	full.Admission = &sweep.AdmissionModel{FreeGPUMemory: new(true), FreeMemory: new(true), ReservePercent: providertest.Inexact(3), Settle: text("20s")}
 	full.Retry = &sweep.RetryModel{MaxAttempts: new(int64(3)), OutOfMemory: new(int64(5)), Patterns: []string{"no memory"}, Delay: text("10s")}

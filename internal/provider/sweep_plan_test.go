@@ -78,10 +78,11 @@ func TestPlanOfNewSweep(t *testing.T) {
 		"beyond any host": {
 			func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(5)} }, []string{"resources.cpus: ", "requests 5 CPUs", "4 CPUs"},
 		},
-		"of a pool":            {change: a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(1199))})},
-		"of an unknown pool":   {a40(group.RoleGPUsModel{Pool: "absent"}), []string{"gpus.pool: ", `has no GPU pool "absent"; its pools are shared`}},
-		"beyond any card":      {a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(50_000))}), []string{"gpus.memory_mib: ", "37 slots"}},
-		"on hosts that are no": {func(m *sweep.Model) { m.Placement = &group.PlacementModel{Hosts: []string{"c"}} }, []string{"placement.hosts[0]: ", "a, b"}},
+		"of a pool":             {change: a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(1199))})},
+		"of an unknown pool":    {a40(group.RoleGPUsModel{Pool: "absent"}), []string{"gpus.pool: ", `has no GPU pool "absent"; its pools are shared`}},
+		"beyond any card":       {a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(50_000))}), []string{"gpus.memory_mib: ", "37 slots"}},
+		"on hosts that are no":  {func(m *sweep.Model) { m.Placement = &group.PlacementModel{Hosts: []string{"c"}} }, []string{"placement.hosts[0]: ", "a, b"}},
+		"by a label of no host": {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack")} }, []string{"placement.spread_by: ", `label "rack"`}},
 		"beyond any card with its reserve": {
 			func(m *sweep.Model) {
 				m.GPUs = &group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(44_000))}
@@ -357,6 +358,8 @@ func TestValidateSweep(t *testing.T) {
 		"a secret": {func(m *sweep.Model) {
 			m.Image, m.Container = new("trainer:1"), &group.ContainerModel{Secrets: map[string]group.SecretFileModel{"s": {Value: types.StringValue("x"), Version: "1"}}}
 		}, []string{"container.secrets: runs are started after the apply"}},
+		"a label that is none":             {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack=a")} }, []string{`placement.spread_by: "rack=a"`}},
+		"a label without a name":           {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("")} }, []string{"placement.spread_by", "at least 1"}},
 		"a template":                       {func(m *sweep.Model) { m.Command = []string{"train", "{{ .Env.RATE }}"} }, []string{"command[1]: ", "RATE"}},
 		"no command":                       {func(m *sweep.Model) { m.Command = nil }, []string{"command"}},
 		"free memory that is not declared": {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{FreeMemory: new(true)} }, []string{"resources.memory_mib: ", "declare it"}},

@@ -47,6 +47,7 @@ func TestDifferences(t *testing.T) {
 			live.Placement.Labels, live.Placement.Hosts = map[string]string{"a": "b"}, []string{"c"}
 		},
 		"placement.strategy":     func(live *domain.MemberSpec) { live.Placement.Strategy = domain.OnePerHost },
+		"placement.spread_by":    func(live *domain.MemberSpec) { live.Placement.SpreadBy = "rack" },
 		"container.pull_policy":  func(live *domain.MemberSpec) { live.Container.PullPolicy = domain.PullAlways },
 		"container.user":         func(live *domain.MemberSpec) { live.Container.User = "root" },
 		"container.init":         func(live *domain.MemberSpec) { live.Container.Init = true },

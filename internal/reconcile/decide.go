@@ -82,6 +82,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	}
 	checkNames(&problems, view.occupants(), spec.Name, members)
 	checkTaken(&problems, view, spec, members)
+	problems = append(problems, placement.CheckSpread(spec, previous.Spec, view.Inventory.Hosts)...)
 	assignments, unplaced := place(placement.Input{
 		Group:         spec,
 		Members:       members,
@@ -190,7 +191,7 @@ func checkSize(problems *domain.Problems, traits engine.Traits, document domain.
 
 // samePlaces tells whether two placements allow the same hosts, and distribute members in the same way.
 func samePlaces(a, b domain.Placement) bool {
-	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && maps.Equal(a.Labels, b.Labels) && slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
+	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && a.SpreadBy == b.SpreadBy && maps.Equal(a.Labels, b.Labels) && slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
 }
 
 // checkNames adds a problem where a member would have the name of another group's: a-b and c make the same names as

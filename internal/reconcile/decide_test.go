@@ -243,6 +243,48 @@ func spread(g domain.Group, strategy domain.Strategy) domain.Group {
 	return g
 }
 
+// spreadBy spreads the workers of a group by a label.
+func spreadBy(g domain.Group, label string) domain.Group {
+	role("worker", func(r *domain.Role) { r.Placement.SpreadBy = label })(&g)
+	return g
+}
+
+// inRacks returns the view with the label rack on all hosts, each in its own.
+func inRacks(view reconcile.View) reconcile.View {
+	hosts := map[string]domain.Host{}
+	for name, host := range view.Inventory.Hosts {
+		host.Labels = map[string]string{"rack": "of " + name}
+		hosts[name] = host
+	}
+	view.Inventory.Hosts = hosts
+	return view
+}
+
+// TestDecideSpreadBy: another label to spread by moves and restarts nobody, and one that no host has is refused, unless
+// hosts have lost it since it was accepted.
+func TestDecideSpreadBy(t *testing.T) {
+	before := decide(t, lab(), group(1, 2))
+	document := before.Document
+	document.Revision = 1
+	spec := spreadBy(group(1, 2), "rack")
+	after := decide(t, inRacks(lab(document)), spec)
+	if diff := cmp.Diff(before.Document.Assignments, after.Document.Assignments); diff != "" {
+		t.Errorf("members are moved (-before +after):\n%s", diff)
+	}
+	if changes := reconcile.Diff(after, observe(before, 1)); len(changes) > 0 {
+		t.Errorf("the changes are %+v", changes)
+	}
+	const at = `roles["worker"].placement.spread_by`
+	if _, problems := reconcile.Decide(lab(document), spec); len(problems) != 1 || problems[0].Warning || problems[0].Path.String() != at {
+		t.Errorf("a label of no host: %v", problems)
+	}
+	after.Document.Revision = 2
+	lost, problems := reconcile.Decide(lab(after.Document), spreadBy(group(1, 3), "rack"))
+	if len(problems) != 1 || !problems[0].Warning || problems[0].Path.String() != at || len(lost.Members) != 4 {
+		t.Errorf("a label that hosts have lost: %d members, %v", len(lost.Members), problems)
+	}
+}
+
 // updated has changes come to the workers of a group in a way.
 func updated(g domain.Group, update domain.Update) domain.Group {
 	role("worker", func(r *domain.Role) { r.Update = update })(&g)
@@ -359,7 +401,7 @@ func TestDecideKnowsWhatFits(t *testing.T) {
 // TestScheduledByTheEngine: members that the engine itself distributes have no host, and where they may be is told to it
 // anew when that changes, in their present run.
 func TestScheduledByTheEngine(t *testing.T) {
-	view := lab()
+	view := inRacks(lab())
 	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
 	first := decide(t, view, pool(2))
 	hosts := map[string]string{}
@@ -388,6 +430,7 @@ func TestScheduledByTheEngine(t *testing.T) {
 		"the same update":              {updated(pool(2), domain.Update{OnFailure: domain.UpdatePause, Delay: duration(0)}), false, nil},
 		"the default written out":      {spread(pool(2), domain.Spread), false, nil},
 		"another strategy":             {spread(pool(2), domain.Pack), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"spread by a label":            {spreadBy(pool(2), "rack"), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := first.Document

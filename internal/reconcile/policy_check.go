@@ -164,6 +164,8 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) domain
 	role.Replicas = &p.Max
 	group.Roles = maps.Clone(group.Roles)
 	group.Roles[p.Role] = role
+	// As stored, so that what is refused of a new group alone says nothing here.
+	view.Groups = map[string]domain.GroupDocument{group.Name: {Spec: group}}
 	_, found := Decide(view, group)
 	for _, problem := range found {
 		if !problem.Warning {

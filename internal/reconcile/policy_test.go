@@ -293,7 +293,9 @@ func TestCheckRoom(t *testing.T) {
 			Assignments: map[string]domain.Assignment{"other-worker-0": {Host: "b"}},
 		}},
 	}
-	spec := group(1, 1, uncounted, role("worker", func(r *domain.Role) { r.Resources.CPUs, r.Port = 1, new(9000) }))
+	spec := group(1, 1, uncounted, role("worker", func(r *domain.Role) {
+		r.Resources.CPUs, r.Port, r.Placement.SpreadBy = 1, new(9000), "zone" // which hosts have lost
+	}))
 	if problems := reconcile.CheckRoom(view, spec, policy()); len(problems) > 0 {
 		t.Errorf("8 on 8 processors: %v", problems)
 	}

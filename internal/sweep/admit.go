@@ -287,7 +287,7 @@ func Fits(s domain.Sweep, c Cluster) domain.Problems {
 	in := alone(s, c)
 	in.Devices = tooSmall(s, c.Pools, nil)
 	_, problems := placement.Fill(in, false)
-	return OfRuns(problems)
+	return OfRuns(append(placement.CheckSpread(in.Group, domain.Group{}, c.Hosts), problems...))
 }
 
 // reason says in one sentence why a run is not started.

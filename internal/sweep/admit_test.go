@@ -179,6 +179,23 @@ func TestAdmitInOrder(t *testing.T) {
 			}())},
 			starts: []string{"a/r0 on a", "a/r1 on a", "a/r2 on a", "a/r3 on b"},
 		},
+		"spread by a label, with those that are on": {
+			cluster: Cluster{Hosts: hostsOf(4, "a", "b")}, queues: []Queue{queueOf(func() domain.Sweep {
+				s := sweepOf("a", 5)
+				s.Placement = domain.Placement{Strategy: domain.Pack, SpreadBy: "name"}
+				return s
+			}()).with(map[string]domain.Run{"r3": running("b", noon), "r4": running("b", noon)})},
+			starts: []string{"a/r0 on a", "a/r1 on a", "a/r2 on a"},
+		},
+		// Runs that are in the queue already don't wait for a label that hosts have lost.
+		"spread by a label that no host has": {
+			cluster: small, queues: []Queue{queueOf(func() domain.Sweep {
+				s := sweepOf("a", 2)
+				s.Placement.SpreadBy = "zone"
+				return s
+			}())},
+			starts: []string{"a/r0 on a", "a/r1 on a"},
+		},
 		"held": {
 			cluster: small, queues: []Queue{
 				func() Queue { q := queueOf(sweepOf("a", 3)); q.Held = "it is being changed"; return q }(), queueOf(sweepOf("b", 1)),
@@ -461,6 +478,8 @@ func TestFits(t *testing.T) {
 		"too many processors":       {func(s *domain.Sweep) { s.Resources.CPUs = 4.5 }, "resources.cpus", []string{"4.5 CPUs", "4 CPUs"}},
 		"too much memory":           {func(s *domain.Sweep) { s.Resources.MemoryMiB = 64_001 }, "resources.memory_mib", []string{"64001 MiB", "64000 MiB"}},
 		"no such label":             {func(s *domain.Sweep) { s.Placement.Labels = map[string]string{"gpu": "h100"} }, "placement.labels", []string{`gpu = "h100"`}},
+		"spread by a label":         {func(s *domain.Sweep) { s.Placement.SpreadBy = "name" }, "", nil},
+		"by no such label":          {func(s *domain.Sweep) { s.Placement.SpreadBy = "rack" }, "placement.spread_by", []string{`label "rack"`, "are: name"}},
 		"no such host":              {func(s *domain.Sweep) { s.Placement.Hosts = []string{"h", "x"} }, "placement.hosts[1]", []string{`no host "x"`}},
 		"no such pool":              {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "q"} }, "gpus.pool", []string{`no GPU pool "q"`, "p"}},
 		"no card on the hosts":      {func(s *domain.Sweep) { *s = onGPUs(*s, 1); s.Placement.Hosts = []string{"h"} }, "gpus.count", []string{"hosts that it may use have 0", "gpu1"}},

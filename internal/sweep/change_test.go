@@ -37,7 +37,8 @@ func TestChange(t *testing.T) {
 		"GPU memory":      {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", MemoryMiB: 2400} }, "", unsuccessful, ""},
 		"no GPUs":         {func(s *domain.Sweep) { s.GPUs = nil }, "", unsuccessful, ""},
 		"how it is run": {func(s *domain.Sweep) {
-			s.MaxParallel, s.Priority, s.Placement.Strategy, s.GracePeriod = new(3), 1, domain.Pack, seconds(1)
+			s.MaxParallel, s.Priority, s.GracePeriod = new(3), 1, seconds(1)
+			s.Placement = domain.Placement{Strategy: domain.Pack, SpreadBy: "rack"}
 			s.Admission, s.Retry, s.OnFailure = domain.Admission{FreeMemory: true}, domain.Retry{MaxAttempts: new(9)}, &domain.SweepOnFailure{After: 1}
 			s.Objective, s.WaitFor, s.ExitCodes = &domain.Objective{Pattern: "(.)"}, domain.WaitEnded, &domain.ExitCodeRule{}
 		}, "", "", ""},

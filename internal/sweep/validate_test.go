@@ -53,6 +53,7 @@ func TestValidateRejects(t *testing.T) {
 		"pool":              {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "P"} }, "gpus.pool", []string{`"P"`}},
 		"count of GPUs":     {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", Count: new(0)} }, "gpus.count", []string{"0 GPUs"}},
 		"strategy":          {func(s *domain.Sweep) { s.Placement.Strategy = "best" }, "placement.strategy", []string{`"best"`, `"spread"`}},
+		"label":             {func(s *domain.Sweep) { s.Placement.SpreadBy = "rack=a" }, "placement.spread_by", []string{`"rack=a"`, `"rack"`}},
 		"grace period":      {func(s *domain.Sweep) { s.GracePeriod = seconds(-1) }, "grace_period", []string{"-1s"}},
 		"exit codes":        {func(s *domain.Sweep) { s.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1", "x"}} }, "exit_codes.final[1]", []string{`"x"`}},
 		"image":             {func(s *domain.Sweep) { s.Image = "A" }, "image", []string{`"A"`}},

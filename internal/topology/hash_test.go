@@ -82,6 +82,7 @@ func TestHash(t *testing.T) {
 		"hosts":                        {edit("worker", func(r *domain.Role) { r.Placement.Hosts = []string{"a"} }), nobody},
 		"replicas left out":            {func(g *domain.Group) { g.Roles["chief"] = domain.Role{Replicas: new(0)} }, nobody},
 		"placement":                    {edit("worker", func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), nobody},
+		"label to spread by":           {edit("worker", func(r *domain.Role) { r.Placement.SpreadBy = "rack" }), nobody},
 		"labels":                       {edit("worker", func(r *domain.Role) { r.Placement.Labels = map[string]string{"a": "b"} }), nobody},
 		"first port, same addresses":   {edit("worker", func(r *domain.Role) { r.Port = new(2222) }), nobody},
 		"rule of completion":           {func(g *domain.Group) { g.Completion.When = "all" }, nobody},

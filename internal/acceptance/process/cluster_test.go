@@ -171,6 +171,7 @@ resource "trainyard_cluster" "lab" {
 			group("pack", role(`{ strategy = "pack", labels = { disk = "ssd" } }`)+"\n  depends_on = [trainyard_group.spread]"),
 			group("single", role(`{ strategy = "one_per_host" }`)+"\n  depends_on = [trainyard_group.pack]"),
 			group("labels", role(`{ labels = { disk = "ssd", row = "2" } }`)+"\n  depends_on = [trainyard_group.single]"),
+			group("rows", role(`{ strategy = "pack", spread_by = "row" }`)+"\n  depends_on = [trainyard_group.labels]"),
 		),
 		ConfigPlanChecks: acceptance.Planned(plancheck.ExpectUnknownValue("trainyard_group.spread", tfjsonpath.New("placements"))),
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -178,6 +179,7 @@ resource "trainyard_cluster" "lab" {
 			placements("pack", "a", "a"),
 			placements("single", "b", "a"), // a has more members by now
 			placements("labels", "b", "b"),
+			placements("rows", "a", "b"),
 		},
 	})
 }

@@ -246,7 +246,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
   timeouts  = { create = "1m", update = "1m" }
   roles = {
     master = { replicas = 1 }
-    worker = { replicas = 2, placement = { labels = { rack = "b" } } }
+    worker = { replicas = 2, placement = { labels = { rack = "b" }, spread_by = "rack" } }
   }`))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("after the first apply")
@@ -310,6 +310,13 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 		},
 		shown:  []string{"group.pool.roles.worker.placement.labels.rack: a → b"},
 		mended: []string{"~driftpool-worker.1", "~driftpool-worker.2"},
+	}, {
+		what: "preference changed: another label to spread by", by: func() {
+			l.updateService("driftpool-worker", func(s service) {
+				s.TaskTemplate.Placement.Preferences[0].Spread.SpreadDescriptor = "node.labels.row"
+			})
+		},
+		shown: []string{"group.pool.roles.worker.placement.spread_by: row → rack"},
 	}, {
 		what: "label of ours removed", by: func() {
 			l.updateService("drift-worker-0", func(s service) { delete(s.Labels, "trainyard.cluster") })

@@ -116,7 +116,7 @@ func hostAttributes() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"labels": schema.MapAttribute{
-			MarkdownDescription: "Labels of the host, by name. The `placement` of a role can ask for them. Defaults to none. For `swarm` they are labels of the node, of which those not named here are left alone.",
+			MarkdownDescription: "Labels of the host, by name. The `placement` of a role can ask for them, or spread members by one. Defaults to none. For `swarm` they are labels of the node, of which those not named here are left alone.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},

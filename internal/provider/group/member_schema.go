@@ -3,6 +3,7 @@ package group
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -62,7 +63,7 @@ func GPUsAttribute(member, description string) schema.Attribute {
 				Required:            true,
 			},
 			"count": schema.Int64Attribute{
-				MarkdownDescription: "Number of GPUs of each " + member + ". Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement.strategy`, that one where they are. 1 or more; for none, `gpus` itself is left out: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
+				MarkdownDescription: "Number of GPUs of each " + member + ". Of several, those are chosen that are closest to one another: joined by NVLink, or else near one memory node; and of hosts that are the same to `placement`, that one where they are. 1 or more; for none, `gpus` itself is left out: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
 				Optional:            true,
 			},
 			"memory_mib": schema.Int64Attribute{
@@ -82,6 +83,11 @@ func PlacementAttribute(description, strategies string) schema.Attribute {
 			"strategy": schema.StringAttribute{
 				MarkdownDescription: strategies + " Defaults to `spread`. Where a host is as good as another, a member of several GPUs goes to that one where they are closest to one another.",
 				Optional:            true,
+			},
+			"spread_by": schema.StringAttribute{
+				MarkdownDescription: "Label of hosts, such as `rack` or `zone`: members are spread evenly over its values first, and by `strategy` within each. Hosts without it count as one more value. Where a value has no room left, members go to the others. Members that are placed don't move for it. Omit to spread by no label.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"labels": schema.MapAttribute{
 				MarkdownDescription: "Labels that a host must have, with just these values. Defaults to none: any host will do.",

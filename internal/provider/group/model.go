@@ -93,6 +93,7 @@ type RoleGPUsModel struct {
 // PlacementModel is where a role's members are placed.
 type PlacementModel struct {
 	Strategy *string           `tfsdk:"strategy"`
+	SpreadBy *string           `tfsdk:"spread_by"`
 	Labels   map[string]string `tfsdk:"labels"`
 	Hosts    []string          `tfsdk:"hosts"`
 }

@@ -83,7 +83,7 @@ func drawRole(t *rapid.T) RoleModel {
 			return RoleGPUsModel{Pool: rapid.String().Draw(t, "pool"), Count: number.Draw(t, "count"), MemoryMiB: number.Draw(t, "GPU memory")}
 		})).Draw(t, "gpus"),
 		Placement: providertest.Optional(rapid.Custom(func(t *rapid.T) PlacementModel {
-			return PlacementModel{Strategy: providertest.Optional(rapid.SampledFrom([]string{"", "pack"})).Draw(t, "strategy"), Labels: providertest.NilableMap().Draw(t, "labels"), Hosts: providertest.Nilable(rapid.String()).Draw(t, "hosts")}
+			return PlacementModel{Strategy: providertest.Optional(rapid.SampledFrom([]string{"", "pack"})).Draw(t, "strategy"), SpreadBy: providertest.Optional(rapid.SampledFrom([]string{"", "rack"})).Draw(t, "spread_by"), Labels: providertest.NilableMap().Draw(t, "labels"), Hosts: providertest.Nilable(rapid.String()).Draw(t, "hosts")}
 		})).Draw(t, "placement"),
 		Restart: providertest.Optional(rapid.Custom(func(t *rapid.T) RestartModel {
 			return RestartModel{Condition: providertest.Optional(rapid.SampledFrom([]string{"", "always"})).Draw(t, "condition"), MaxAttempts: number.Draw(t, "attempts"), Delay: providertest.DrawDuration(t)}

@@ -102,7 +102,7 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 			return group.RoleGPUsModel{Pool: rapid.String().Draw(t, "pool"), Count: number.Draw(t, "count"), MemoryMiB: number.Draw(t, "GPU memory")}
 		})).Draw(t, "gpus"),
 		Placement: providertest.Optional(rapid.Custom(func(t *rapid.T) group.PlacementModel {
-			return group.PlacementModel{Strategy: word("pack").Draw(t, "strategy"), Labels: providertest.NilableMap().Draw(t, "labels"), Hosts: providertest.Nilable(rapid.String()).Draw(t, "hosts")}
+			return group.PlacementModel{Strategy: word("pack").Draw(t, "strategy"), SpreadBy: word("rack").Draw(t, "spread_by"), Labels: providertest.NilableMap().Draw(t, "labels"), Hosts: providertest.Nilable(rapid.String()).Draw(t, "hosts")}
 		})).Draw(t, "placement"),
 		GracePeriod: providertest.DrawDuration(t),
 		ExitCodes: providertest.Optional(rapid.Custom(func(t *rapid.T) group.ExitCodesModel {

@@ -61,8 +61,8 @@ func overlayTask(live, want swarm.ServiceSpec) swarm.TaskSpec {
 	task.ContainerSpec = overlayContainer(live.TaskTemplate.ContainerSpec, want.TaskTemplate.ContainerSpec)
 	task.Resources = overlayResources(live.TaskTemplate.Resources, want.TaskTemplate.Resources)
 	task.RestartPolicy = overlayRestart(live.TaskTemplate.RestartPolicy, want.TaskTemplate.RestartPolicy)
-	task.Placement = overlayPlacement(live.TaskTemplate.Placement, want.TaskTemplate.Placement)
 	formerly, _ := RecordOf(live)
+	task.Placement = overlayPlacement(live.TaskTemplate.Placement, want.TaskTemplate.Placement, formerly.Placement.SpreadBy)
 	task.Networks = overlayNetworks(networksIn(live), want.TaskTemplate.Networks, formerly.Network)
 	if encode(logging(task.LogDriver)) != encode(logging(want.TaskTemplate.LogDriver)) {
 		task.LogDriver = want.TaskTemplate.LogDriver
@@ -253,13 +253,14 @@ func overlayRestart(live, want *swarm.RestartPolicy) *swarm.RestartPolicy {
 	return &next
 }
 
-// overlayPlacement keeps preferences and platforms.
-func overlayPlacement(live, want *swarm.Placement) *swarm.Placement {
+// overlayPlacement keeps platforms, and preferences that are not the role's.
+func overlayPlacement(live, want *swarm.Placement, formerly string) *swarm.Placement {
 	if live == nil || want == nil {
 		return cmp.Or(want, live)
 	}
 	next := *live
 	next.Constraints = keep(live.Constraints, want.Constraints, func(a, b string) bool { return compact(a) == compact(b) })
+	next.Preferences = overlayPreferences(live, want, formerly)
 	next.MaxReplicas = want.MaxReplicas
 	return &next
 }

@@ -34,7 +34,11 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 	"rollback": func(s *swarm.ServiceSpec) { s.RollbackConfig = &swarm.UpdateConfig{Parallelism: 4} },
 	"force":    func(s *swarm.ServiceSpec) { s.TaskTemplate.ForceUpdate = 5 },
 	"preferences": func(s *swarm.ServiceSpec) {
-		s.TaskTemplate.Placement.Preferences = []swarm.PlacementPreference{{Spread: &swarm.SpreadOver{SpreadDescriptor: "node.labels.zone"}}}
+		for _, other := range []string{"engine.labels.disk", "node.labels.row"} {
+			if !slices.Contains(descriptors(*s), other) {
+				s.TaskTemplate.Placement.Preferences = append(s.TaskTemplate.Placement.Preferences, preferring(other)...)
+			}
+		}
 	},
 	"platforms": func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Platforms = []swarm.Platform{{OS: "linux"}} },
 	"window":    func(s *swarm.ServiceSpec) { s.TaskTemplate.RestartPolicy.Window = new(time.Minute) },

@@ -317,6 +317,9 @@ func (r *reader) placement() {
 		expect(r, "the number of replicas a node takes", most, 0)
 		return
 	}
+	if r.record.Placement.SpreadBy != "" { // or else all preferences are others'
+		r.found.Placement.SpreadBy, _ = spreadsBy(r.task.Placement)
+	}
 	switch isOnePerHost := r.found.Placement.Strategy == domain.OnePerHost; {
 	case most == 1:
 		r.found.Placement.Strategy = domain.OnePerHost

@@ -96,9 +96,16 @@ func richPool() domain.MemberSpec {
 	return spec
 }
 
+// spreadPool is the specification of a member of an interchangeable role that is spread by a label.
+func spreadPool() domain.MemberSpec {
+	spec := richPool()
+	spec.Placement.SpreadBy = "rack"
+	return spec
+}
+
 func TestReadBack(t *testing.T) {
 	for name, spec := range map[string]domain.MemberSpec{
-		"indexed": rich(), "pooled": richPool(),
+		"indexed": rich(), "pooled": richPool(), "spread": spreadPool(),
 		"bare": {Cluster: "lab", Group: "a", Role: "b", Name: "a-b-0", Scheduling: domain.SchedulingPinned, Host: "h0", Address: "a-b-0:1", Image: "i"},
 	} {
 		t.Run(name, func(t *testing.T) { readBack(t, spec) })
@@ -232,6 +239,7 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		}
 		spec.Placement = domain.Placement{
 			Strategy: rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "strategy"),
+			SpreadBy: rapid.SampledFrom([]string{"", "rack", "zone"}).Draw(t, "spread by"),
 			Labels:   rapid.MapOfN(key, rapid.StringMatching(`[a-z]{1,3}`), 0, 2).Draw(t, "labels"),
 			Hosts:    rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"h0", "h1", "h2"}), 0, 3, rapid.ID).Draw(t, "hosts"),
 		}
@@ -245,8 +253,8 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	return spec
 }
 
-// TestSeal pins the digests of two specifications. A change of how services are rendered or read back that changes them makes
-// all members of running clusters read as changed: their apply would show it, and restart none for it.
+// TestSeal pins the digests of some specifications. A change of how services are rendered or read back that changes
+// them makes all members of running clusters read as changed: their apply would show it, and restart none for it.
 func TestSeal(t *testing.T) {
 	unkept := rich()
 	unkept.Kept = ""
@@ -257,6 +265,7 @@ func TestSeal(t *testing.T) {
 		"indexed": {unkept, "335b45fe9c7472965801d82da31e5554"},
 		"keeping": {rich(), "fd02772fdbbd91c391291f6cbc375b45"},
 		"pooled":  {richPool(), "f92a67773c12880c00f9e0fed63decf6"},
+		"spread":  {spreadPool(), "b80bc84d6ab735615564516ff46467e6"},
 	} {
 		service, _ := rendered(t, c.spec)
 		if got := Seal(service.Spec); got != c.want {

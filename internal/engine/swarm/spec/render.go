@@ -77,7 +77,7 @@ func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error)
 			},
 			Resources:     resources(spec),
 			RestartPolicy: restartPolicy(spec),
-			Placement:     &swarm.Placement{Constraints: constraints, MaxReplicas: maxReplicas(spec)},
+			Placement:     &swarm.Placement{Constraints: constraints, Preferences: preferencesOf(spec), MaxReplicas: maxReplicas(spec)},
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: in.Network}},
 		},
 		// A member is replaced only once it has ended. Whether a replacement that failed is tried again is the restart
