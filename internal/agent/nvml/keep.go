@@ -44,10 +44,11 @@ func (k *keeper) read(ctx context.Context) ([]domain.GPU, error) {
 	if err := k.open(ctx); err != nil {
 		return nil, err
 	}
+	stuck := k.reader.stuck() // it may answer while it is read: too late for that, and no reason to open it again
 	gpus, err := k.reader.Read(ctx)
 	switch {
 	case err == nil, len(gpus) > 0, ctx.Err() != nil:
-	case isLate(err), k.reader.stuck(): // it can't be closed, and answers late perhaps
+	case isLate(err), stuck, k.reader.stuck(): // it can't be closed, and answers late perhaps
 	default:
 		k.close(err)
 	}
