@@ -3,7 +3,8 @@
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
 // measures a host. People start it as "top", which shows what a cluster does, as "autoscale", which tells what
-// policies decided, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they left.
+// policies decided, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they
+// left.
 package main
 
 import (

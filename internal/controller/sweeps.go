@@ -193,24 +193,17 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	if err := s.settle(ctx, observed, now); err != nil {
 		return next, err
 	}
-	next = s.peaks.measure(ctx, s, now)
-	if due := s.report(ctx, now); due.Before(next) {
-		next = due
-	}
+	next = earlier(s.peaks.measure(ctx, s, now), s.report(ctx, now))
 	due, err := s.tidy(ctx, now)
 	if err != nil {
 		return next, err
 	}
-	if !due.IsZero() && due.Before(next) {
-		next = due
-	}
+	next = earlier(next, due)
 	if err := s.store(ctx); err != nil { // what hooks were told
 		return next, err
 	}
 	due, err = s.start(ctx, now)
-	if !due.IsZero() {
-		next = earlier(next, due)
-	}
+	next = earlier(next, due)
 	if err != nil {
 		return next, err
 	}

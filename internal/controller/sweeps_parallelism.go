@@ -168,8 +168,9 @@ func (s *sweeper) storeSearches(ctx context.Context) error {
 	return nil
 }
 
+// earlier returns the first of two moments; the zero time is none.
 func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

@@ -263,9 +263,7 @@ func (s *sweeper) tidy(ctx context.Context, now time.Time) (next time.Time, err 
 		}
 		due := f.tidied.Add(tidyEvery)
 		if due.After(now) && !due.After(now.Add(tidyEvery)) {
-			if next.IsZero() || due.Before(next) {
-				next = due
-			}
+			next = earlier(next, due)
 			continue
 		}
 		declared := sweep.GroupOf(f.spec)

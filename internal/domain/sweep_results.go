@@ -2,7 +2,6 @@ package domain
 
 import (
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -54,7 +53,7 @@ func (m Mount) Covers(at string) bool {
 // MountOf returns the innermost of some mounts that covers a path; nil where none does.
 func MountOf(mounts []Mount, at string) *Mount {
 	var innermost *Mount
-	for _, m := range slices.Clone(mounts) {
+	for _, m := range mounts {
 		if m.Covers(at) && (innermost == nil || innermost.Covers(m.Target)) {
 			innermost = &m
 		}

@@ -16,8 +16,8 @@ type Folders interface {
 	// ReadFolder hands over what is in a folder, each as a tar archive would have it, by its path in the folder. One
 	// that is not there is [ErrNotFound].
 	ReadFolder(ctx context.Context, folder domain.KeptFolder, visit FolderVisitor) error
-	// RemoveFolders removes folders that are their members' alone, with all that is in them. Those that are not there,
-	// or in a mount that others may share, are left alone.
+	// RemoveFolders removes folders with all that is in them. Those that are not there are left alone, and so are those
+	// in mounts that an engine can't reach into.
 	RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// resting says of a device why it takes no further member of the same [Fill], and filled of a device or host that has as many as [Input.Most] says.
+// resting says of a device why it takes no further member of the same [Fill], and filled of a device or host that has as
+// many as [Input.Most] says.
 const (
 	resting = "it has just been given to another run"
 	filled  = "as many of these as it is to have"
@@ -77,8 +78,8 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 	return assignments, short
 }
 
-// take notes that a member was put somewhere, and closes the sites and devices that take no more, given how many more those take that are
-// bounded in that.
+// take notes that a member was put somewhere, and closes the sites and devices that take no more, given how many more
+// those take that are bounded in that.
 func (l *layout) take(s spot, left map[string]int) {
 	names := []string{l.sites[s.site].name}
 	for _, i := range s.gpus {

@@ -7,8 +7,8 @@
 // roles with the fewest hosts to choose from, then those that request the largest share of a host. Within a
 // role, members are placed by index. This is first-fit decreasing with the role's strategy as the choice among
 // the hosts that fit, and the closeness of their devices among those that are the same to it. Before that, members of
-// a role that is spread by a label go to the value of it that has the fewest of them, among those with room. If new or grown members find no
-// room beside those that stay, placement starts over in the same order, and a member stays only if its host has room left
+// a role that is spread by a label go to the value of it that has the fewest of them, among those with room. If new or
+// grown members find no room beside those that stay, placement starts over in the same order, and a member stays only if its host has room left
 // when its turn comes. Where GPUs are asked for and that leads nowhere either, a bounded search takes back what was in the way.
 //
 // What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
@@ -44,7 +44,8 @@ type Input struct {
 	Reserved map[string]domain.Resources
 	// FreeMiB is how much memory is measured to be free, by host: new members take no more of it. Hosts that are not in it are not measured.
 	FreeMiB map[string]int64
-	// Most bounds how many members of a [Fill] a host or a device takes, by name or UUID; those that are not in it take as many as fit.
+	// Most bounds how many members of a [Fill] a host or a device takes, by name or UUID; those that are not in it take
+	// as many as fit.
 	Most map[string]int
 	// Room is the number of members, of all groups, for which the cluster's network has addresses; 0 sets no bound.
 	Room int

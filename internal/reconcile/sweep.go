@@ -59,19 +59,23 @@ func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
 	if err != nil {
 		return found, err
 	}
-	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
-	if err != nil {
+	if found.Runs, err = r.remembered(ctx, found.Document); err != nil || found.Spec.Progress == nil {
 		return found, err
-	}
-	found.Runs = sweep.Remembered(found.Document, records)
-	if found.Spec.Progress == nil {
-		return found, nil
 	}
 	found.Parallelism, err = engine.Get[domain.SweepParallelism](ctx, r.Engine, name)
 	if errors.Is(err, engine.ErrNotFound) {
 		err = nil // nothing was measured yet
 	}
 	return found, err
+}
+
+// remembered returns what is remembered of a sweep's runs, by their keys.
+func (r Reconciler) remembered(ctx context.Context, doc domain.SweepDocument) (map[string]domain.Run, error) {
+	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
+	if err != nil {
+		return nil, err
+	}
+	return sweep.Remembered(doc, records), nil
 }
 
 // occupiedBySweeps returns what the active runs of all sweeps take up, as the documents of groups.

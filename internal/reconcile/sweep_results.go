@@ -25,11 +25,16 @@ func (r Reconciler) ResultsPlace(name, key string, run domain.Run) string {
 	return r.Engine.Traits().FolderPlace(folder)
 }
 
-// LostResults returns the keys of runs that succeeded and whose results are gone, sorted. What is kept of runs is the
-// sweep's to have read, see [Reconciler.SweepRuns].
+// LostResults returns the keys of runs that succeeded and whose results are gone, sorted. What is remembered of the runs
+// is read, unless it was.
 func (r Reconciler) LostResults(ctx context.Context, found Sweep) (lost []string, err error) {
 	if found.Document.Spec.Results == nil || found.Document.Ending {
 		return nil, nil
+	}
+	if found.Runs == nil {
+		if found.Runs, err = r.remembered(ctx, found.Document); err != nil {
+			return nil, err
+		}
 	}
 	var folders []domain.KeptFolder
 	keys := map[string]string{} // by member
@@ -65,11 +70,10 @@ func (r Reconciler) removeResults(ctx context.Context, doc domain.SweepDocument)
 
 // resultsOf returns the folders of all runs of a sweep that were started.
 func (r Reconciler) resultsOf(ctx context.Context, doc domain.SweepDocument) (folders []domain.KeptFolder, err error) {
-	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
+	runs, err := r.remembered(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
-	runs := sweep.Remembered(doc, records)
 	for _, key := range slices.Sorted(maps.Keys(runs)) {
 		if folder, kept := sweep.Folder(doc.Spec.Name, key, runs[key]); kept {
 			folders = append(folders, folder)

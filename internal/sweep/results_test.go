@@ -14,7 +14,7 @@ var (
 	// have none.
 	onHosts = Site{
 		Address: func(_, host string) string { return host }, FilesDir: func(member string) string { return "/state/files/" + member },
-		WorkDir: func(member string) string { return "/state/work/" + member },
+		WorkDir: func(member string) string { return "/state/own/" + member },
 	}
 	inContainers = Site{
 		Address: func(member, _ string) string { return member }, FilesDir: func(string) string { return domain.FilesDir },
@@ -33,7 +33,7 @@ func TestResults(t *testing.T) {
 		kept   string
 		in     *domain.Mount
 	}{
-		"below the run's own folder":      {"results", nil, onHosts, "/state/work/lr-r0-0/results", "/state/work/lr-r0-0/results", nil},
+		"below the run's own folder":      {"results", nil, onHosts, "/state/own/lr-r0-0/results", "/state/own/lr-r0-0/results", nil},
 		"in a folder of the host":         {"/data/", nil, onHosts, "/data/lr/r0", "/data/lr/r0", nil},
 		"in a mount of the host":          {"/data", []domain.Mount{volume}, onHosts, "/data/lr/r0", "/data/lr/r0", &volume},
 		"in a volume of its own":          {"/results/", []domain.Mount{volume}, inContainers, "/results", "/results", nil},

@@ -97,12 +97,6 @@ func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	if err != nil {
 		return prior, err
 	}
-	if found.Spec.Results == nil {
-		return flatten(found.Spec, prior), nil
-	}
-	if found, err = reconciler.SweepRuns(ctx, prior.Name.ValueString()); err != nil {
-		return prior, err
-	}
 	lost, err := reconciler.LostResults(ctx, found)
 	if err != nil {
 		return prior, err

@@ -4,7 +4,7 @@
 //	environment:<name> writes the value of a variable
 //	file:<path>        writes the permissions of a file and its content, quoted
 //	config             writes what the file of its run holds
-//	results:<text>     adds a line to the file "lines" in the folder for its results, which it makes where it is not there
+//	results:<text>     adds a line to the file "lines" in the folder for its results, which it makes if need be
 //	get:<url>          writes what is answered there
 //	child              starts a copy of itself in a session of its own that waits for ever
 //	ignore             ignores the stop signal from here on
@@ -12,7 +12,8 @@
 //	until:<file>       waits until the file is there
 //	hold:<file>        until it is told to stop, holds as many MiB of memory as the file says: none where there is no file
 //	card:<file>        takes memory of a card: adds <MiB> of <all> to the file, as <file>,<MiB>,<all>; where others that live have taken too much it fails as CUDA does
-//	share:<folder>     works as long as <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: so many that share the folder make together so many times as much as one
+//	share:<folder>     works as long as <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: so many that share
+//	                   the folder make together so many times as much as one
 //	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits

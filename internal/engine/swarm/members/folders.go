@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -58,24 +59,23 @@ func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder
 	for _, folder := range folders {
 		byHost[folder.Host] = append(byHost[folder.Host], folder)
 	}
-	hosts := slices.Sorted(maps.Keys(byHost))
-	missing := make([][]domain.KeptFolder, len(hosts))
-	indices := make([]int, len(hosts))
-	for i := range indices {
-		indices[i] = i
-	}
-	err = dockerapi.InParallel(ctx, indices, func(ctx context.Context, i int) (err error) {
-		host := engines[hosts[i]]
+	var mu sync.Mutex
+	var missing []domain.KeptFolder
+	err = dockerapi.InParallel(ctx, slices.Collect(maps.Keys(byHost)), func(ctx context.Context, name string) error {
+		host := engines[name]
 		if host == nil {
 			return nil // it is down, or nobody knows its address
 		}
-		missing[i], err = e.missingOn(ctx, host, byHost[hosts[i]])
+		own, err := e.missingOn(ctx, host, byHost[name])
 		if client.IsErrConnectionFailed(err) {
 			return nil
 		}
+		mu.Lock()
+		defer mu.Unlock()
+		missing = append(missing, own...)
 		return err
 	})
-	return slices.Concat(missing...), err
+	return missing, err
 }
 
 func (e Members) missingOn(ctx context.Context, host client.APIClient, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
