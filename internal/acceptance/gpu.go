@@ -1,3 +1,5 @@
+//go:build linux
+
 package acceptance
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"

@@ -1,18 +1,16 @@
+//go:build linux
+
 package acctest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/prometheus/procfs"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // Alive returns how many processes of a program run for members whose files are in a state directory.
@@ -94,32 +92,6 @@ func ExpectNobody(t testing.TB, stateDir, when string) {
 		return err
 	})
 	if err != nil {
-		t.Error(err)
-	}
-}
-
-// EndCluster destroys a cluster with all that is in it, at the end of a test.
-func EndCluster(t testing.TB, e engine.Engine) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if _, err := engine.Cluster(ctx, e); err != nil {
-		return
-	}
-	observed, err := e.Observe(ctx, "")
-	if err != nil {
-		t.Error(err)
-	}
-	var names []string
-	for _, o := range observed {
-		names = append(names, o.Name)
-	}
-	if len(names) > 0 {
-		if err := e.Remove(ctx, names); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := e.Dissolve(ctx); err != nil {
 		t.Error(err)
 	}
 }

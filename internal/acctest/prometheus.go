@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -90,7 +89,7 @@ func runUntilTheEnd(t testing.TB, output *bytes.Buffer, program string, args ...
 	t.Helper()
 	command := exec.Command(program, args...)
 	command.Stdout, command.Stderr = output, output
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	dieWithUs(command)
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
 		// The kernel ends it with the thread that started it.

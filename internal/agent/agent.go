@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package agent is the program that runs on each host of a cluster: it measures the host, its GPUs and what runs there, and answers who asks.
 package agent
 
@@ -20,12 +22,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
-)
-
-// NodeVariable and HostVariable name the node that an agent runs on, as its engine knows it, and as people do.
-const (
-	NodeVariable = "TRAINYARD_NODE"
-	HostVariable = "TRAINYARD_HOST"
 )
 
 // options are those of the command line.
@@ -102,13 +98,13 @@ func nvmlSettings() nvml.Settings { return nvml.Settings{Proc: telemetry.HostPro
 // host is what people call this host.
 func host() string {
 	name, _ := os.Hostname() // of an agent in a container it is that of the container
-	return cmp.Or(os.Getenv(HostVariable), name)
+	return cmp.Or(os.Getenv(telemetry.HostVariable), name)
 }
 
 // stay measures until ctx is done, and answers at the socket, where there are keys its peers, and where there is an
 // address Prometheus.
 func (o options) stay(ctx context.Context, log *slog.Logger) error {
-	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(NodeVariable), log)
+	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(telemetry.NodeVariable), log)
 	if err != nil {
 		return err
 	}
@@ -127,7 +123,7 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 		}, resident.Handler()})
 	}
 	if o.metrics != "" {
-		doors = append(doors, door{"metrics", func() (net.Listener, error) { return telemetry.ListenWithin(o.metrics) }, metrics.Handler(resident, host())})
+		doors = append(doors, door{"metrics", func() (net.Listener, error) { return telemetry.ListenWithin(o.metrics) }, metrics.Handler(resident.Report, host())})
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	for _, d := range doors {

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench prints what Trainyard costs on this machine: one table a question, with the bars that it has to hold.
 //
 // It measures the real thing: a built provider, run by a real Terraform or OpenTofu, with real members. It asserts

@@ -44,6 +44,12 @@ type KeptFolder struct {
 	Mount *Mount
 }
 
+// IsLocal reports whether a path of a host stays below the folder that it begins in, whatever system this program runs on.
+func IsLocal(at string) bool {
+	cleaned := path.Clean(at)
+	return at != "" && !path.IsAbs(at) && cleaned != ".." && !strings.HasPrefix(cleaned, "../")
+}
+
 // Covers reports whether a path is at the target of the mount, or below it.
 func (m Mount) Covers(at string) bool {
 	target := path.Clean(m.Target)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,7 +89,7 @@ func (r Results) validate(ps *Problems) {
 	switch {
 	case path.IsAbs(r.Path):
 		validateTarget(ps, at, r.Path)
-	case !filepath.IsLocal(r.Path) || path.Clean(r.Path) == ".":
+	case !IsLocal(r.Path) || path.Clean(r.Path) == ".":
 		ps.Add(at, "Invalid path", "%q is no folder below a run's own: use a path such as \"results\", without \"..\", or an absolute one", r.Path)
 	}
 	oneOf(ps, Path{"results", "on_destroy"}, "end of results", r.OnDestroy, ResultsOnDestroys)

@@ -140,6 +140,9 @@ type Traits struct {
 	Supports Features
 	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of the user's.
 	Contained bool
+	// NoResidents says why an apply by this program can't start the cluster's controller and agents, and what to do; empty
+	// where it can.
+	NoResidents string
 	// MaxItem is how many bytes a stored item may have; 0 sets no bound.
 	MaxItem int
 	// FilesDir returns the folder in which a member finds the files of its specification.

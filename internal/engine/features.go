@@ -44,6 +44,15 @@ func (t Traits) CheckCluster(c domain.Cluster) domain.Problems {
 	return ps
 }
 
+// CheckResidents returns a problem at an attribute where an apply could not start the cluster's controller and agents.
+func (t Traits) CheckResidents(at domain.Path) domain.Problems {
+	var ps domain.Problems
+	if t.NoResidents != "" {
+		ps.Add(at, "No image for the controller", "%s", t.NoResidents)
+	}
+	return ps
+}
+
 // CheckMember returns what the engine does not support of a member's specification: what the member would look for in
 // vain is an error, and what merely has no effect a warning.
 func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -170,7 +171,8 @@ func addFile(to *tar.Writer, file, name string, info fs.FileInfo, changed time.T
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	header.Name = filepath.ToSlash(name)
+	header.Name, header.Linkname = filepath.ToSlash(name), filepath.ToSlash(header.Linkname)
+	header.Mode = modeIn(runtime.GOOS, info.Mode(), header.Mode)
 	if info.IsDir() {
 		header.Name += "/"
 	}
@@ -188,4 +190,16 @@ func addFile(to *tar.Writer, file, name string, info fs.FileInfo, changed time.T
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
+}
+
+// modeIn returns the permissions in an image of a file of this mode and these permissions: the same wherever an image is
+// built from, as far as possible. Windows doesn't know which files are programs: all are, as for the docker command.
+func modeIn(goos string, mode fs.FileMode, permissions int64) int64 {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return 0o777 // as on Linux, whatever macOS makes of it
+	case goos == "windows":
+		return 0o755
+	}
+	return permissions
 }

@@ -1,6 +1,7 @@
 package imagesource
 
 import (
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,6 +49,21 @@ func TestContext(t *testing.T) {
 		got := entries(t, read(t, build(at).Tar))
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(file{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestModeIn(t *testing.T) {
+	for _, test := range []struct {
+		goos              string
+		mode              fs.FileMode
+		permissions, want int64
+	}{
+		{"linux", 0, 0o644, 0o644}, {"darwin", 0, 0o755, 0o755}, {"darwin", fs.ModeSymlink, 0o755, 0o777},
+		{"windows", 0, 0o666, 0o755}, {"windows", fs.ModeDir, 0o777, 0o755}, {"windows", fs.ModeSymlink, 0o666, 0o777},
+	} {
+		if got := modeIn(test.goos, test.mode, test.permissions); got != test.want {
+			t.Errorf("%s with %o of %s has %o in an image, want %o", test.mode, test.permissions, test.goos, got, test.want)
 		}
 	}
 }

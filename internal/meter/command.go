@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
@@ -33,8 +32,7 @@ func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	output, complaint := &bounded.Buffer{Most: bounded.Answer}, &bounded.Tail{Most: bounded.Complaint}
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(input), output, complaint
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	killWhole(c)
 	c.WaitDelay = lingering
 	err := c.Run()
 	ended, failed := errors.AsType[*exec.ExitError](err)

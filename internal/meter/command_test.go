@@ -1,3 +1,5 @@
+//go:build linux
+
 package meter
 
 import (
@@ -15,15 +17,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
 
 func TestCommandQueue(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -113,6 +113,46 @@ func expectNoChange(t *testing.T, tf terraform, when string, config, state map[s
 	}
 }
 
+// TestPlanOfNoResidents: a cluster whose controller can't be started from here is neither created nor changed. Where
+// nothing changes, it may well run.
+func TestPlanOfNoResidents(t *testing.T) {
+	stub := &providertest.Stub{Network: &domain.Network{}}
+	tf := newTerraform(t, stub)
+	config := tf.swarm(nil)
+	state := tf.created(config)
+	stub.Particular.NoResidents = "there is no image of the controller"
+	expectNoChange(t, tf, "without residents", config, state)
+
+	relabelled := tf.swarm(func(m *cluster.Model) { m.Hosts["gpu2"] = cluster.HostModel{Address: new("ssh://gpu2")} })
+	unknown := tf.swarm(nil)
+	unknown["hosts"] = tftypes.NewValue(unknown["hosts"].Type(), tftypes.UnknownValue)
+	for name, plan := range map[string]struct{ config, state map[string]tftypes.Value }{
+		"creation": {config, nil}, "change": {relabelled, state}, "creation of hosts that are not known yet": {unknown, nil},
+	} {
+		_, diagnostics := tf.plan("trainyard_cluster", plan.config, plan.state)
+		if len(diagnostics) != 1 || !diagnostics[0].Attribute.Equal(tftypes.NewAttributePath().WithAttributeName("engine")) || !strings.Contains(diagnostics[0].Detail, stub.Particular.NoResidents) {
+			t.Errorf("%s: %v", name, diagnostics)
+		}
+	}
+}
+
+// TestPlanOnEngineThatRefuses: an engine that isn't there on this operating system is refused at the attribute that chooses
+// it.
+func TestPlanOnEngineThatRefuses(t *testing.T) {
+	stub := &providertest.Stub{}
+	engines := stub.Registry()
+	refusing := engines["process"]
+	refusing.Open = func(domain.ClusterRef, engine.Settings) (engine.Engine, error) {
+		return nil, domain.Problems{{Path: domain.Path{"engine"}, Summary: "Engine not available on macOS", Detail: "use another"}}
+	}
+	engines["process"] = refusing
+	tf := terraformOn(t, engines)
+	_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
+	if len(diagnostics) != 1 || diagnostics[0].Summary != "Engine not available on macOS" || !diagnostics[0].Attribute.Equal(tftypes.NewAttributePath().WithAttributeName("engine")) {
+		t.Errorf("the plan of a cluster: %v", diagnostics)
+	}
+}
+
 func TestProcessHasNoEndpointAndNoNetwork(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)

@@ -76,7 +76,7 @@ func dockerAttribute() schema.Attribute {
 				}},
 			},
 			"controller_image": schema.StringAttribute{
-				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is the `trainyard-agent` of this version, which is the controller as well, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry. A tag is pinned to its digest when an apply starts the controller.",
+				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is the `trainyard-agent` of this version, which is the controller as well, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry. Required where Terraform runs on macOS or Windows, to start controllers. A tag is pinned to its digest when an apply starts the controller.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

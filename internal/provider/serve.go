@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
-	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/packed"
@@ -28,7 +26,11 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 	debug.SetGCPercent(gcPercent)
 	quietUnlessAsked()
 	if !keep {
-		go exitWithTerraform(int(os.Stdout.Fd()))
+		go func() {
+			if terraformGone() {
+				os.Exit(1) // it would be left behind otherwise
+			}
+		}()
 	}
 	var options []tf6server.ServeOpt
 	if keep {
@@ -53,20 +55,5 @@ func quietUnlessAsked() {
 	}
 	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO"} {
 		_ = os.Setenv(variable, "off") // it fails for malformed names only
-	}
-}
-
-// exitWithTerraform ends this process when Terraform is killed, which would leave it behind otherwise: nobody reads its
-// standard output any more then. Unlike the parent's process id, that can be told whenever it happens.
-func exitWithTerraform(stdout int) {
-	output := []unix.PollFd{{Fd: int32(stdout)}}
-	for {
-		switch _, err := unix.Poll(output, -1); {
-		case errors.Is(err, unix.EINTR):
-		case err == nil && output[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
-			os.Exit(1)
-		default:
-			return // it is nothing that can be watched: then Terraform itself ends the provider
-		}
 	}
 }

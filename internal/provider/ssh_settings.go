@@ -50,7 +50,7 @@ func sshAttribute() schema.Attribute {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"private_key": schema.StringAttribute{
-				MarkdownDescription: "Private key, as PEM text. Where no key is given, those of the agent (`SSH_AUTH_SOCK`) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
+				MarkdownDescription: "Private key, as PEM text. Where no key is given, those of the agent (`SSH_AUTH_SOCK`, on Windows else the service `ssh-agent`) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
 				Optional:            true,
 				Sensitive:           true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},

@@ -210,6 +210,28 @@ func TestPreflightAsksOncePerRole(t *testing.T) {
 	}
 }
 
+// TestPreflightTellsOfResidents: where the controller can't be started from here, neither can members; those that are kept
+// need nobody.
+func TestPreflightTellsOfResidents(t *testing.T) {
+	f := newFake()
+	f.traits.NoResidents = "there is no image of the controller"
+	d := decide(t, lab(), group(2, 3))
+	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), d, nil)
+	must(t, err)
+	if faults, are := errors.AsType[domain.Problems](problems.Err()); !are || len(faults) != 1 || faults[0].Path.String() != "cluster" || faults[0].Detail != f.traits.NoResidents {
+		t.Errorf("got %v", problems)
+	}
+	kept := map[string]bool{}
+	for _, m := range d.Members {
+		kept[m.Name] = true
+	}
+	problems, err = reconcile.Reconciler{Engine: f}.Preflight(t.Context(), d, kept)
+	must(t, err)
+	if len(problems) > 0 {
+		t.Errorf("where all members are kept: %v", problems)
+	}
+}
+
 // TestRefused: what the specification or the hosts don't allow changes nothing.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {

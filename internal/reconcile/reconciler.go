@@ -166,6 +166,9 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 		specs = append(specs, spec)
 		problems = append(problems, traits.CheckMember(spec)...)
 	}
+	if len(specs) > 0 {
+		problems = append(problems, traits.CheckResidents(domain.Path{"cluster"})...)
+	}
 	found, err := r.Engine.Preflight(ctx, specs)
 	return append(problems, found...), err
 }

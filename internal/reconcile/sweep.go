@@ -188,7 +188,8 @@ func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.S
 		return nil, err
 	}
 	found, err := r.Engine.Preflight(ctx, []domain.MemberSpec{rendered})
-	return sweep.OfRuns(append(view.Traits.CheckMember(rendered), found...)), err
+	problems := append(view.Traits.CheckResidents(domain.Path{"cluster"}), view.Traits.CheckMember(rendered)...)
+	return sweep.OfRuns(append(problems, found...)), err
 }
 
 // PutSweep makes a sweep be as specified: the controller starts its runs. A new one must not be there yet, but as

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -117,7 +116,7 @@ func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string,
 		return to.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: key + "/", Mode: 0o755})
 	}
 	err := r.Engine.ReadFolder(ctx, folder, func(header *tar.Header, content io.Reader) error {
-		if !filepath.IsLocal(header.Name) {
+		if !domain.IsLocal(header.Name) {
 			return nil // none that we make
 		}
 		configured = configured || header.Name == name

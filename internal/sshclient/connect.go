@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os/user"
+	"runtime"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -34,7 +36,7 @@ func route(to Host, credentials Credentials) ([]hop, error) {
 		if err != nil {
 			return nil, Failed(nil, "the SSH user is not given, and this process's is not known: %s", err)
 		}
-		fallback = current.Username
+		fallback = loginName(runtime.GOOS, current.Username)
 	}
 	var hops []hop
 	add := func(host Host, jump bool) {
@@ -50,6 +52,14 @@ func route(to Host, credentials Credentials) ([]hop, error) {
 	}
 	add(to, false)
 	return hops, nil
+}
+
+// loginName returns what hosts know a user of this machine by: on Windows, the domain goes before the name.
+func loginName(goos, user string) string {
+	if goos == "windows" {
+		return user[strings.LastIndex(user, `\`)+1:]
+	}
+	return user
 }
 
 // connect logs in to each server through the one before, and returns the connection to the last. Its end is the

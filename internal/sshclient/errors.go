@@ -85,17 +85,24 @@ func Within(ctx context.Context, limit time.Duration) (context.Context, context.
 		"no answer within %s; check the address, the network and firewalls in between", limit))
 }
 
-// NetDial connects to an address of this machine's network or file system. Its errors are a [Failure], or the
-// context's.
+// Pipe is the network of Windows' named pipes, for [NetDial].
+const Pipe = "npipe"
+
+// NetDial connects to an address of this machine's network or file system, or to a [Pipe]. Its errors are a [Failure],
+// or the context's.
 func NetDial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	dial := new(net.Dialer).DialContext
+	if network == Pipe {
+		dial = dialPipe
+	}
+	conn, err := dial(ctx, network, address)
 	if err != nil {
 		return nil, Outcome(ctx, func() error { return connectFailure(address, err) })
 	}
 	return conn, nil
 }
 
-// connectFailure says why there is no connection to an address, which is a host and port or the path of a socket.
+// connectFailure says why there is no connection to an address, which is a host and port or the path of a socket or pipe.
 func connectFailure(address string, err error) *Failure {
 	var errno syscall.Errno
 	var unresolved *net.DNSError

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -96,21 +97,24 @@ func (r *keyring) add(origin string, text []byte, passphrase engine.Secret) erro
 	return nil
 }
 
-// addAgent adds the keys of the agent at SSH_AUTH_SOCK.
+// addAgent adds the keys of the agent.
 func (r *keyring) addAgent(ctx context.Context) error {
-	socket := os.Getenv("SSH_AUTH_SOCK")
-	if socket == "" {
-		return errors.New("there is no SSH agent: SSH_AUTH_SOCK is not set")
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	network, address, err := agentAddress(runtime.GOOS, os.Getenv("SSH_AUTH_SOCK"))
 	if err != nil {
-		return fmt.Errorf("the SSH agent at SSH_AUTH_SOCK: %w", err)
+		return err
+	}
+	conn, err := NetDial(ctx, network, address)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no SSH agent at %s", address)
+	}
+	if err != nil {
+		return fmt.Errorf("the SSH agent: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	signers, err := agent.NewClient(conn).Signers()
 	if err != nil {
 		_ = conn.Close()
-		return fmt.Errorf("the SSH agent at SSH_AUTH_SOCK: %w", err)
+		return fmt.Errorf("the SSH agent at %s: %w", address, err)
 	}
 	if len(signers) == 0 {
 		r.notes = append(r.notes, "the SSH agent has no key (ssh-add adds one)")
@@ -120,6 +124,26 @@ func (r *keyring) addAgent(ctx context.Context) error {
 	}
 	r.agent = conn
 	return nil
+}
+
+const (
+	// pipes is how the paths of Windows' named pipes begin.
+	pipes = `\\.\pipe\`
+	// windowsAgent is where the service ssh-agent of Windows listens.
+	windowsAgent = pipes + "openssh-ssh-agent"
+)
+
+// agentAddress returns where the SSH agent listens on an operating system, by the value of SSH_AUTH_SOCK.
+func agentAddress(goos, socket string) (network, address string, err error) {
+	switch {
+	case goos == "windows" && socket == "":
+		return Pipe, windowsAgent, nil
+	case goos == "windows" && strings.HasPrefix(socket, pipes):
+		return Pipe, socket, nil
+	case socket == "":
+		return "", "", errors.New("there is no SSH agent: SSH_AUTH_SOCK is not set")
+	}
+	return "unix", socket, nil
 }
 
 // signers returns the keys to try.

@@ -105,3 +105,33 @@ func TestKeys(t *testing.T) {
 		})
 	}
 }
+
+func TestAgentAddress(t *testing.T) {
+	for name, test := range map[string]struct {
+		goos, socket, network, address string
+	}{
+		"a socket":            {"linux", "/run/agent.sock", "unix", "/run/agent.sock"},
+		"a socket on macOS":   {"darwin", "/private/tmp/agent.sock", "unix", "/private/tmp/agent.sock"},
+		"nothing":             {goos: "darwin"},
+		"nothing on Windows":  {"windows", "", Pipe, `\\.\pipe\openssh-ssh-agent`},
+		"a pipe on Windows":   {"windows", `\\.\pipe\mine`, Pipe, `\\.\pipe\mine`},
+		"a socket on Windows": {"windows", `C:\agent.sock`, "unix", `C:\agent.sock`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network, address, err := agentAddress(test.goos, test.socket)
+			if network != test.network || address != test.address || (err == nil) != (test.address != "") {
+				t.Errorf("it is at %s %s, %v", network, address, err)
+			}
+		})
+	}
+}
+
+func TestLoginName(t *testing.T) {
+	for _, test := range []struct{ goos, user, want string }{
+		{"linux", "ann", "ann"}, {"linux", `LAB\ann`, `LAB\ann`}, {"windows", `LAB\ann`, "ann"}, {"windows", "ann", "ann"},
+	} {
+		if got := loginName(test.goos, test.user); got != test.want {
+			t.Errorf("%s on %s logs in as %s, want %s", test.user, test.goos, got, test.want)
+		}
+	}
+}

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command mortal is the provider, killed after one of its calls to the engine that change something: after the one whose
 // number, counted over all of its processes, the environment names. It shows that the next apply gets on from there.
 package main

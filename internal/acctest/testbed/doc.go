@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package testbed runs several real Docker Engines on this machine, as nodes of one network, and forms a Swarm of them.
 // Tests set a bed up by themselves and it vanishes with them, however they end. It needs root, and the commands dockerd
 // and iptables (apt-get install docker.io iptables).

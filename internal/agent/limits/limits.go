@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package limits bounds the CPU and memory of member instances by control groups, of version 1 and 2, for root and
 // for ordinary users with a delegated group.
 //

@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -14,9 +15,10 @@ import (
 // path is where Prometheus looks unless it is told otherwise.
 const path = "/metrics"
 
-// Handler answers GET /metrics with the last sample of a resident, whose host has this name. Nothing is measured for it.
-func Handler(resident *telemetry.Resident, host string) http.Handler {
-	return handler(collector{host, func() telemetry.Report { return resident.Report(0) }})
+// Handler answers GET /metrics with the last sample of a host of this name, as its resident reports it. Nothing is
+// measured for it.
+func Handler(report func(window time.Duration) telemetry.Report, host string) http.Handler {
+	return handler(collector{host, func() telemetry.Report { return report(0) }})
 }
 
 // ControllerHandler answers GET /metrics with what policies have done so far, and with the members that run.

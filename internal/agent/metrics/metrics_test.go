@@ -1,13 +1,9 @@
 package metrics
 
 import (
-	"bufio"
-	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -159,42 +154,6 @@ func TestNames(t *testing.T) {
 	}
 	for _, problem := range problems {
 		t.Errorf("%s: %s", problem.Metric, problem.Text)
-	}
-}
-
-// TestOfThisHost: a real resident tells of its host, and of an instance that runs on it, whosever that is.
-func TestOfThisHost(t *testing.T) {
-	member := exec.Command("sh", "-c", "echo ready; read end")
-	member.Env = []string{proctree.InstanceVariable + "=" + t.Name() + ".1"}
-	out, err := member.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := member.StdinPipe() // what is never written lets it live
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := member.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _, _ = in.Close(), member.Process.Kill(), member.Wait() })
-	// In the midst of its exec a process has no environment yet.
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	settings := telemetry.Settings{Proc: telemetry.HostProc(), Disk: os.TempDir(), GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
-	resident, err := telemetry.NewResident(t.Context(), settings, "9q3k0wu5bb", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := answer(t, Handler(resident, "node1"))
-	for _, want := range []string{
-		`trainyard_host_cpus_busy{node="node1"} `, `trainyard_host_network_sent_bytes_total{node="node1"} `,
-		`trainyard_member_cpus_busy{id="TestOfThisHost.1",node="node1"} `,
-	} {
-		if !strings.Contains(told, "\n"+want) {
-			t.Errorf("%s is not told:%s", want, told)
-		}
 	}
 }
 

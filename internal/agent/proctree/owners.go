@@ -1,3 +1,5 @@
+//go:build linux
+
 package proctree
 
 // entry is a live process, and the instance that its environment names, if any.

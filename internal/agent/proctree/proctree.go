@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package proctree finds, signals and watches the processes of instances.
 //
 // An instance is one run of a member: a shell that leads a session of its own, the command, and all that the

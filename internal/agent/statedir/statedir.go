@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package statedir is the folder in which the process engine keeps a cluster, and through which the engine
 // and the supervisor talk to each other.
 //

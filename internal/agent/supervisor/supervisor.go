@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package supervisor runs the members of one cluster as processes of this machine: one supervisor for all of
 // them, driven by the files of a state directory.
 //

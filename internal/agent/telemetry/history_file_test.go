@@ -2,8 +2,6 @@ package telemetry
 
 import (
 	"bytes"
-	"context"
-	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -106,28 +104,5 @@ func TestHistoryThatIsNone(t *testing.T) {
 				t.Errorf("%d samples, %v; want an error with %q", h.taken, err, test.want)
 			}
 		})
-	}
-}
-
-// TestResidentGoesOn: an agent continues the history of its predecessor.
-func TestResidentGoesOn(t *testing.T) {
-	s := settings(nil)
-	s.History = filepath.Join(t.TempDir(), "history")
-	begin := time.Now().Add(-time.Minute)
-	if err := measured(10, begin).save(s.History); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		ctx, cancel := context.WithCancel(t.Context())
-		r, err := NewResident(ctx, s, "node1", slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		report := r.Report(Memory)
-		if report.Samples < 11 || report.Since.After(begin) || report.SampledAt.Before(begin.Add(time.Minute)) {
-			t.Errorf("it tells of %d samples from %s to %s", report.Samples, report.Since, report.SampledAt)
-		}
-		cancel()
-		r.Run(ctx)
 	}
 }

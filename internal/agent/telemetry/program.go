@@ -11,6 +11,17 @@ import (
 // AgentName is what the program is called that is built to speak to NVIDIA's driver, which this one may not be.
 const AgentName = "trainyard-agent"
 
+// The environment variables of agents.
+const (
+	// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own at /proc.
+	ProcVariable = "HOST_PROC"
+	// SysVariable names that of its devices.
+	SysVariable = "HOST_SYS"
+	// NodeVariable and HostVariable name the node that an agent runs on, as its engine knows it, and as people do.
+	NodeVariable = "TRAINYARD_NODE"
+	HostVariable = "TRAINYARD_HOST"
+)
+
 // AgentProgram returns the file from which agents are run on hosts like this one, for a program of this file: its
 // neighbour of that name, or, without one that can be run here, the program itself, which knows no GPUs then. One from
 // PATH may be of any version, or anybody's.

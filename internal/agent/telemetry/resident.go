@@ -1,10 +1,11 @@
+//go:build linux
+
 package telemetry
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -211,13 +212,6 @@ func (r *Resident) Report(window time.Duration) Report {
 	return report
 }
 
-// The requests that a resident answers, see [Resident.Handler].
-const (
-	reportPath   = "/report"
-	windowOption = "window"
-	newOption    = "new"
-)
-
 // Handler answers requests for reports, as a [Query] has them: GET /report?window=1m&new=true, with a [Report] as JSON. The GPUs are looked at anew;
 // where that takes long, they are those of the last look.
 func (r *Resident) Handler() http.Handler {
@@ -248,14 +242,6 @@ func (r *Resident) Handler() http.Handler {
 		_ = json.NewEncoder(w).Encode(r.Report(window)) // who asked has gone
 	})
 	return mux
-}
-
-// CheckWindow returns an error where a window of time is not one that agents remember.
-func CheckWindow(window time.Duration) error {
-	if window < Interval || window > Memory {
-		return fmt.Errorf("%s is not a window of time that agents remember: %s to %s is allowed", window, Interval, Memory)
-	}
-	return nil
 }
 
 // Once measures this host for a moment, for who has no resident to ask.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package telemetry
 
 import (
@@ -329,6 +331,29 @@ func TestHistoryOfQuestions(t *testing.T) {
 	report := h.report(Memory, last)
 	if remembered := report.SampledAt.Sub(report.Since); !report.SampledAt.Equal(last) || remembered < Memory-2*Interval {
 		t.Errorf("%s are remembered, up to %s, want %s up to %s", remembered, report.SampledAt, Memory, last)
+	}
+}
+
+// TestResidentGoesOn: an agent continues the history of its predecessor.
+func TestResidentGoesOn(t *testing.T) {
+	s := settings(nil)
+	s.History = filepath.Join(t.TempDir(), "history")
+	begin := time.Now().Add(-time.Minute)
+	if err := measured(10, begin).save(s.History); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := NewResident(ctx, s, "node1", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := r.Report(Memory)
+		if report.Samples < 11 || report.Since.After(begin) || report.SampledAt.Before(begin.Add(time.Minute)) {
+			t.Errorf("it tells of %d samples from %s to %s", report.Samples, report.Since, report.SampledAt)
+		}
+		cancel()
+		r.Run(ctx)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 package telemetry
 
 import (
@@ -6,10 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,27 +34,6 @@ func Listen(socket string) (net.Listener, error) {
 	return listener, os.Chmod(short, 0o600)
 }
 
-// Query says what a resident is asked for.
-type Query struct {
-	// Window is the time before now to tell of; where it is 0, that is the last sample alone.
-	Window time.Duration
-	// New has instances looked for before, so that those are told of that have just been started. It takes the resident all processes of its host, and
-	// a moment to measure them.
-	New bool
-}
-
-// path is where the answer is found.
-func (q Query) path() string {
-	options := url.Values{}
-	if q.Window > 0 {
-		options.Set(windowOption, q.Window.String())
-	}
-	if q.New {
-		options.Set(newOption, "true")
-	}
-	return (&url.URL{Path: reportPath, RawQuery: options.Encode()}).String()
-}
-
 // Ask asks the resident behind a socket for a report.
 func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -72,30 +51,6 @@ func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 		return Report{}, err
 	}
 	return ReadReport(text)
-}
-
-// ask asks for the report of the resident at a URL, as JSON.
-func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+q.path(), nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("the agent does not answer: %w", err)
-	}
-	defer response.Body.Close()
-	text, err := bounded.ReadAll(response.Body, bounded.Report)
-	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
-		return nil, fmt.Errorf("the agent's answer has %w", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the agent's answer broke off: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the agent answered %.200s: %.200s", response.Status, text)
-	}
-	return text, nil
 }
 
 // shortened returns another name of a file, valid until done is called: that of a Unix socket may have 107 bytes, and that of a state

@@ -1,7 +1,5 @@
-// Package telemetry measures what a host has and what is used of it, by itself, by the instances on it, and of its GPUs.
-//
-// A resident ([Resident]) takes a sample every second and remembers some minutes of them. Whoever asks it gets a [Report] over a window of
-// that time.
+//go:build linux
+
 package telemetry
 
 import (
@@ -162,29 +160,6 @@ func readNetwork(fs procfs.FS) (received, sent float64) {
 	return received, sent
 }
 
-// sample is what a host and its instances used between two readings. What is not known is NaN.
-type sample struct {
-	at        time.Time
-	host      [hostQuantities]float64
-	instances map[string]use
-}
-
-// The quantities of a host.
-const (
-	hostCPUs = iota
-	hostMemory
-	hostLoad
-	hostDisk
-	hostReceived
-	hostSent
-	hostQuantities
-)
-
-// use is what an instance uses: processors, which are not known where none of its processes was seen at the first reading, and the resident memory of its processes in MiB; what several of them share counts for each.
-type use struct {
-	cpus, memory float64
-}
-
 // between returns what was used between two readings, as of the second.
 func between(first, second reading) sample {
 	elapsed := second.sinceBoot - first.sinceBoot
@@ -223,14 +198,6 @@ func processors(used, elapsed time.Duration, limit int) float64 {
 func mebibytes(bytes uint64) float64 {
 	return float64(bytes) / (1 << 20)
 }
-
-// The environment variables of agents.
-const (
-	// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own at /proc.
-	ProcVariable = "HOST_PROC"
-	// SysVariable names that of its devices.
-	SysVariable = "HOST_SYS"
-)
 
 // ownProc is the process table of this very program's host, or container.
 const ownProc = "/proc"

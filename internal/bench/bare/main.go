@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bare is a Terraform provider with one resource, which holds maps and does nothing: what a plan of a group is
 // compared with.
 package main

@@ -1,8 +1,5 @@
-// Package process is the engine that runs members as processes of this machine. It needs nothing installed.
-//
-// It is two processes a cluster, both of this very program: the supervisor, which runs the members (package
-// supervisor), and the controller, which the supervisor runs like a member. The engine talks to them through the files
-// of a state directory (package statedir).
+//go:build linux
+
 package process
 
 import (
@@ -24,9 +21,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Name is the engine's name in a configuration.
-const Name = "process"
-
 // Engine runs one cluster.
 type Engine struct {
 	engine.Store
@@ -36,25 +30,6 @@ type Engine struct {
 	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
 	// states are looked at again and again, of a thousand members: only those that have changed are read.
 	states *statedir.Remembered[statedir.State]
-}
-
-// Program is what the supervisors and controllers of clusters are run from.
-type Program struct {
-	// File is the program's file; empty for that of the present process.
-	File string
-	// Version tells programs apart: residents of another version are replaced when a cluster is next changed. Members go on.
-	Version string
-}
-
-// Driver returns the driver of this engine, which runs the residents of clusters from a program. An endpoint is a state
-// directory, and goes before that of the settings.
-func Driver(program Program) engine.Driver {
-	return engine.Driver{
-		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
-			return Open(cluster, settings, program)
-		},
-		Clusters: clusters, Endpoint: "state directory", Lookup: "the provider's state_dir, else TRAINYARD_STATE_DIR, else the user's state folder", Default: true,
-	}
 }
 
 // Open returns the engine of a cluster; see [Driver].

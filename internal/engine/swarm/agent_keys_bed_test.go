@@ -1,3 +1,5 @@
+//go:build linux
+
 package swarm
 
 import (
@@ -18,7 +20,6 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -305,8 +306,8 @@ func (l keysLab) claim(host string) {
 	must(l.T, err)
 	lie := func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		env := live.Spec.TaskTemplate.ContainerSpec.Env
-		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, agent.NodeVariable+"=") })
-		env[i] = agent.NodeVariable + "=" + document.Spec.Hosts[host].ID
+		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, telemetry.NodeVariable+"=") })
+		env[i] = telemetry.NodeVariable + "=" + document.Spec.Hosts[host].ID
 		return live.Spec, true
 	}
 	must(l.T, l.engine.UpdateService(l.Context(), m, swarm.Service{}, spec.ResidentName("keys", spec.KindAgent), "", lie))

@@ -86,6 +86,7 @@ func (e *Engine) Traits() engine.Traits {
 			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
 		},
 		Contained:   true,
+		NoResidents: e.NoResidents(),
 		MaxItem:     store.MaxItem,
 		FilesDir:    func(string) string { return domain.FilesDir },
 		FolderPlace: e.FolderPlace,

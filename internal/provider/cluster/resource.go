@@ -58,7 +58,9 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		var name, engineName types.String
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("engine"), &engineName)...)
-		r.Session.Plans.PutCluster(resourcekit.IDOf(resourcekit.KeyOf(name, engineName, types.StringNull())), resourcekit.PlannedCluster{})
+		key := resourcekit.KeyOf(name, engineName, types.StringNull())
+		r.Session.Plans.PutCluster(resourcekit.IDOf(key), resourcekit.PlannedCluster{})
+		r.checkResidents(key, &resp.Diagnostics)
 		return
 	}
 	var config Model
@@ -89,6 +91,19 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoint"), resourcekit.TextOrNull(cluster.Endpoint))...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("hosts"), resourcekit.Flatten(cluster, config).Hosts)...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("network"), flattenNetwork(cluster.Network, types.StringUnknown()))...)
+	if !resp.Plan.Raw.Equal(req.State.Raw) {
+		r.checkResidents(at, &resp.Diagnostics)
+	}
+}
+
+// checkResidents reports why the residents of a cluster could not be started, where that is so.
+func (r *clusterResource) checkResidents(at domain.ClusterRef, diags *diag.Diagnostics) {
+	reconciler, err := r.Session.Plan(at)
+	if err != nil {
+		resourcekit.AddError(diags, "Unable to plan the cluster", err)
+		return
+	}
+	resourcekit.AddProblems(diags, reconciler.Engine.Traits().CheckResidents(domain.Path{"engine"}))
 }
 
 // stored returns the cluster in the state; it is empty where there is none, and where that is another than the planned one.

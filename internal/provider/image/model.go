@@ -3,6 +3,7 @@ package image
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -84,7 +85,7 @@ func (m Model) source() (source, error) {
 		}
 		bases, err := build.Bases()
 		source.hash = types.StringValue(digest)
-		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: build.Dockerfile, Target: build.Target, Args: build.Args, Bases: bases, Source: digest}
+		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: filepath.ToSlash(build.Dockerfile), Target: build.Target, Args: build.Args, Bases: bases, Source: digest}
 		return source, err
 	}
 	return source{hash: types.StringNull(), id: types.StringUnknown()}, nil

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command keep runs a test bed to play with, until it is interrupted.
 package main
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command member is what the members of the conformance suite run: its arguments say step by step how it behaves.
 //
 //	print:<text>       writes a line

@@ -17,7 +17,6 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -226,8 +225,8 @@ func agentService(cluster string, from residentImage, on network.Summary, key sw
 	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{keyReference(key)}
 	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
-		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + HostProc, agent.NodeVariable + "={{.Node.ID}}",
-		agent.HostVariable + "=" + spec.HostnameTemplate,
+		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + HostProc, telemetry.NodeVariable + "={{.Node.ID}}",
+		telemetry.HostVariable + "=" + spec.HostnameTemplate,
 		collecting(agentMemory * 3 / 8), // as one that asks its peers runs beside it
 	}
 	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -34,6 +35,9 @@ type residentImage struct {
 func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, error) {
 	if given := e.Connection.Settings.Docker.ControllerImage; given != "" {
 		return e.pulledImage(ctx, now, spec.KindController, given, "controller_image")
+	}
+	if why := e.NoResidents(); why != "" {
+		return residentImage{}, errors.New(why)
 	}
 	img, err := e.program.Image()
 	if err != nil {

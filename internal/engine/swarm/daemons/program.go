@@ -3,9 +3,12 @@ package daemons
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
@@ -16,6 +19,20 @@ type Program struct {
 	File string
 	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
 	Version string
+}
+
+// NoResidents says why this program can't start a cluster's controller and agents, and what to do; "" where it can.
+func (e Daemons) NoResidents() string {
+	return noResidents(runtime.GOOS, e.Connection.Settings.Docker.ControllerImage)
+}
+
+// noResidents is [Daemons.NoResidents] for a program of an operating system, with the image that hosts are to pull.
+func noResidents(goos, given string) string {
+	if goos == "linux" || given != "" {
+		return ""
+	}
+	return fmt.Sprintf("the controller and the agents of a cluster run from an image of Trainyard for Linux, and this program, for %s, can't be made one: "+
+		"push an image with the trainyard-agent of a release for Linux to a registry, and name it in the provider's docker.controller_image", engine.System(goos))
 }
 
 // Image returns the image of a program.

@@ -34,7 +34,7 @@ func (e Endpoint) Client(credentials Credentials) (*client.Client, error) {
 		MaxIdleConns:        maxIdle,
 		MaxIdleConnsPerHost: maxIdle,
 		IdleConnTimeout:     90 * time.Second,
-		DisableCompression:  e.Scheme == SchemeUnix,
+		DisableCompression:  e.Scheme == SchemeUnix || e.Scheme == SchemePipe,
 	}
 	return client.NewClientWithOpts(
 		client.WithHost(e.httpHost()),
@@ -51,7 +51,7 @@ func (e Endpoint) httpHost() string {
 	switch e.Scheme {
 	case SchemeTCP:
 		return e.String()
-	case SchemeSSH:
+	case SchemeSSH, SchemePipe:
 		return "tcp://" + client.DummyHost // the address itself is no host of HTTP
 	}
 	return "unix://" + e.Socket
@@ -64,7 +64,9 @@ type dialFunc func(ctx context.Context) (net.Conn, error)
 func (e Endpoint) dialer(credentials Credentials) (dialFunc, error) {
 	switch e.Scheme {
 	case SchemeUnix:
-		return unixDialer(e.Socket, credentials.DialTimeout), nil
+		return localDialer("unix", e.Socket, credentials.DialTimeout), nil
+	case SchemePipe:
+		return localDialer(sshclient.Pipe, e.Socket, credentials.DialTimeout), nil
 	case SchemeTCP:
 		return tcpDialer(e, credentials)
 	}

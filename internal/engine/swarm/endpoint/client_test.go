@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -40,6 +42,18 @@ func TestUnixFailures(t *testing.T) {
 	expect(t, err, syscall.ECONNREFUSED, "unix://"+left, "refuses connections")
 	if !client.IsErrConnectionFailed(err) {
 		t.Errorf("not a failure to connect to the Docker client: %v", err)
+	}
+}
+
+// TestNoPipe: a pipe that isn't there, as nowhere but on Windows, can't be opened, and the error says so.
+func TestNoPipe(t *testing.T) {
+	const address = "npipe:////./pipe/trainyard-test-absent"
+	err := call(t, open(t, address, Credentials{}))
+	if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "pipe") {
+		t.Errorf("the error is %v", err)
+	}
+	if runtime.GOOS != "windows" {
+		expect(t, err, nil, "named pipes are Windows' alone")
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
 // Default returns the endpoint that the docker command uses in this environment (os.Getenv, or a
 // stand-in): DOCKER_HOST with DOCKER_CERT_PATH; else the context named by DOCKER_CONTEXT or by currentContext in the
-// configuration ($DOCKER_CONFIG or ~/.docker); else the socket of this machine.
+// configuration ($DOCKER_CONFIG or ~/.docker); else the socket of this machine, or its pipe.
 //
 // It differs where docker would speak without verified TLS: DOCKER_TLS_VERIFY is always on, and a context that skips
 // the verification is an error.
@@ -38,13 +39,21 @@ func Default(env func(string) string) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	if name == "" || name == "default" {
-		return Endpoint{Scheme: SchemeUnix, Socket: DefaultSocket}, nil
+		return local(runtime.GOOS), nil
 	}
 	e, err := fromContext(config, name)
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("docker context %q, chosen by %s: %w", name, source, err)
 	}
 	return e, nil
+}
+
+// local returns the endpoint of the engine of a machine with an operating system.
+func local(goos string) Endpoint {
+	if goos == "windows" {
+		return Endpoint{Scheme: SchemePipe, Socket: defaultPipe}
+	}
+	return Endpoint{Scheme: SchemeUnix, Socket: DefaultSocket}
 }
 
 // fromHost returns the endpoint of DOCKER_HOST.
@@ -110,7 +119,7 @@ func fromContext(config, name string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("%s describes no Docker endpoint", file)
 	}
 	if docker.Host == "" {
-		return Endpoint{Scheme: SchemeUnix, Socket: DefaultSocket}, nil
+		return local(runtime.GOOS), nil
 	}
 	e, err := Parse(docker.Host)
 	if err != nil {

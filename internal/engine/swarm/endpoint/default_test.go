@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -43,7 +44,7 @@ func TestDefault(t *testing.T) {
 	corrupt := filepath.Join(home, "corrupt")
 	write(t, `{"currentContext":`, corrupt, "config.json")
 
-	local := Endpoint{Scheme: SchemeUnix, Socket: DefaultSocket}
+	local := local(runtime.GOOS)
 	ssh := Endpoint{Scheme: SchemeSSH, User: "ops", Host: "gpu1", Port: 22, Socket: DefaultSocket}
 	tcp := func(certPath string) Endpoint {
 		return Endpoint{Scheme: SchemeTCP, Host: "gpu2", Port: 2376, CertPath: certPath}
@@ -88,6 +89,16 @@ func TestDefault(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestLocal(t *testing.T) {
+	for goos, want := range map[string]string{
+		"linux": "unix:///var/run/docker.sock", "darwin": "unix:///var/run/docker.sock", "windows": "npipe:////./pipe/docker_engine",
+	} {
+		if got := local(goos).String(); got != want {
+			t.Errorf("the engine of a machine with %s is at %s, want %s", goos, got, want)
+		}
 	}
 }
 

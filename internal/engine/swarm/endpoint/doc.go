@@ -1,4 +1,5 @@
-// Package endpoint is how a Docker Engine is reached: over its Unix socket, over TCP with TLS, or over SSH.
+// Package endpoint is how a Docker Engine is reached: over its Unix socket or, on Windows, its named pipe, over TCP with TLS, or
+// over SSH.
 //
 //	e, err := endpoint.Parse("ssh://ops@gpu1")       // or endpoint.Default(os.Getenv), where nothing is given
 //	docker, err := e.Client(endpoint.Credentials{})  // does no I/O beyond reading the TLS files
@@ -8,6 +9,7 @@
 // # Addresses
 //
 //	unix:///path/to/docker.sock
+//	npipe:////./pipe/docker_engine              on Windows
 //	tcp://host[:port]                           TLS, port 2376 unless given
 //	ssh://[user@]host[:port][/path/to/socket]   port 22 and /var/run/docker.sock unless given
 //

@@ -18,21 +18,30 @@ const (
 	SchemeUnix Scheme = "unix"
 	SchemeTCP  Scheme = "tcp"
 	SchemeSSH  Scheme = "ssh"
+	// SchemePipe is a named pipe of Windows.
+	SchemePipe Scheme = sshclient.Pipe
 )
 
 // DefaultSocket is where an engine listens unless told otherwise.
 const DefaultSocket = "/var/run/docker.sock"
+
+const (
+	// pipes is how the paths of the named pipes of a machine begin.
+	pipes = "//./pipe/"
+	// defaultPipe is where the engine of a Windows machine listens unless told otherwise.
+	defaultPipe = pipes + "docker_engine"
+)
 
 // Endpoint is the address of a Docker Engine. Endpoints are made by [Parse] and [Default], and compare with ==.
 type Endpoint struct {
 	Scheme Scheme
 	// User logs in to an SSH host; empty for the one of the credentials.
 	User string
-	// Host is a name or an IP address, without brackets; empty for a Unix socket.
+	// Host is a name or an IP address, without brackets; empty for a Unix socket or a pipe.
 	Host string
 	// Port is never 0 where there is a host.
 	Port uint16
-	// Socket is the absolute path of the engine's socket, on the SSH host or on this machine; empty for TCP.
+	// Socket is the absolute path of the engine's socket, on the SSH host or on this machine, or of its pipe; empty for TCP.
 	Socket string
 	// CertPath is the folder of the TLS files that came with the address, from the environment or from a
 	// context. The credentials' own take precedence.
@@ -40,13 +49,12 @@ type Endpoint struct {
 }
 
 // allowed is the end of every error about an address.
-const allowed = "allowed are unix:///path/to/docker.sock, tcp://host[:port] (TLS) and ssh://[user@]host[:port][/path/to/docker.sock]"
+const allowed = "allowed are unix:///path/to/docker.sock, tcp://host[:port] (TLS), ssh://[user@]host[:port][/path/to/docker.sock] and, on Windows, npipe://" + defaultPipe
 
 // refused are the schemes that other Docker clients know, with what to write instead.
 var refused = map[string]string{
 	"http":  "plain HTTP lets everybody on the way be root on the engine's host; use tcp://, which is TLS, or ssh://",
 	"https": "write tcp://, which is TLS",
-	"npipe": "named pipes are Windows', where Swarm's engines are reached by tcp:// or ssh://",
 	"fd":    "fd:// is what an engine listens on, not what a client connects to; use unix://" + DefaultSocket,
 }
 
@@ -64,6 +72,8 @@ func parse(address string) (Endpoint, error) {
 	switch Scheme(scheme) {
 	case SchemeUnix:
 		return Endpoint{Scheme: SchemeUnix, Socket: rest}, checkSocket(rest)
+	case SchemePipe:
+		return Endpoint{Scheme: SchemePipe, Socket: rest}, checkPipe(rest)
 	case SchemeTCP:
 		host, path, err := sshclient.ParseURL(address, 2376)
 		switch {
@@ -104,12 +114,20 @@ func checkSocket(path string) error {
 	return nil
 }
 
+func checkPipe(path string) error {
+	name, local := strings.CutPrefix(path, pipes)
+	if !local || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }) {
+		return fmt.Errorf("the pipe %q is not of the form %sname", path, pipes)
+	}
+	return nil
+}
+
 // String returns the address, without what Parse fills in anyway. Parse returns the same endpoint for it, except
 // for CertPath.
 func (e Endpoint) String() string {
 	switch e.Scheme {
-	case SchemeUnix:
-		return "unix://" + e.Socket
+	case SchemeUnix, SchemePipe:
+		return string(e.Scheme) + "://" + e.Socket
 	case SchemeTCP:
 		return "tcp://" + e.host().HostPort()
 	}

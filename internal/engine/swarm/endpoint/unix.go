@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
@@ -14,21 +15,25 @@ import (
 // the same answer where the user may not open the socket.
 var ErrNoSocket = errors.New("no socket")
 
-// unixDialer returns the way to an engine of this machine.
-func unixDialer(socket string, limit time.Duration) dialFunc {
+// localDialer returns the way to an engine of this machine, by a socket or a pipe.
+func localDialer(network, socket string, limit time.Duration) dialFunc {
 	return func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := sshclient.Within(ctx, limit)
 		defer cancel()
-		conn, err := sshclient.NetDial(ctx, "unix", socket)
+		conn, err := sshclient.NetDial(ctx, network, socket)
 		return conn, socketFailure(socket, err)
 	}
 }
 
-// socketFailure says what to do about a socket of this machine, where it isn't there or may not be opened.
+// socketFailure says what to do about a socket or pipe of this machine, where it isn't there or may not be opened.
 func socketFailure(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return sshclient.Failed(ErrNoSocket, "there is no socket %s; check the path, and that Docker runs there", socket)
+		what := "socket"
+		if strings.HasPrefix(socket, pipes) {
+			what = "pipe"
+		}
+		return sshclient.Failed(ErrNoSocket, "there is no %s %s; check the path, and that Docker runs there", what, socket)
 	case errors.Is(err, fs.ErrPermission):
 		return sshclient.Failed(sshclient.ErrPermissionDenied, "this user may not open %s; add it to the group that owns the socket, usually docker", socket)
 	}

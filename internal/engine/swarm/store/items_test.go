@@ -1,7 +1,8 @@
+//go:build linux
+
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -355,13 +356,6 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 	}
-}
-
-// storeOf returns the store of a cluster with these config objects, of which what plans read can be read.
-func storeOf(cluster string, configs ...swarm.Config) Items {
-	return NewItems(dockerapi.Swarm{Cluster: cluster, Reads: dockerapi.Reads{
-		Configs: func(context.Context) ([]swarm.Config, error) { return configs, nil },
-	}})
 }
 
 // TestForeignName: somebody's config object of our name is no conflict, which would go away, and is left alone.

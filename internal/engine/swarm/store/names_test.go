@@ -1,12 +1,16 @@
 package store
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/docker/docker/api/types/swarm"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -55,4 +59,11 @@ func TestItemName(t *testing.T) {
 			t.Errorf("it is quiet that %q changes: %t", name, !quiet)
 		}
 	}
+}
+
+// storeOf returns the store of a cluster with these config objects, of which what plans read can be read.
+func storeOf(cluster string, configs ...swarm.Config) Items {
+	return NewItems(dockerapi.Swarm{Cluster: cluster, Reads: dockerapi.Reads{
+		Configs: func(context.Context) ([]swarm.Config, error) { return configs, nil },
+	}})
 }

@@ -1,15 +1,8 @@
 package store
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"strconv"
 	"sync"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
 // Owner identifies a process, on whatever machine it is.
@@ -29,34 +22,11 @@ const TaskVariable = "TRAINYARD_TASK"
 // ThisProcess returns the present process.
 var ThisProcess = sync.OnceValue(func() Owner {
 	self := Owner{Process: os.Getpid(), Task: os.Getenv(TaskVariable)}
-	// In a /proc of another PID namespace our id is somebody else's.
-	if id, err := os.Readlink("/proc/self"); err != nil || id != strconv.Itoa(self.Process) {
-		return self
-	}
-	boot, bootErr := proctree.BootID("/proc")
-	namespace, namespaceErr := os.Readlink("/proc/self/ns/pid")
-	process, processErr := proctree.Lookup(self.Process)
-	if errors.Join(bootErr, namespaceErr, processErr) != nil {
-		return self
-	}
-	self.Machine, self.StartTime = boot+" "+namespace, process.StartTime
+	self.identify()
 	return self
 })
 
 // endedFor tells whether a process is known to have ended, as far as another one can tell: one on the same machine.
 func (o Owner) endedFor(other Owner) bool {
-	if o.Machine == "" || o.Machine != other.Machine {
-		return false
-	}
-	process, err := proctree.Lookup(o.Process)
-	if err == nil {
-		return process.StartTime != o.StartTime
-	}
-	// Where the system hides the processes of other users (hidepid), one that can't be found may be there.
-	return errors.Is(err, proctree.ErrGone) && (visible(o.Process) || errors.Is(unix.Kill(o.Process, 0), unix.ESRCH))
-}
-
-func visible(process int) bool {
-	_, err := os.Stat(fmt.Sprintf("/proc/%d", process))
-	return err == nil
+	return o.Machine != "" && o.Machine == other.Machine && o.ended()
 }

@@ -1,4 +1,5 @@
-// Package swarmtest is what tests of the packages of engine swarm need on real Docker Engines.
+//go:build linux
+
 package swarmtest
 
 import (
@@ -112,14 +113,6 @@ func WantObjects(t *testing.T, c *dockerapi.Connection, cluster string, want ...
 	}
 	if diff := cmp.Diff(expected, found); diff != "" {
 		t.Errorf("config objects (-want +got):\n%s", diff)
-	}
-}
-
-// Must ends a test that has an error.
-func Must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

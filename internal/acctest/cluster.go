@@ -1,0 +1,35 @@
+package acctest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// EndCluster destroys a cluster with all that is in it, at the end of a test.
+func EndCluster(t testing.TB, e engine.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := engine.Cluster(ctx, e); err != nil {
+		return
+	}
+	observed, err := e.Observe(ctx, "")
+	if err != nil {
+		t.Error(err)
+	}
+	var names []string
+	for _, o := range observed {
+		names = append(names, o.Name)
+	}
+	if len(names) > 0 {
+		if err := e.Remove(ctx, names); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := e.Dissolve(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,72 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+)
+
+// Query says what a resident is asked for.
+type Query struct {
+	// Window is the time before now to tell of; where it is 0, that is the last sample alone.
+	Window time.Duration
+	// New has instances looked for before, so that those are told of that have just been started. It takes the resident all processes of its host, and
+	// a moment to measure them.
+	New bool
+}
+
+// path is where the answer is found.
+func (q Query) path() string {
+	options := url.Values{}
+	if q.Window > 0 {
+		options.Set(windowOption, q.Window.String())
+	}
+	if q.New {
+		options.Set(newOption, "true")
+	}
+	return (&url.URL{Path: reportPath, RawQuery: options.Encode()}).String()
+}
+
+// The requests that a resident answers, see [Resident.Handler].
+const (
+	reportPath   = "/report"
+	windowOption = "window"
+	newOption    = "new"
+)
+
+// ask asks for the report of the resident at a URL, as JSON.
+func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+q.path(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the agent does not answer: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := bounded.ReadAll(response.Body, bounded.Report)
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		return nil, fmt.Errorf("the agent's answer has %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the agent's answer broke off: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the agent answered %.200s: %.200s", response.Status, text)
+	}
+	return text, nil
+}
+
+// CheckWindow returns an error where a window of time is not one that agents remember.
+func CheckWindow(window time.Duration) error {
+	if window < Interval || window > Memory {
+		return fmt.Errorf("%s is not a window of time that agents remember: %s to %s is allowed", window, Interval, Memory)
+	}
+	return nil
+}

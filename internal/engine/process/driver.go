@@ -1,0 +1,40 @@
+// Package process is the engine that runs members as processes of this machine. It needs nothing installed.
+//
+// It is two processes a cluster, both of this very program: the supervisor, which runs the members (package
+// supervisor), and the controller, which the supervisor runs like a member. The engine talks to them through the files
+// of a state directory (package statedir).
+package process
+
+import (
+	"context"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Name is the engine's name in a configuration.
+const Name = "process"
+
+// Program is what the supervisors and controllers of clusters are run from.
+type Program struct {
+	// File is the program's file; empty for that of the present process.
+	File string
+	// Version tells programs apart: residents of another version are replaced when a cluster is next changed. Members go on.
+	Version string
+}
+
+// described is the driver as far as it is the same on every operating system.
+var described = engine.Driver{
+	Endpoint: "state directory", Lookup: "the provider's state_dir, else TRAINYARD_STATE_DIR, else the user's state folder", Default: true,
+}
+
+// refusing returns the driver for an operating system other than Linux, which opens no cluster and says why.
+func refusing(goos string) engine.Driver {
+	var reason domain.Problems
+	reason.Add(domain.Path{"engine"}, "Engine not available on "+engine.System(goos),
+		"the engine %q runs members as processes of the Linux machine that Terraform runs on: use the engine \"swarm\", or run Terraform on Linux", Name)
+	d := described
+	d.Open = func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, reason }
+	d.Clusters = func(context.Context, string, engine.Settings) ([]string, error) { return nil, reason }
+	return d
+}

@@ -1,0 +1,27 @@
+package daemons
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNoResidents: a program that isn't for Linux, which hosts run, can't be made the image of the controller: one has to
+// be given.
+func TestNoResidents(t *testing.T) {
+	for name, test := range map[string]struct{ goos, given, want string }{
+		"on Linux":                  {goos: "linux"},
+		"on Linux, with an image":   {goos: "linux", given: "registry.example.com/trainyard:1"},
+		"on macOS":                  {goos: "darwin", want: "this program, for macOS, can't be made one"},
+		"on macOS, with an image":   {goos: "darwin", given: "registry.example.com/trainyard:1"},
+		"on Windows":                {goos: "windows", want: "this program, for Windows, can't be made one"},
+		"on Windows, with an image": {goos: "windows", given: "registry.example.com/trainyard:1"},
+	} {
+		why := noResidents(test.goos, test.given)
+		if (why == "") != (test.want == "") || !strings.Contains(why, test.want) {
+			t.Errorf("%s: %q, want %q", name, why, test.want)
+		}
+		if why != "" && !strings.HasSuffix(why, "name it in the provider's docker.controller_image") {
+			t.Errorf("%s, it isn't said what to do: %s", name, why)
+		}
+	}
+}

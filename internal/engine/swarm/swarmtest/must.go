@@ -1,0 +1,12 @@
+// Package swarmtest is what tests of the packages of engine swarm have in common: above all, real Docker Engines.
+package swarmtest
+
+import "testing"
+
+// Must ends a test that has an error.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,64 @@
+package program
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/controller"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// Run runs a command until it is done, or ctx is: "supervise", by which the engine "process" runs the members of a cluster, "controller", which
+// acts for a cluster between two applies, or "agent", which measures a host.
+func Run(ctx context.Context, version string, args []string) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	command, args := args[0], args[1:]
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	stateDir := flags.String("state-dir", "", "folder that holds the state directories of all clusters")
+	cluster := flags.String("cluster", "", "name of the cluster")
+	switch command {
+	case "supervise":
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		dir, err := statedir.Open(*stateDir, *cluster)
+		if err != nil {
+			return err
+		}
+		return supervisor.Run(ctx, dir, version, log)
+	case "controller":
+		engines := Engines(version)
+		name := flags.String("engine", engines.Default(), "engine of the cluster")
+		var options controller.Options
+		flags.StringVar(&options.Metrics, "metrics", "", "address at which Prometheus finds what the controller does, such as 127.0.0.1:9466, or that of this host in a range, as 10.0.0.0/24:9466; empty for none")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		options.Cluster = *cluster
+		if err := trustRoots(); err != nil {
+			return err
+		}
+		e, err := engines.Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
+		if err != nil {
+			return err
+		}
+		return controller.Run(ctx, e, options, log)
+	case "agent":
+		// Elsewhere NVIDIA's library may have to load the driver, which it does by a setuid program.
+		if telemetry.InContainer() {
+			if err := renouncePrivileges(); err != nil {
+				return err
+			}
+		}
+		return agent.Run(ctx, args, os.Stdout, log)
+	}
+	return fmt.Errorf("unknown command %q: supervise, controller and agent are run on hosts, and the provider as top, autoscale and sweep, too", command)
+}

@@ -1,0 +1,39 @@
+package provider
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// launchd adopts the processes that outlive their parents.
+const launchd = 1
+
+// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it can't
+// be told.
+func terraformGone() bool {
+	parent := os.Getppid()
+	if parent == launchd {
+		return true
+	}
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return false
+	}
+	defer unix.Close(queue)
+	exit := make([]unix.Kevent_t, 1)
+	unix.SetKevent(&exit[0], parent, unix.EVFILT_PROC, unix.EV_ADD)
+	exit[0].Fflags = unix.NOTE_EXIT
+	for {
+		told := make([]unix.Kevent_t, 1)
+		n, err := unix.Kevent(queue, exit, told, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n == 1 && told[0].Flags&unix.EV_ERROR != 0 {
+			err = unix.Errno(told[0].Data) //nolint:gosec // it is one
+		}
+		return n == 1 && err == nil || errors.Is(err, unix.ESRCH)
+	}
+}
