@@ -5,8 +5,8 @@
 // Every call is idempotent, and may be repeated after a death at any point.
 //
 // An [Engine] is several interfaces, one for each kind of caller: take the narrowest that does. What only some engines
-// can do is an interface of its own, which [Images] and [RequestJoinToken] ask for. All calls of all of them go through
-// [Intercept].
+// can do is an interface of its own, which [Images], [Files] and [RequestJoinToken] ask for. All calls of all of them go
+// through [Intercept].
 package engine
 
 import (

@@ -14,7 +14,7 @@ import (
 // untested.
 func TestInterceptSeesAllCalls(t *testing.T) {
 	reads := []string{
-		"Complete", "FindImage", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "MissingFolders", "Observe", "Preflight", "ReadFolder", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",
+		"Complete", "FindFiles", "FindImage", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "MissingFolders", "Observe", "Preflight", "ReadFolder", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",
 	}
 	stop := errors.New("not made")
 	var seen []Call
@@ -26,12 +26,16 @@ func TestInterceptSeesAllCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files, err := Files(intercepted)
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := map[string]bool{}
 	for declared, of := range map[reflect.Type]any{
-		reflect.TypeFor[Engine](): intercepted, reflect.TypeFor[ImageStore](): images, reflect.TypeFor[Joiner](): intercepted,
+		reflect.TypeFor[Engine](): intercepted, reflect.TypeFor[ImageStore](): images, reflect.TypeFor[FileStore](): files, reflect.TypeFor[Joiner](): intercepted,
 	} {
 		for method := range declared.Methods() {
-			if method.Type.NumIn() == 0 {
+			if method.Type.NumIn() == 0 || method.Type.In(0) != reflect.TypeFor[context.Context]() {
 				continue // no I/O
 			}
 			arguments := []reflect.Value{reflect.ValueOf(t.Context())}

@@ -17,6 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/backtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/files"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/functions"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpus"
@@ -114,6 +115,7 @@ func (p *trainyardProvider) Resources(context.Context) []func() resource.Resourc
 	return []func() resource.Resource{
 		func() resource.Resource { return policy.NewResource(p.engines.Names()) },
 		func() resource.Resource { return cluster.NewResource(p.engines.Names()) },
+		func() resource.Resource { return files.NewResource(p.engines.Names()) },
 		func() resource.Resource { return group.NewResource(p.engines.Names()) },
 		func() resource.Resource { return gpupool.NewResource(p.engines.Names()) },
 		func() resource.Resource { return image.NewResource(p.engines.Names()) },

@@ -30,7 +30,7 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
 	fatalOn(t, err, identities.Diagnostics)
 
-	for _, name := range []string{"trainyard_autoscaling_policy", "trainyard_cluster", "trainyard_gpu_pool", "trainyard_group", "trainyard_image", "trainyard_sweep"} {
+	for _, name := range []string{"trainyard_autoscaling_policy", "trainyard_cluster", "trainyard_files", "trainyard_gpu_pool", "trainyard_group", "trainyard_image", "trainyard_sweep"} {
 		if schemas.ResourceSchemas[name] == nil || identities.IdentitySchemas[name] == nil {
 			t.Errorf("resource %s has no schema or no identity", name)
 		}

@@ -95,7 +95,9 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 		return d, err
 	}
 	d.Document.Applying, d.Document.Before = false, nil
-	d.Document, err = r.finish(ctx, d.Document)
+	if d.Document, err = r.finish(ctx, d.Document); err == nil {
+		r.pruneFilesAfter(ctx)
+	}
 	return d, err
 }
 

@@ -161,7 +161,7 @@ func (f *fake) lose(host string) {
 func (f *fake) Preflight(_ context.Context, specs []domain.MemberSpec) (problems domain.Problems, err error) {
 	for _, spec := range specs {
 		problems.Warn(nil, "Limits not enforced", "nothing keeps %s from using more", spec.Name)
-		if spec.Command[0] == f.absent {
+		if len(spec.Command) > 0 && spec.Command[0] == f.absent {
 			problems.Add(nil, "Command not found", "%q is not there", f.absent)
 		}
 	}

@@ -27,6 +27,8 @@ type Reconciler struct {
 	Secrets domain.SecretValues
 	// Planned are the hosts and devices that a plan showed for members of the group that is applied: they get those and no others.
 	Planned map[string]domain.Assignment
+	// Arriving are the folders of files that a plan brings to hosts before the group or sweep that is planned.
+	Arriving []string
 }
 
 // Group is a group as it was read.
@@ -163,7 +165,7 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 		if err != nil {
 			return nil, err
 		}
-		specs = append(specs, spec)
+		specs = append(specs, r.withoutArriving(spec))
 		problems = append(problems, traits.CheckMember(spec)...)
 	}
 	if len(specs) > 0 {

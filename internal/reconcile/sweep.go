@@ -187,7 +187,7 @@ func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.S
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Engine.Preflight(ctx, []domain.MemberSpec{rendered})
+	found, err := r.Engine.Preflight(ctx, []domain.MemberSpec{r.withoutArriving(rendered)})
 	problems := append(view.Traits.CheckResidents(domain.Path{"cluster"}), view.Traits.CheckMember(rendered)...)
 	return sweep.OfRuns(append(problems, found...)), err
 }
@@ -235,6 +235,7 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	if err := r.storeSweep(ctx, stored.Document, spec, plan.Lost); err != nil {
 		return adopted, err
 	}
+	r.pruneFilesAfter(ctx)
 	return adopted, r.Engine.StartController(ctx)
 }
 

@@ -19,6 +19,7 @@ what() {
   debootstrap) program=debootstrap use="to install Debian 13 with its Docker Engine into a cache folder" ;;
   prometheus) program=prometheus use="for tests that ask one" ;;
   redis-server) program=redis-server use="for tests that measure queues" ;;
+  git) program=git use="for tests that compare with what it ignores" ;;
   *)
     printf 'packages.sh knows no package %s.\n' "$1" >&2
     exit 2

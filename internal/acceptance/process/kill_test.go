@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +95,48 @@ func TestProviderKilled(t *testing.T) {
 		k := newKilled(t)
 		k.configure(3, "wait")
 		k.dieAfter(acctest.Kills(2), 3, func() { k.Must("apply", "-auto-approve") }, "destroy", "-auto-approve")
+	})
+}
+
+// TestFilesProviderKilled kills the provider after changes of an apply of files that workers run from.
+func TestFilesProviderKilled(t *testing.T) {
+	configure := func(k killed, says string) {
+		k.Helper()
+		if err := os.MkdirAll(filepath.Join(k.Dir, "train"), 0o700); err != nil {
+			k.Fatal(err)
+		}
+		k.Write("train/run.sh", "echo "+says+"\nexec \"$@\"\n")
+		k.write(fmt.Sprintf(`
+resource "trainyard_files" "code" {
+  cluster = trainyard_cluster.lab
+  name    = "code"
+  source  = "${path.module}/train"
+}
+resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "job"
+  command = ["/bin/sh", "${trainyard_files.code.path}/run.sh", %q, "wait"]
+  roles   = { worker = { replicas = 2 } }
+}
+`, k.member))
+	}
+	t.Run("create", func(t *testing.T) {
+		k := newKilled(t)
+		configure(k, "one")
+		k.dieAfter(acctest.Kills(4, 6), 2, func() {}, "apply", "-auto-approve")
+	})
+	t.Run("change", func(t *testing.T) {
+		k := newKilled(t)
+		k.dieAfter(acctest.Kills(3, 5), 2, func() {
+			configure(k, "one")
+			k.Must("apply", "-auto-approve")
+			configure(k, "two")
+		}, "apply", "-auto-approve")
+	})
+	t.Run("destroy", func(t *testing.T) {
+		k := newKilled(t)
+		configure(k, "one")
+		k.dieAfter(acctest.Kills(5), 2, func() { k.Must("apply", "-auto-approve") }, "destroy", "-auto-approve")
 	})
 }
 

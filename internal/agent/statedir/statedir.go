@@ -15,6 +15,7 @@
 //	states/<member>.json           what became of it                  supervisor
 //	exits/<member>.<instance>      an instance's exit code            the instance's shell
 //	logs/, files/, work/           logs, files of the specification, and the default working directories
+//	content/<digest>/              files that were brought, see package filestore
 //	locks/                         locks, held by flock(2)
 package statedir
 
@@ -47,6 +48,7 @@ const (
 	Specs     = "specs"
 	Stops     = "stops"
 	States    = "states"
+	Content   = "content"
 	exits     = "exits"
 	logs      = "logs"
 	files     = "files"
@@ -54,7 +56,7 @@ const (
 	locks     = "locks"
 )
 
-var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, exits, logs, files, work, locks}
+var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, Content, exits, logs, files, work, locks}
 
 const (
 	documentSuffix = ".json"

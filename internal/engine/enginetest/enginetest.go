@@ -73,6 +73,7 @@ func Run(t *testing.T, h Harness) {
 		"destroy nothing":     testDestroyNothing,
 		"delete with members": testDeleteWithMembers,
 		"residents":           testResidents,
+		"files":               testFiles,
 	}, func(h Harness) Harness {
 		h.lab = fmt.Sprint("lab", number)
 		return h
@@ -104,6 +105,10 @@ func Run(t *testing.T, h Harness) {
 	if h.Brief {
 		return
 	}
+	run(map[string]func(*testing.T, Harness){"files after death": testFilesAfterDeath}, func(h Harness) Harness {
+		h.lab = fmt.Sprint("lab", number)
+		return h
+	})
 	run(map[string]func(*testing.T, Harness){
 		"apply after each death": testApplyAfterDeath,
 		"revert after death":     testRevertAfterDeath,

@@ -19,6 +19,9 @@ func OneByOne(e engine.Engine) engine.Engine { return oneByOne{e} }
 
 type oneByOne struct{ engine.Engine }
 
+// Unwrap returns the engine that it is made of, as [engine.Files] asks for it.
+func (o oneByOne) Unwrap() engine.Engine { return o.Engine }
+
 func (o oneByOne) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	return each(specs, func(spec []domain.MemberSpec) error { return o.Engine.Stage(ctx, spec) })
 }
@@ -73,6 +76,9 @@ func NewMortal(e engine.Engine, changes int) *Mortal {
 	return m
 }
 
+// Unwrap returns the engine that it is made of, as [engine.Files] asks for it.
+func (m *Mortal) Unwrap() engine.Engine { return m.Engine }
+
 // Calls returns the names of the calls that were made.
 func (m *Mortal) Calls() []string {
 	m.mutex.Lock()
@@ -116,6 +122,9 @@ type held struct {
 	engine.Engine
 	mortal *Mortal
 }
+
+// Unwrap returns the engine that it is made of, as [engine.Files] asks for it.
+func (h held) Unwrap() engine.Engine { return h.Engine }
 
 func (h held) Lock(ctx context.Context, name string, holder engine.Holder) (func() error, error) {
 	release, err := h.Engine.Lock(ctx, name, holder)

@@ -28,6 +28,8 @@ type Engine struct {
 	program Program
 	// gpus reads the GPUs of this machine.
 	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	// foundFiles looks at the files that were brought to this machine.
+	foundFiles func(ctx context.Context) (map[string]engine.HostFiles, error)
 	// states are looked at again and again, of a thousand members: only those that have changed are read.
 	states *statedir.Remembered[statedir.State]
 }
@@ -52,7 +54,7 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 		Store: newStore(dir), dir: dir, program: program,
 		states: statedir.Remember(dir, statedir.States, statedir.Read[statedir.State]),
 	}
-	e.gpus = e.readGPUs
+	e.gpus, e.foundFiles = e.readGPUs, e.findFiles
 	return e, nil
 }
 
@@ -92,10 +94,11 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, FilesDir: e.dir.FilesDir, WorkDir: e.dir.WorkDir, FolderPlace: func(f domain.KeptFolder) string { return f.Path }}
 }
 
-// Snapshot returns the engine with the GPUs read at most once. Files are quick to read again.
+// Snapshot returns the engine with the GPUs, and the files that were brought, looked at once at most. Documents are
+// quick to read again.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
-	snapshot.gpus = engine.Once(e.readGPUs)
+	snapshot.gpus, snapshot.foundFiles = engine.Once(e.readGPUs), engine.Once(e.findFiles)
 	return &snapshot
 }
 
@@ -201,7 +204,7 @@ func (e *Engine) Dissolve(ctx context.Context) error {
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return fmt.Errorf("the supervisor of cluster %q has not ended: %w", e.dir.Cluster, err)
 	}
-	return e.dir.Remove()
+	return errors.Join(e.content().Clear(), e.dir.Remove())
 }
 
 // watched are the folders whose changes are reported.

@@ -195,6 +195,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 		plans.PutGroup(resourcekit.IDOf(key), spec.Name, decision.Document)
 		return decision, known, true // what its members need of their hosts is not known
 	}
+	reconciler.Arriving = plans.ArrivingFiles(resourcekit.IDOf(key))
 	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.KeptIn(view), found.present))
 	if err != nil {
 		resourcekit.AddError(diags, summary, err)

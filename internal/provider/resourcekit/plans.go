@@ -19,6 +19,7 @@ type Plans struct {
 	specs    map[ItemAddress]PlannedSpec
 	policies map[PolicyAddress]PlannedPolicy
 	sweeps   map[ItemAddress]PlannedSweep
+	files    map[ItemAddress]string
 	// Deciding is held from the look at the planned groups and pools to the addition of another.
 	Deciding sync.Mutex
 }
@@ -59,6 +60,7 @@ func newPlans() *Plans {
 	return &Plans{
 		clusters: map[ClusterID]PlannedCluster{}, groups: map[ClusterID]map[string]domain.GroupDocument{}, pools: map[ClusterID]map[string]PlannedPool{},
 		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{}, sweeps: map[ItemAddress]PlannedSweep{},
+		files: map[ItemAddress]string{},
 	}
 }
 
@@ -176,6 +178,32 @@ func (p *Plans) DropSweep(at ItemAddress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sweeps, at)
+}
+
+// PutFiles remembers the folder of files that are to be brought to hosts.
+func (p *Plans) PutFiles(at ItemAddress, path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.files[at] = path
+}
+
+// DropFiles forgets a plan that was carried out, or failed.
+func (p *Plans) DropFiles(at ItemAddress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.files, at)
+}
+
+// ArrivingFiles returns the folders of files that are to be brought to the hosts of a cluster.
+func (p *Plans) ArrivingFiles(id ClusterID) (paths []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at, path := range p.files {
+		if at.Cluster == id {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // PutPool remembers the document that a GPU pool will have.

@@ -138,6 +138,7 @@ func (r *sweepResource) check(ctx context.Context, key domain.ClusterRef, spec d
 		return plan, false, err
 	}
 	plans.ForeseeForSweep(id, &view, spec.Name)
+	reconciler.Arriving = plans.ArrivingFiles(id)
 	plan, problems, err := reconciler.CheckSweep(ctx, view, spec)
 	resourcekit.AddProblems(diags, problems)
 	return plan, true, err

@@ -1,0 +1,7 @@
+import {
+  to = trainyard_files.code
+  identity = {
+    cluster = "lab"
+    name    = "code"
+  }
+}

@@ -1,0 +1,3 @@
+# Files are imported by the names of their cluster and their own. The state gets the source and the patterns that they
+# were last brought from, and what the hosts have; the source itself is read at the next plan.
+terraform import trainyard_files.code lab/code

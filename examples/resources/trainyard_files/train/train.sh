@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "training"
+exec sleep infinity

@@ -1,0 +1,280 @@
+//go:build linux
+
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	"github.com/hashicorp/terraform-plugin-testing/tfversion"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/filesource"
+)
+
+const theCode = "trainyard_files.code"
+
+// codeLab is a lab with a folder of code.
+type codeLab struct {
+	*lab
+	source string
+}
+
+func newCodeLab(t *testing.T) codeLab {
+	t.Helper()
+	c := codeLab{newLab(t), t.TempDir()}
+	c.write("say/version.sh", "echo version one\n")
+	c.write("run.sh", ". \"$(dirname \"$0\")/say/version.sh\"\nexec \"$@\"\n")
+	c.write(".gitignore", "*.log\n")
+	return c
+}
+
+// write writes a file of the folder.
+func (c codeLab) write(name, content string) {
+	c.Helper()
+	path := filepath.Join(c.source, name)
+	c.must(os.MkdirAll(filepath.Dir(path), 0o700))
+	c.must(os.WriteFile(path, []byte(content), 0o600))
+}
+
+// configure returns a configuration with the cluster, the files, and other parts.
+func (c codeLab) configure(parts ...string) string {
+	c.Helper()
+	return c.config(append([]string{theCluster, fmt.Sprintf(`
+resource "trainyard_files" "code" {
+  cluster = trainyard_cluster.lab
+  name    = "code"
+  source  = %q
+}
+`, c.source)}, parts...)...)
+}
+
+// runner is a group that runs from the files, and in their folder.
+var runner = group("job", `
+  command     = ["/bin/sh", "${trainyard_files.code.path}/run.sh", local.member, "wait"]
+  working_dir = trainyard_files.code.path
+  roles       = { worker = { replicas = 2 } }`)
+
+// versions are the digests of the versions that are there.
+func (c codeLab) versions() []string {
+	c.Helper()
+	digests, err := filestore.Store{Dir: c.files.Path(statedir.Content)}.Versions()
+	c.must(err)
+	return digests
+}
+
+// expectOneVersion returns a check that there is the version in the state, and no other.
+func (c codeLab) expectOneVersion() resource.TestCheckFunc {
+	return func(s *terraform.State) error {
+		digest := s.RootModule().Resources[theCode].Primary.Attributes["digest"]
+		if got := c.versions(); !slices.Equal(got, []string{digest}) {
+			return fmt.Errorf("there are versions %q, want %s", got, digest)
+		}
+		return nil
+	}
+}
+
+// says returns a check of what a member wrote last.
+func (c codeLab) says(member, want string) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		acctest.Eventually(c, member+" says "+want, func() bool {
+			lines := c.logs(member)[member]
+			return len(lines) > 0 && lines[len(lines)-1] == want
+		})
+		return nil
+	}
+}
+
+// path returns where a file is that was brought.
+func (c codeLab) path(name string) string {
+	c.Helper()
+	return filepath.Join(filestore.Store{Dir: c.files.Path(statedir.Content)}.Path(c.versions()[0]), name)
+}
+
+// A group runs from files, and is updated with them in one apply; the former version is gone then.
+func TestAccFiles(t *testing.T) {
+	c := newCodeLab(t)
+	c.test(
+		resource.TestStep{
+			Config: c.configure(runner),
+			Check: resource.ComposeTestCheckFunc(
+				c.changes("+job-worker-0", "+job-worker-1"), c.says("job-worker-0", "version one"), c.expectOneVersion(),
+				resource.TestCheckResourceAttr(theCode, "id", "lab/code"),
+				resource.TestCheckResourceAttrPair(theCode, "hosts.local", theCode, "digest"),
+			),
+		},
+		resource.TestStep{
+			PreConfig: func() { c.write("train.log", "ignored\n") },
+			Config:    c.configure(runner), PlanOnly: true,
+		},
+		resource.TestStep{
+			PreConfig: func() { c.write("say/version.sh", "echo version two\n") },
+			Config:    c.configure(runner),
+			ConfigPlanChecks: acceptance.Planned(
+				plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionUpdate),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate),
+			),
+			Check: resource.ComposeTestCheckFunc(
+				c.changes("~job-worker-0", "~job-worker-1"), c.says("job-worker-1", "version two"), c.expectOneVersion(),
+			),
+		},
+	)
+}
+
+// showsBefore is a plan that shows what was found of an attribute.
+type showsBefore struct {
+	path  tfjsonpath.Path
+	found string
+}
+
+func (s showsBefore) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	for _, change := range req.Plan.ResourceChanges {
+		if change.Address != theCode {
+			continue
+		}
+		got, err := tfjsonpath.Traverse(change.Change.Before, s.path)
+		if err == nil && fmt.Sprint(got) != s.found {
+			err = fmt.Errorf("the plan shows %v, want %s", got, s.found)
+		}
+		resp.Error = err
+	}
+}
+
+// A file that is altered or missing on a host is drift, and mended; what members add is not.
+func TestAccFilesDrift(t *testing.T) {
+	c := newCodeLab(t)
+	drift := func(shown string, change func()) resource.TestStep {
+		return resource.TestStep{
+			PreConfig: change,
+			Config:    c.configure(runner),
+			ConfigPlanChecks: acceptance.Planned(
+				plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionUpdate),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop),
+				plancheck.ExpectUnknownValue(theCode, acceptance.Attribute("hosts")),
+				showsBefore{acceptance.Attribute("hosts"), shown},
+			),
+			Check: resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion(), resource.TestCheckResourceAttrPair(theCode, "hosts.local", theCode, "digest")),
+		}
+	}
+	c.test(
+		resource.TestStep{Config: c.configure(runner), Check: c.changes("+job-worker-0", "+job-worker-1")},
+		resource.TestStep{
+			PreConfig: func() {
+				c.must(os.Chmod(c.path("."), 0o700))
+				c.must(os.WriteFile(c.path("added.pyc"), nil, 0o600))
+			},
+			Config: c.configure(runner), PlanOnly: true,
+		},
+		drift("map[local:altered: run.sh]", func() {
+			c.must(os.Chmod(c.path("run.sh"), 0o700))
+			c.must(os.WriteFile(c.path("run.sh"), []byte("echo other\n"), 0o600))
+		}),
+		drift("map[local:missing: say/version.sh]", func() {
+			c.must(os.Chmod(c.path("say"), 0o700))
+			c.must(os.RemoveAll(c.path("say")))
+		}),
+		drift("map[]", func() { c.must(filestore.Store{Dir: c.files.Path(statedir.Content)}.Clear()) }),
+		resource.TestStep{
+			// What is definitely gone is made anew.
+			PreConfig: func() {
+				c.must(engine.Delete[domain.FilesDocument](context.Background(), c.engine(), "code"))
+			},
+			Config:           c.configure(runner),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionCreate)),
+			Check:            resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion()),
+		},
+	)
+}
+
+// Files that a group or sweep refers to are not destroyed; the error names both.
+func TestAccFilesInUse(t *testing.T) {
+	c := newCodeLab(t)
+	content, err := filesource.Source{Path: c.source}.Read(t.Context())
+	c.must(err)
+	run := filestore.Store{Dir: c.files.Path(statedir.Content)}.Path(content.Tree.Digest()) + "/run.sh"
+	byGroup := group("job", fmt.Sprintf("command = [%q, %q, local.member, \"wait\"]\nroles = { worker = { replicas = 1 } }", "/bin/sh", run))
+	bySweep := fmt.Sprintf(`
+resource "trainyard_sweep" "lr" {
+  cluster = trainyard_cluster.lab
+  name    = "lr"
+  command = ["/bin/sh", "-c", "exec /bin/sh $CODE/run.sh"]
+  runs    = { one = { CODE = %q } }
+}`, filepath.Dir(run))
+	c.test(
+		resource.TestStep{Config: c.configure()},
+		resource.TestStep{Config: c.configure(byGroup)},
+		resource.TestStep{Config: c.config(theCluster, byGroup), ExpectError: acceptance.Says(`files "code" of cluster "lab" are in use by group job, which refer to ` + filepath.Dir(run))},
+		resource.TestStep{Config: c.configure(bySweep)},
+		resource.TestStep{Config: c.config(theCluster, bySweep), ExpectError: acceptance.Says(`files "code" of cluster "lab" are in use by sweep lr`)},
+		resource.TestStep{Config: c.configure(), Check: c.expectOneVersion()},
+		resource.TestStep{
+			Config: c.config(theCluster),
+			Check: func(*terraform.State) error {
+				if left := c.versions(); len(left) > 0 {
+					return fmt.Errorf("there are still %q", left)
+				}
+				return nil
+			},
+		},
+	)
+}
+
+// What can't be brought fails at plan, at the attribute.
+func TestAccFilesInvalid(t *testing.T) {
+	c := newCodeLab(t)
+	empty := t.TempDir()
+	from := func(attributes string) string {
+		return c.config(theCluster, fmt.Sprintf("resource \"trainyard_files\" \"code\" {\n  cluster = trainyard_cluster.lab\n  %s\n}\n", attributes))
+	}
+	var steps []resource.TestStep
+	for attributes, phrases := range map[string][]string{
+		fmt.Sprintf(`name = "code"%ssource = "/no/such/folder"`, "\n"):                 {"source", "/no/such/folder: no such file or directory"},
+		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", empty):                         {"source", empty, "there are no files in it"},
+		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", c.source+"/run.sh"):            {"source", "run.sh: it is no folder, and no tar, tar.gz or zip archive"},
+		fmt.Sprintf(`name = "Code"%ssource = %q`, "\n", c.source):                      {"name", `"Code" is not a DNS label`},
+		fmt.Sprintf(`name = "code"%ssource = %q%[1]sexcludes = ["*"]`, "\n", c.source): {"source", "there are no files in it"},
+	} {
+		steps = append(steps, resource.TestStep{Config: from(attributes), ExpectError: acceptance.Says(phrases...)})
+	}
+	c.test(steps...)
+}
+
+// An import brings all back.
+func TestAccFilesImport(t *testing.T) {
+	c := newCodeLab(t)
+	c.test(
+		resource.TestStep{Config: c.configure()},
+		resource.TestStep{Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateId: "lab/code", ImportStateVerify: true},
+		resource.TestStep{Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateKind: resource.ImportBlockWithID, ImportStateId: "lab/code"},
+		resource.TestStep{
+			Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateId: "lab/other",
+			ExpectError: acceptance.Says("Cannot import non-existent remote object"),
+		},
+	)
+}
+
+// Terraform can import by identity from 1.12 on.
+func TestAccFilesImportByIdentity(t *testing.T) {
+	c := newCodeLab(t)
+	resource.Test(t, resource.TestCase{
+		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_12_0)},
+		ProtoV6ProviderFactories: c.providers(),
+		Steps: []resource.TestStep{
+			{Config: c.configure()},
+			{ResourceName: theCode, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity},
+		},
+	})
+}

@@ -1,0 +1,2 @@
+// Package files is the resource trainyard_files.
+package files

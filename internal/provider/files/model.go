@@ -1,0 +1,108 @@
+package files
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/filesource"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// defaultTimeout bounds each operation on files.
+const defaultTimeout = 30 * time.Minute
+
+// Model is trainyard_files.
+type Model struct {
+	ID        types.String                 `tfsdk:"id"`
+	Cluster   resourcekit.ClusterReference `tfsdk:"cluster"`
+	Name      types.String                 `tfsdk:"name"`
+	Source    types.String                 `tfsdk:"source"`
+	Excludes  []string                     `tfsdk:"excludes"`
+	Path      types.String                 `tfsdk:"path"`
+	Digest    types.String                 `tfsdk:"digest"`
+	SizeBytes types.Int64                  `tfsdk:"size_bytes"`
+	Hosts     types.Map                    `tfsdk:"hosts"`
+	Timeouts  timeouts.Value               `tfsdk:"timeouts"`
+}
+
+// InCluster is the cluster that it belongs to.
+func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
+
+// Limits are the timeouts that are declared.
+func (m Model) Limits() timeouts.Value { return m.Timeouts }
+
+// IdentityData is the resource's identity.
+func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
+
+// Title names it in an error.
+func (m Model) Title() string { return fmt.Sprintf("files %q", m.Name.ValueString()) }
+
+func (m Model) address() resourcekit.ItemAddress {
+	return resourcekit.ItemAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Name: m.Name.ValueString()}
+}
+
+// expand returns what a configuration specifies.
+func (m Model) expand(diags *diag.Diagnostics) (spec domain.Files) {
+	resourcekit.Expand(&spec, m, diags)
+	return spec
+}
+
+func sourceOf(spec domain.Files) filesource.Source {
+	return filesource.Source{Path: spec.Source, Excludes: spec.Excludes}
+}
+
+// flatten returns files as they were found, in the spelling of prior; timeouts are prior's.
+func flatten(found reconcile.Files, prior Model) Model {
+	doc := found.Document
+	m := resourcekit.Flatten(doc.Spec, prior)
+	m.ID = types.StringValue(domain.GroupID(doc.Spec.Cluster, doc.Spec.Name))
+	m.Path, m.Digest, m.SizeBytes = types.StringValue(found.Path), types.StringValue(doc.Digest), types.Int64Value(doc.SizeBytes)
+	m.Hosts = hostsOf(found, prior)
+	return m
+}
+
+// hostsOf returns what hosts have of a version: its digest, or what is amiss. Of a host that is away it is what it had.
+func hostsOf(found reconcile.Files, prior Model) types.Map {
+	hosts, before := map[string]string{}, resourcekit.TextsIn(prior.Hosts)
+	for host, has := range found.Hosts {
+		amiss, there := has.Versions[found.Document.Digest]
+		had, known := before[host]
+		switch {
+		case has.Away && known:
+			hosts[host] = had
+		case has.Away, !there:
+		case len(amiss) == 0:
+			hosts[host] = found.Document.Digest
+		default:
+			hosts[host] = describe(amiss)
+		}
+	}
+	return resourcekit.StringMap(hosts)
+}
+
+// describe says what is amiss, such as "altered: train.py; missing: lib/data.py".
+func describe(amiss []engine.Amiss) string {
+	var altered, missing, parts []string
+	for _, file := range amiss {
+		if file.Missing {
+			missing = append(missing, file.Path)
+		} else {
+			altered = append(altered, file.Path)
+		}
+	}
+	if len(altered) > 0 {
+		parts = append(parts, "altered: "+domain.Enumerate(altered))
+	}
+	if len(missing) > 0 {
+		parts = append(parts, "missing: "+domain.Enumerate(missing))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,90 @@
+package files
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+)
+
+// computed are the attributes that are no part of a configuration.
+var computed = []string{"id", "path", "digest", "size_bytes", "hosts", "timeouts"}
+
+// ValidateConfig checks files as far as they are known, and can be told without their source: that one need not be
+// where a configuration is validated.
+func (r *filesResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(m Model, malformed *diag.Diagnostics) domain.Problems {
+		return m.expand(malformed).Validate()
+	})
+}
+
+// ModifyPlan reads the source, which decides where the files will be.
+func (r *filesResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
+	if req.Plan.Raw.IsNull() || r.Session == nil {
+		return
+	}
+	planned := Model{Path: types.StringUnknown(), Digest: types.StringUnknown(), SizeBytes: types.Int64Unknown(), Hosts: types.MapUnknown(types.StringType)}
+	if resourcekit.SettledAttributes(req.Plan.Raw, computed...) {
+		var prior *Model
+		if !req.State.Raw.IsNull() {
+			prior = &Model{}
+			resp.Diagnostics.Append(req.State.Get(ctx, prior)...)
+		}
+		if resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...); resp.Diagnostics.HasError() {
+			return
+		}
+		r.decide(ctx, &planned, prior, &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	for name, value := range map[string]attr.Value{"path": planned.Path, "digest": planned.Digest, "size_bytes": planned.SizeBytes, "hosts": planned.Hosts} {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// decide fills in what is computed of planned files. Prior is nil for new ones.
+func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags *diag.Diagnostics) {
+	reconciler, err := r.Session.Plan(planned.Cluster.Key())
+	if err != nil {
+		resourcekit.AddError(diags, resourcekit.Unable("plan", planned), err)
+		return
+	}
+	store, err := engine.Files(reconciler.Engine)
+	if err != nil {
+		diags.AddAttributeError(path.Root("cluster").AtName("engine"), "No files", err.Error())
+		return
+	}
+	content, err := sourceOf(planned.expand(diags)).Read(ctx)
+	if err != nil {
+		diags.AddAttributeError(path.Root("source"), resourcekit.Unable("plan", planned), err.Error())
+	}
+	if diags.HasError() {
+		return
+	}
+	digest := content.Tree.Digest()
+	planned.Path, planned.Digest, planned.SizeBytes = types.StringValue(store.FilesPath(digest)), types.StringValue(digest), types.Int64Value(content.Tree.Size())
+	planned.Hosts = types.MapUnknown(types.StringType)
+	if prior != nil && prior.address() == planned.address() {
+		cluster, err := r.Session.PlannedCluster(ctx, planned.Cluster.Key())
+		if err != nil {
+			resourcekit.AddError(diags, resourcekit.Unable("plan", planned), err)
+			return
+		}
+		have := resourcekit.TextsIn(prior.Hosts)
+		if !slices.ContainsFunc(cluster.Spec.HostNames(), func(host string) bool { return have[host] != digest }) {
+			planned.Hosts = prior.Hosts
+			return
+		}
+	}
+	r.Session.Plans.PutFiles(planned.address(), planned.Path.ValueString())
+}
