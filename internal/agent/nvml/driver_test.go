@@ -40,14 +40,12 @@ func TestFakeDriver(t *testing.T) {
 	devices[5].Faults = fakenvml.Faults{"nvmlDeviceGetUtilizationRates": fakenvml.NotSupported, "nvmlDeviceGetComputeRunningProcesses": fakenvml.NoPermission}
 	devices[6].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.NotSupported}
 	devices = append(devices, fakenvml.Device{UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46_068})
-	settings := patient(t)
-	settings.Answer = 0 // as for a real one: a watch ends within a quarter of it
 	for name, test := range onAnyDriver {
 		t.Run(name, func(t *testing.T) {
 			control := fakenvml.New(t)
 			control.Set(devices...)
 			t.Setenv(fakenvml.Variable, control.Path())
-			test(t, settings)
+			test(t, patient(t))
 		})
 	}
 }
@@ -81,11 +79,7 @@ func opened(t *testing.T, settings Settings) *Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeAtLast(t, r) })
 	return r
 }
 
@@ -302,10 +296,7 @@ func testWatchOfDriver(t *testing.T, settings Settings) {
 	_, devices := eventsOf(t, r)
 	w := watch(t, r)
 	if devices > 0 {
-		eventually(t, "a wait for errors", func() bool {
-			current := r.events.current.Load()
-			return current != nil && current.function == "nvmlEventSetWait"
-		})
+		eventually(t, "a wait for errors", func() bool { return waits(r) })
 	}
 	if diff := cmp.Diff(want, identities(read(t, r))); diff != "" {
 		t.Errorf("while errors are watched (-want +got):\n%s", diff)

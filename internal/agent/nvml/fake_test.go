@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,10 @@ func TestMain(m *testing.M) {
 
 // patient are settings under which no call that comes back at all is given up.
 func patient(t testing.TB, without ...string) Settings {
-	return Settings{Library: filepath.Join(fakenvml.Build(t, without...), fakenvml.Library), Answer: time.Minute, Start: time.Minute}
+	return Settings{
+		Library: filepath.Join(fakenvml.Build(t, without...), fakenvml.Library),
+		Answer:  time.Minute, Start: time.Minute, turn: 50 * time.Millisecond,
+	}
 }
 
 // hasty are settings under which calls are given up soon, one that would have come back among them at times.
@@ -48,12 +52,41 @@ func openFake(t testing.TB, settings Settings, devices ...fakenvml.Device) (*Rea
 		t.Fatal(err)
 	}
 	reader.pause = 10 * time.Millisecond
-	t.Cleanup(func() {
-		if err := reader.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeAtLast(t, reader) })
+	t.Cleanup(func() { heal(control) })
 	return reader, control
+}
+
+// heal has every call come back. It comes before the library is closed: one that a failed test left open would fail
+// the tests that follow, which find it started.
+func heal(control *fakenvml.Control) {
+	control.Set()
+	control.Break(nil)
+}
+
+// closeAtLast closes a reader as soon as all calls have come back, however late that is.
+func closeAtLast(t testing.TB, r *Reader) {
+	t.Helper()
+	var err error
+	eventually(t, "all calls to come back", func() bool {
+		err = r.Close()
+		return r.closed
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// refusesToClose closes a reader, in vain, while a function hangs: others may be late just then.
+func refusesToClose(t testing.TB, r *Reader, function string) {
+	t.Helper()
+	eventually(t, "closing to fail because of "+function, func() bool {
+		err := r.Close()
+		if err == nil {
+			t.Fatalf("closed while %s hangs", function)
+		}
+		return strings.Contains(err.Error(), function+" does not come back")
+	})
 }
 
 func read(t testing.TB, r *Reader) []domain.GPU {

@@ -31,6 +31,11 @@ func TestHang(t *testing.T) {
 			defer eventually(t, "the device to come back", isIdle)
 			defer control.Set(fakenvml.V100s("host", 4)...)
 			want := idle(devices)
+			eventually(t, "the call to hang", func() bool {
+				_, _ = r.Read(t.Context())
+				current := r.slots[2].lane.current.Load()
+				return current != nil && current.function == function
+			})
 			var gpus []domain.GPU
 			eventually(t, "the other devices to be read", func() bool {
 				gpus, _ = r.Read(t.Context())
@@ -54,9 +59,7 @@ func TestHang(t *testing.T) {
 			if r.slots[2].lane.current.Load() != stuck {
 				t.Error("the device was asked again before it answered")
 			}
-			if err := r.Close(); err == nil || !strings.Contains(err.Error(), function+" does not come back") {
-				t.Errorf("closing meanwhile: %v", err)
-			}
+			refusesToClose(t, r, function)
 		})
 		devices[2].Faults = nil
 	}

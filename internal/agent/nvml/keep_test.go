@@ -21,7 +21,9 @@ func keep(t *testing.T, settings Settings, devices ...fakenvml.Device) (*keeper,
 	control := fakenvml.New(t)
 	control.Set(devices...)
 	t.Setenv(fakenvml.Variable, control.Path())
-	return newKeeper(t, settings), control
+	k := newKeeper(t, settings)
+	t.Cleanup(func() { heal(control) })
+	return k, control
 }
 
 // newKeeper returns a keeper that is closed at the end of the test.
@@ -33,9 +35,8 @@ func newKeeper(t *testing.T, settings Settings) *keeper {
 			return
 		}
 		k.ended.Wait()
-		if err := k.reader.Close(); err != nil {
-			t.Error(err)
-		}
+		k.reader.settings.Start = time.Minute // the end is none of those that are given up soon
+		closeAtLast(t, k.reader)
 	})
 	return k
 }
@@ -50,9 +51,7 @@ func (k *keeper) reads(t *testing.T) error {
 
 // TestKeepWhoGoesAway: that somebody did not wait for the GPUs is no error of the driver.
 func TestKeepWhoGoesAway(t *testing.T) {
-	settings := patient(t)
-	settings.Answer = 4 * time.Second // a watch ends within a quarter of it
-	k, _ := keep(t, settings, fakenvml.V100s("host", 2)...)
+	k, _ := keep(t, patient(t), fakenvml.V100s("host", 2)...)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	goes := func() {
@@ -78,9 +77,7 @@ func TestKeepWhoGoesAway(t *testing.T) {
 // TestKeepQuarantine: a GPU that an error condemned stays so when the driver is opened again.
 func TestKeepQuarantine(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
-	settings := patient(t)
-	settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
-	k, control := keep(t, settings, devices...)
+	k, control := keep(t, patient(t), devices...)
 	trouble := func() string {
 		k.failed = time.Time{}
 		gpus, err := k.read(t.Context())
@@ -109,14 +106,9 @@ func TestKeepQuarantine(t *testing.T) {
 // TestKeepHearsToTheEnd: what a GPU reports while its driver fails is heard of, though the driver is closed for that.
 func TestKeepHearsToTheEnd(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
-	settings := patient(t)
-	settings.Answer = 4 * time.Second // a watch ends within a quarter of it
-	k, control := keep(t, settings, devices...)
+	k, control := keep(t, patient(t), devices...)
 	eventually(t, "the driver", func() bool { return k.reads(t) == nil })
-	eventually(t, "the watch", func() bool {
-		current := k.reader.events.current.Load()
-		return current != nil && current.function == "nvmlEventSetWait"
-	})
+	eventually(t, "the watch", func() bool { return waits(k.reader) })
 	devices[1].XIDs = []int{62}
 	control.Set(devices...)
 	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Unknown})
@@ -143,9 +135,7 @@ func (l logged) Write(line []byte) (int, error) {
 // TestKeepListening: errors are heard of though the driver refused to tell of them for a while, which is logged once.
 func TestKeepListening(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
-	settings := patient(t)
-	settings.Answer = 400 * time.Millisecond // a watch ends within a quarter of it
-	k, control := keep(t, settings, devices...)
+	k, control := keep(t, patient(t), devices...)
 	lines := make(logged, 8)
 	k.log = slog.New(slog.NewTextHandler(lines, nil))
 	control.Break(fakenvml.Faults{"nvmlEventSetCreate": 20})
@@ -168,9 +158,7 @@ func TestKeepListening(t *testing.T) {
 // TestKeepDriverLoadedAnew: a GPU that has to be reset is acquitted when its driver was not there, and no other that has nothing to do with that.
 func TestKeepDriverLoadedAnew(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
-	settings := patient(t)
-	settings.Answer = 4 * time.Second // a watch ends within a quarter of it
-	k, control := keep(t, settings, devices...)
+	k, control := keep(t, patient(t), devices...)
 	eventually(t, "the driver", func() bool { return k.reads(t) == nil })
 	devices[1].XIDs = []int{62}
 	control.Set(devices...)
@@ -205,18 +193,17 @@ func TestKeepStuck(t *testing.T) {
 			settings := hasty(t)
 			settings.Start = settings.Answer
 			k, control := keep(t, settings, devices...)
+			wait, stuck := test.library["nvmlEventSetWait"]
+			if stuck {
+				// Alone: another fault would end the watch before it waits. And before there is a watch: so its first
+				// wait is stuck, not one that may be about to come back.
+				control.Break(fakenvml.Faults{"nvmlEventSetWait": wait})
+			}
 			eventually(t, "the library", func() bool { return k.open(t.Context()) == nil })
 			reader := k.reader
-			if test.library["nvmlEventSetWait"] != 0 {
+			if stuck {
 				eventually(t, "the device", func() bool { return k.reads(t) == nil })
-			}
-			if wait, stuck := test.library["nvmlEventSetWait"]; stuck {
-				control.Break(fakenvml.Faults{"nvmlEventSetWait": wait}) // alone: another fault would end the watch before it is stuck
-				eventually(t, "a wait that is stuck", func() bool {
-					current := reader.events.current.Load()
-					rest(t.Context(), 2*settings.Answer)
-					return current != nil && current.function == "nvmlEventSetWait" && reader.events.current.Load() == current
-				})
+				eventually(t, "a wait", func() bool { return waits(reader) })
 			}
 			control.Break(test.library)
 			for range 5 {

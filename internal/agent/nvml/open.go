@@ -24,6 +24,10 @@ type Settings struct {
 	// Quarantine is for how long a GPU is in trouble after an error that condemns it, but not until a reset, though it answers; 10 minutes
 	// where it is 0.
 	Quarantine time.Duration
+
+	// turn is how long a wait for errors takes at most, a quarter of Answer where it is 0: so it is over before Close,
+	// which has to wait for it, is no longer willing to.
+	turn time.Duration
 }
 
 // withDefaults returns the settings with nothing left out.
@@ -32,6 +36,7 @@ func (s Settings) withDefaults() Settings {
 	s.Answer = cmp.Or(s.Answer, 2*time.Second)
 	s.Start = cmp.Or(s.Start, 15*time.Second)
 	s.Quarantine = cmp.Or(s.Quarantine, 10*time.Minute)
+	s.turn = cmp.Or(s.turn, s.Answer/4)
 	return s
 }
 

@@ -147,7 +147,7 @@ func (e *ears) listen(ctx context.Context) error {
 		}
 		// It ends by itself. An error that comes late, or after ctx is done, is heard as well: the driver reports it once.
 		_, err := through(ctx, &r.events, "nvmlEventSetWait", math.MaxInt64, func() (event, error) {
-			heard, err := set.wait(r.settings.Answer / 4)
+			heard, err := set.wait(r.settings.turn)
 			if err == nil {
 				e.hear(heard)
 			}
