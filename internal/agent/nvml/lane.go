@@ -19,6 +19,8 @@ type call struct {
 	limit    time.Duration
 	deadline time.Time
 	done     chan struct{}
+	// settled is set by what comes first: its end, or that who has made it gives it up.
+	settled atomic.Bool
 }
 
 // noAnswerError means that a function of NVML did not come back.
@@ -34,6 +36,14 @@ func (e *noAnswerError) Error() string {
 // through makes a call when it is its turn, and returns what comes back, or a *[noAnswerError] where that takes longer than the limit;
 // at once where it has taken longer for the call before.
 func through[T any](ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error)) (T, error) {
+	return throughOr(ctx, l, function, limit, f, func(T) {})
+}
+
+// throughOr is through for a call whose result must not be lost: where it comes when nobody waits for it any longer,
+// it is undone before another call is made.
+func throughOr[T any](
+	ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error), undo func(T),
+) (T, error) {
 	var none, result T
 	var err error
 	mine := &call{function: function, limit: limit, done: make(chan struct{})}
@@ -50,12 +60,16 @@ func through[T any](ctx context.Context, l *lane, function string, limit time.Du
 	}
 	go func() {
 		result, err = f()
+		if mine.settled.Swap(true) && err == nil {
+			undo(result)
+		}
 		l.current.Store(nil)
 		close(mine.done)
 	}()
-	if err := mine.wait(ctx); err != nil {
-		return none, err
+	if gone := mine.wait(ctx); gone != nil && !mine.settled.Swap(true) {
+		return none, gone
 	}
+	<-mine.done
 	return result, err
 }
 
@@ -63,17 +77,19 @@ func through[T any](ctx context.Context, l *lane, function string, limit time.Du
 func (c *call) wait(ctx context.Context) error {
 	timer := time.NewTimer(time.Until(c.deadline))
 	defer timer.Stop()
+	var gone error
 	select {
 	case <-c.done:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		gone = context.Cause(ctx)
 	case <-timer.C:
+		gone = &noAnswerError{c.function, c.limit}
 	}
 	select {
 	case <-c.done: // both were ready
 		return nil
 	default:
-		return &noAnswerError{c.function, c.limit}
+		return gone
 	}
 }

@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+// TestWaitForWhatHasCome: who is late for the end of a call, as on a busy machine, is not told that it did not come.
+func TestWaitForWhatHasCome(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // what is ready is chosen by chance
+		back := &call{function: "f", deadline: time.Now().Add(-time.Second), done: make(chan struct{})}
+		close(back.done)
+		if err := back.wait(gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lane
@@ -64,6 +77,32 @@ func TestThrough(t *testing.T) {
 		}
 		if n, took, err := call(time.Second, 5*time.Second); n != 1 || took != 2*time.Second {
 			t.Errorf("the call after that: %d, %v after %s", n, err, took)
+		}
+	})
+}
+
+// TestThroughOr: a result either comes to who asked for it, or is undone before the next call.
+func TestThroughOr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lane
+		undone := 0
+		call := func(d time.Duration, err error) (int, error) {
+			return throughOr(t.Context(), &l, "f", 2*time.Second, func() (int, error) {
+				time.Sleep(d) //nolint:forbidigo // time is the test's
+				return 7, err
+			}, func(n int) { undone += n })
+		}
+		if n, err := call(time.Second, nil); n != 7 || err != nil || undone != 0 {
+			t.Errorf("in time: %d, %v; undone %d", n, err, undone)
+		}
+		for _, fails := range []error{nil, errors.ErrUnsupported} { // of which the second has no result
+			if n, err := call(3*time.Second, fails); n != 0 || err == nil || errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("too late: %d, %v", n, err)
+			}
+			<-l.current.Load().done
+			if undone != 7 {
+				t.Errorf("too late: undone %d, want 7", undone)
+			}
 		}
 	})
 }

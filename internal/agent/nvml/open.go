@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -54,22 +53,11 @@ var libraryLane lane
 // Open loads NVML and starts it. It fails with [ErrNoLibrary] and [ErrNoDriver] among others, each of which says what to do.
 func Open(ctx context.Context, settings Settings) (*Reader, error) {
 	settings = settings.withDefaults()
-	// Where the start isn't waited for any longer, the library is shut down by the later of both: NVML counts its starts,
-	// and a GPU that is held open can't be reset.
-	var started library
-	var one atomic.Bool
-	library, err := through(ctx, &libraryLane, "nvmlInit", settings.Start, func() (_ library, err error) {
-		if started, err = load(settings.Library); err == nil && one.Swap(true) {
-			err = started.shutdown()
-		}
-		return started, err
-	})
+	// NVML counts its starts, and a GPU that is held open can't be reset.
+	library, err := throughOr(ctx, &libraryLane, "nvmlInit", settings.Start, func() (library, error) {
+		return load(settings.Library)
+	}, func(started library) { _ = started.shutdown() })
 	if err != nil {
-		if one.Swap(true) {
-			_, _ = through(context.WithoutCancel(ctx), &libraryLane, "nvmlShutdown", settings.Start, func() (struct{}, error) {
-				return struct{}{}, started.shutdown()
-			})
-		}
 		return nil, explain(err)
 	}
 	return &Reader{settings: settings, library: library, pause: time.Second, xids: map[string]xids{}}, nil

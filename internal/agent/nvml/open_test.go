@@ -5,11 +5,13 @@ package nvml
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -61,32 +63,74 @@ func TestOpenWithoutDriver(t *testing.T) {
 // TestOpenGivenUp: where a start isn't waited for any longer, whenever that is, the library isn't left started: nobody
 // would shut it down, and a GPU that is held open can't be reset.
 func TestOpenGivenUp(t *testing.T) {
-	r, _ := openFake(t, patient(t), fakenvml.V100s("host", 1)...)
-	library := r.library
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2000 {
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			for range i {
-				runtime.Gosched()
-			}
-			cancel()
-		}()
-		if r, err := Open(ctx, patient(t)); err == nil {
+	for name, open := range map[string]func(i int) (*Reader, error){
+		"by who has gone": func(i int) (*Reader, error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				for range i {
+					runtime.Gosched()
+				}
+				cancel()
+			}()
+			return Open(ctx, patient(t))
+		},
+		"because it is late": func(int) (*Reader, error) {
+			settings := patient(t)
+			settings.Start = rand.N(60 * time.Microsecond) // about as long as it takes
+			return Open(t.Context(), settings)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := openFake(t, patient(t), fakenvml.V100s("host", 1)...)
+			library := r.library
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-		} else if !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		cancel()
+			for i := range 2000 {
+				r, err := open(i)
+				switch {
+				case err == nil:
+					r.settings.Start = time.Minute
+					closeAtLast(t, r)
+				case !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "did not answer"):
+					t.Fatal(err)
+				}
+				if current := libraryLane.current.Load(); current != nil {
+					<-current.done // the next start would be given up behind it
+				}
+			}
+			isShutDown(t, library)
+		})
 	}
-	_, err := through(t.Context(), &libraryLane, "nvmlDeviceGetCount", patient(t).Answer, library.deviceGetCount)
+}
+
+// isShutDown expects that the library was shut down as often as it was started.
+func isShutDown(t *testing.T, library library) {
+	t.Helper()
+	_, err := through(t.Context(), &libraryLane, "nvmlDeviceGetCount", time.Minute, library.deviceGetCount)
 	if want := result(1); !errors.Is(err, want) {
-		t.Errorf("after all have gone, the library says %v, want %v", err, want)
+		t.Errorf("after its last end, the library says %v, want %v", err, want)
 	}
+}
+
+// TestCloseBehindLibrary: a reader whose library doesn't come back stays open, to be closed when it does: nobody else
+// would shut it down.
+func TestCloseBehindLibrary(t *testing.T) {
+	devices := fakenvml.V100s("host", 1)
+	r, control := openFake(t, hasty(t), devices...)
+	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Hang})
+	if _, err := r.Read(t.Context()); !isLate(err) {
+		t.Errorf("reading: %v", err)
+	}
+	refusesToClose(t, r, "nvmlDeviceGetCount")
+	control.Break(nil)
+	eventually(t, "the reader to go on", func() bool {
+		gpus, err := r.Read(t.Context())
+		return err == nil && cmp.Equal(idle(devices), gpus)
+	})
+	closeAtLast(t, r)
+	isShutDown(t, r.library)
 }
 
 func TestOpenWithoutLibrary(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -53,8 +54,8 @@ func (r *Reader) enter() error {
 	return nil
 }
 
-// Close ends the use of NVML, after those of Read and Watch that are under way: end them by their contexts. As long as a device does not
-// come back from a call it fails, and the Reader stays open.
+// Close ends the use of NVML, after those of Read and Watch that are under way: end them by their contexts. As long as
+// a device or the library does not come back from a call it fails, and the Reader stays open.
 func (r *Reader) Close() error {
 	r.use.Lock()
 	defer r.use.Unlock()
@@ -65,17 +66,26 @@ func (r *Reader) Close() error {
 	for _, s := range r.slots {
 		lanes = append(lanes, &s.lane)
 	}
+	const stuck = "NVML can't be closed: %s does not come back; end this process instead"
 	ctx, cancel := context.WithTimeout(context.Background(), r.settings.Answer)
 	defer cancel()
 	for _, l := range lanes {
 		if current := l.current.Load(); current != nil && current.wait(ctx) != nil {
-			return fmt.Errorf("NVML can't be closed: %s does not come back; end this process instead", current.function)
+			return fmt.Errorf(stuck, current.function)
 		}
 	}
-	r.closed = true
+	// Behind a call that does not come back NVML is not shut down: so this Reader stays open, and can be closed later.
+	var settled atomic.Bool // by what comes first: the shutdown's turn, or that it is given up
 	_, err := through(context.Background(), &libraryLane, "nvmlShutdown", r.settings.Start, func() (struct{}, error) {
+		if settled.Swap(true) {
+			return struct{}{}, nil
+		}
 		return struct{}{}, r.library.shutdown()
 	})
+	if late, is := errors.AsType[*noAnswerError](err); is && !settled.Swap(true) {
+		return fmt.Errorf(stuck, late.function)
+	}
+	r.closed = true
 	if err != nil {
 		return fmt.Errorf("closing NVML: %w; end this process instead", err)
 	}
@@ -119,18 +129,32 @@ func (r *Reader) Read(ctx context.Context) ([]domain.GPU, error) {
 	link(looks)
 	gpus := make([]domain.GPU, 0, len(looks))
 	var unknown []string
+	var why []error
 	for _, l := range looks {
 		if l.gpu.UUID == "" {
 			unknown = append(unknown, fmt.Sprintf("GPU %d: %s", l.slot.index, cmp.Or(l.gpu.Unknown, l.gpu.Trouble)))
+			why = append(why, l.ended)
 			continue
 		}
 		gpus = append(gpus, l.gpu)
 	}
 	if len(unknown) > 0 {
-		return gpus, fmt.Errorf("not all GPUs of this host are known: %s; see nvidia-smi and dmesg there", strings.Join(unknown, "; "))
+		return gpus, &unknownGPUsError{strings.Join(unknown, "; "), why}
 	}
 	return gpus, nil
 }
+
+// unknownGPUsError tells of GPUs that were never known, and wraps what ended the looks at them.
+type unknownGPUsError struct {
+	gpus string
+	why  []error
+}
+
+func (e *unknownGPUsError) Error() string {
+	return "not all GPUs of this host are known: " + e.gpus + "; see nvidia-smi and dmesg there"
+}
+
+func (e *unknownGPUsError) Unwrap() []error { return e.why }
 
 // found returns the slots of the devices that NVML has now.
 func (r *Reader) found(ctx context.Context) ([]*slot, error) {
