@@ -77,7 +77,7 @@ type Bed struct {
 // Start starts a bed: when it returns, all engines answer and all nodes of the Swarm are ready. It removes what killed
 // processes left of theirs before. The bed has to be closed.
 func Start(ctx context.Context, options Options) (*Bed, error) {
-	if err := errors.Join(options.validate(), preflight(os.Geteuid(), lookPath)); err != nil {
+	if err := errors.Join(options.validate(), preflight(os.Geteuid(), enginePackages, lookPath)); err != nil {
 		return nil, err
 	}
 	if err := sweep(); err != nil {
@@ -97,14 +97,14 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 
 // install returns the nodes' Engine, unless they are mixed, and Debian 13's folder if a node needs it. The first call
 // installs Debian 13, which takes minutes.
-func (o Options) install(ctx context.Context) (engine Engine, debian string, err error) {
+func (o Options) install(ctx context.Context) (engine Engine, system string, err error) {
 	if engine, err = o.chosen(); err != nil {
 		return engine, "", err
 	}
 	for number := range o.Nodes {
 		if o.engineOf(number+1, engine).Debian13 {
-			debian, err = debian13(ctx)
-			return engine, debian, err
+			system, err = debian13.install(ctx)
+			return engine, system, err
 		}
 	}
 	return engine, "", nil
@@ -142,7 +142,8 @@ func (b *Bed) start(ctx context.Context) (err error) {
 			return err
 		}
 		if b.options.TLS {
-			if err := node.forwardTLS(); err != nil {
+			var err error
+			if node.forward, err = b.network.forward(netip.AddrPortFrom(node.Address, tlsPort)); err != nil {
 				return err
 			}
 		}

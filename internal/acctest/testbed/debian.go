@@ -18,16 +18,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// debianRelease is Debian 13. debianPackages are what nodes need beyond the base system: procps is for docker top.
-	debianRelease  = "trixie"
-	debianPackages = "docker.io,iptables,ca-certificates,procps"
-	// debianLimit bounds the installation, which downloads some 130 MB.
-	debianLimit = 20 * time.Minute
+// debianLimit bounds an installation, which downloads some 130 MB.
+const debianLimit = 20 * time.Minute
+
+// debian is a Debian system that is installed once, into the user's cache folder.
+type debian struct {
+	what, release string
+	// packages are what it has beyond the base system. Another list is another installation.
+	packages string
+}
+
+var (
+	// debian13 is what nodes run on; procps is for docker top.
+	debian13 = debian{
+		what: "Debian 13 with its Docker Engine", release: "trixie",
+		packages: "docker.io,iptables,ca-certificates,procps",
+	}
+	// debian12 is what hosts run on.
+	debian12 = debian{
+		what: "Debian 12 with systemd and OpenSSH's server", release: "bookworm",
+		packages: "systemd,systemd-sysv,dbus,openssh-server,sudo,python3,iproute2,ca-certificates,procps",
+	}
 )
 
-// debian13 returns the folder of Debian 13 with its Docker Engine. It is installed once, into the user's cache folder.
-func debian13(ctx context.Context) (string, error) {
+// install returns the system's folder. The first call installs it.
+func (d debian) install(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -36,8 +51,8 @@ func debian13(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may run its programs
 		return "", err
 	}
-	packages := sha256.Sum256([]byte(debianPackages)) // a different list needs another installation
-	root := filepath.Join(folder, debianRelease+"-"+hex.EncodeToString(packages[:4]))
+	packages := sha256.Sum256([]byte(d.packages))
+	root := filepath.Join(folder, d.release+"-"+hex.EncodeToString(packages[:4]))
 	lock, err := os.OpenFile(root+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
@@ -49,14 +64,14 @@ func debian13(ctx context.Context) (string, error) {
 	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
 		return root, err
 	}
-	if err := installDebian(ctx, root); err != nil {
-		return "", fmt.Errorf("installing Debian 13 with its Docker Engine into %s: %w", root, err)
+	if err := d.installInto(ctx, root); err != nil {
+		return "", fmt.Errorf("installing %s into %s: %w", d.what, root, err)
 	}
 	return root, nil
 }
 
-// installDebian installs the system. The folder appears complete or not at all.
-func installDebian(ctx context.Context, root string) error {
+// installInto installs the system. The folder appears complete or not at all.
+func (d debian) installInto(ctx context.Context, root string) error {
 	if _, err := lookPath("debootstrap"); err != nil {
 		return fmt.Errorf("%w. Run: apt-get install debootstrap", err)
 	}
@@ -68,11 +83,17 @@ func installDebian(ctx context.Context, root string) error {
 	}
 	var said bytes.Buffer
 	// In its own mount namespace: mounts of a debootstrap that is killed would outlive it.
-	install := exec.CommandContext(ctx, "unshare", "--mount", "debootstrap", "--variant=minbase", "--include="+debianPackages, debianRelease, staging)
+	install := exec.CommandContext(ctx, "unshare", "--mount", "debootstrap",
+		"--variant=minbase", "--include="+d.packages, d.release, staging)
 	install.Env = append(os.Environ(), "PATH="+searchPath)
 	install.Stdout, install.Stderr = &said, &said
 	if err := install.Run(); err != nil {
 		return fmt.Errorf("debootstrap: %w: %s", err, said.Bytes()[max(0, said.Len()-logTail*80):])
+	}
+	for _, folder := range []string{"var/cache/apt", "var/lib/apt/lists"} { // a third of it all, and never used again
+		if err := os.RemoveAll(filepath.Join(staging, folder)); err != nil {
+			return err
+		}
 	}
 	return os.Rename(staging, root)
 }

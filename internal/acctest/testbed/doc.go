@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package testbed runs several real Docker Engines on this machine, as nodes of one network, and forms a Swarm of them.
-// Tests set a bed up by themselves and it vanishes with them, however they end. It needs root, and the commands dockerd
-// and iptables (apt-get install docker.io iptables).
+// Package testbed runs several machines on this one, connected by a network: nodes with a real Docker Engine each,
+// which can form a Swarm, or bare hosts with a real systemd and SSH server. Tests set a bed up by themselves and it
+// vanishes with them, however they end. It needs root; for nodes the commands dockerd and iptables (apt-get install
+// docker.io iptables), for hosts debootstrap.
 //
 //	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1})
 //	err := bed.Load(ctx, "trainer:1", archive)         // an image, onto all nodes
@@ -13,6 +14,16 @@
 //
 //	func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 //	bed := testbed.Shared(t, testbed.Options{Nodes: 3, Managers: 1})
+//
+// # Hosts
+//
+//	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 3}) // or SharedHosts
+//	host := bed.Hosts[0]
+//	login(host.SSH, bed.KeyFile, bed.KnownHosts)   // 127.0.0.1:PORT; as root, or as ops, who has sudo
+//	output, err := host.Run(ctx, "systemctl cat …") // as root, and not by SSH
+//	content, err := os.ReadFile(host.Root() + "/etc/systemd/system/…")
+//	err = host.Cut()                               // drops what is sent to it or by it, until Heal
+//	err = host.Kill()                              // cuts its power, until Start; its disk stays
 //
 // # Faults
 //
@@ -36,6 +47,18 @@
 // host, and writes to its own copy of /etc. All other folders are this machine's. The nodes' cables end in a bridge in
 // a network namespace of its own, and no device or address is made in this machine's: beds cannot clash, and all have
 // the same addresses. There is no default route: a pull from a registry fails at once.
+//
+// # How a host is made
+//
+// The system of hosts is Debian 12's, which debootstrap installs once into the user's cache folder. A host has it as
+// the lower layer of its disk, and writes to an upper one in the bed's folder. Its first process makes namespaces, mounts
+// and devices as this program, and then becomes systemd; the kernel kills it when the process ends that made it. What
+// the host uses is counted and limited in control groups of its own, of either version, in which systemd makes those of
+// units. Logins are no sessions of systemd-logind, as libpam-systemd is not installed, and there is no name server.
+// Memory, processors, kernel and clock are this machine's: a host sees all of them, and can't set the latter two.
+//
+// The forwarded port accepts connections also for a host that is off or cut off, and closes those that lead to nothing
+// within some seconds.
 //
 // # Engines
 //

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +15,6 @@ import (
 
 // folderPrefix begins the names of the folders of beds, and of their control groups.
 const folderPrefix = "trainyard-testbed-"
-
-// cgroupRoot is where control groups are mounted.
-const cgroupRoot = "/sys/fs/cgroup"
 
 // removeLimit is how long processes may take to end when the kernel ends them.
 const removeLimit = 10 * time.Second
@@ -75,21 +71,26 @@ func claim(path string) (*folder, error) {
 // name is the folder's name, which is the name of the bed's control group as well.
 func (f *folder) name() string { return filepath.Base(f.path) }
 
-// remove removes the control groups and the folder, and lastly gives the lock up. Processes of the bed may be about to
-// end, as when their owner was killed just now; it waits for them.
+// remove removes the control groups and the folder, and lastly gives the lock up.
 func (f *folder) remove() error {
+	err := onceEnded(func() error { return errors.Join(removeControlGroups(f.name()), os.RemoveAll(f.path)) })
+	return errors.Join(err, f.lock.Close())
+}
+
+// onceEnded removes what processes keep that may be about to end, as when their owner was killed just now.
+func onceEnded(remove func() error) error {
 	look := time.NewTicker(poll)
 	defer look.Stop()
 	deadline := time.After(removeLimit)
 	for {
-		err := errors.Join(removeControlGroups(f.name()), os.RemoveAll(f.path))
+		err := remove()
 		if err == nil {
-			return f.lock.Close()
+			return nil
 		}
 		select {
 		case <-look.C:
 		case <-deadline:
-			return errors.Join(err, f.lock.Close())
+			return err
 		}
 	}
 }
@@ -110,35 +111,6 @@ func sweep() error {
 		}
 		if err := leftover.remove(); err != nil {
 			return fmt.Errorf("removing a test bed that was left behind: %w", err)
-		}
-	}
-	return nil
-}
-
-// removeControlGroups removes the control groups of a bed's containers, of either version.
-func removeControlGroups(name string) error {
-	var groups []string
-	for _, pattern := range []string{filepath.Join(cgroupRoot, name), filepath.Join(cgroupRoot, "*", name)} {
-		roots, err := filepath.Glob(pattern)
-		if err != nil {
-			return err
-		}
-		for _, root := range roots {
-			err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-				if err == nil && entry.IsDir() {
-					groups = append(groups, path)
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-	}
-	// Children come after their parents, and have to go before them.
-	for _, group := range slices.Backward(groups) {
-		if err := unix.Rmdir(group); err != nil {
-			return fmt.Errorf("removing control group %s: %w", group, err)
 		}
 	}
 	return nil

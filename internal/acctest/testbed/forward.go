@@ -14,35 +14,60 @@ import (
 // dialLimit is how long a forwarded connection may take to come about.
 const dialLimit = 10 * time.Second
 
-// forwardTLS makes the engine's TLS port reachable from this machine, on a port of the loopback device, until the
-// node is closed.
-func (n *Node) forwardTLS() error {
+// forward is a port of this machine's loopback device that leads to one in the bed's network.
+type forward struct {
+	listener net.Listener
+	done     context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// forward makes an address in the network reachable from this machine, until the forward is closed.
+func (n *network) forward(target netip.AddrPort) (*forward, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	n.forward = listener
-	target := netip.AddrPortFrom(n.Address, tlsPort).String()
-	go func() {
+	ctx, done := context.WithCancel(context.Background())
+	f := &forward{listener: listener, done: done}
+	f.running.Go(func() {
 		for {
 			outer, err := listener.Accept()
 			if err != nil {
 				return // closed
 			}
-			go func() {
-				defer outer.Close()
-				ctx, cancel := context.WithTimeout(context.Background(), dialLimit)
-				defer cancel()
-				inner, err := n.bed.DialContext(ctx, "tcp", target)
-				if err != nil {
-					return // the client sees its connection end
-				}
-				defer inner.Close()
-				join(outer, inner)
-			}()
+			f.running.Go(func() { n.carry(ctx, outer, target) })
 		}
-	}()
-	return nil
+	})
+	return f, nil
+}
+
+// carry connects what was accepted to the target, until both ends are done or the context is.
+func (n *network) carry(ctx context.Context, outer net.Conn, target netip.AddrPort) {
+	defer outer.Close()
+	dial, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	inner, err := n.dial(dial, "tcp", target.String())
+	if err != nil {
+		return // the client sees its connection end
+	}
+	defer inner.Close()
+	// A machine that was powered off never says that it is done.
+	defer context.AfterFunc(ctx, func() {
+		_ = outer.Close()
+		_ = inner.Close()
+	})()
+	join(outer, inner)
+}
+
+// String is the forward's address on this machine.
+func (f *forward) String() string { return f.listener.Addr().String() }
+
+// close ends the forward and all connections through it.
+func (f *forward) close() error {
+	f.done()
+	err := f.listener.Close()
+	f.running.Wait()
+	return err
 }
 
 // join copies between two connections until both have no more to say.

@@ -22,6 +22,13 @@ var Subnet = netip.MustParsePrefix("10.200.0.0/24")
 // gateway is the address in Subnet of the machine that joins the nodes' cables.
 var gateway = netip.MustParseAddr("10.200.0.254")
 
+// machineAddress is the address in Subnet of the machine with this number, from 1.
+func machineAddress(number int) netip.Addr {
+	octets := Subnet.Addr().As4()
+	octets[3] = byte(number) //nolint:gosec // at most maxNodes
+	return netip.AddrFrom4(octets)
+}
+
 // network is what connects the nodes of a bed: a bridge in a network namespace of its own, so that the rules of this
 // machine's firewall do not apply to it. It lasts as long as this process, at most.
 type network struct {

@@ -51,7 +51,7 @@ type Node struct {
 	bed     *Bed
 	folder  string
 	client  *client.Client
-	forward net.Listener // of the TLS port; nil without TLS
+	forward *forward // of the TLS port; nil without TLS
 
 	mu      sync.Mutex
 	init    *exec.Cmd   // nil while the node is powered off
@@ -69,7 +69,7 @@ func (n *Node) TLSHost() string {
 	if n.forward == nil {
 		return ""
 	}
-	return "tcp://" + n.forward.Addr().String()
+	return "tcp://" + n.forward.String()
 }
 
 // Client is a client of the engine that speaks the newest API version that both know. It is closed with the bed.
@@ -77,10 +77,10 @@ func (n *Node) Client() *client.Client { return n.client }
 
 // newNode prepares a node, which is powered off.
 func newNode(bed *Bed, number int) (*Node, error) {
-	n := &Node{Name: "node" + strconv.Itoa(number), bed: bed, Engine: bed.options.engineOf(number, bed.engine)}
-	octets := Subnet.Addr().As4()
-	octets[3] = byte(number) //nolint:gosec // at most maxNodes
-	n.Address = netip.AddrFrom4(octets)
+	n := &Node{
+		Name: "node" + strconv.Itoa(number), Address: machineAddress(number),
+		bed: bed, Engine: bed.options.engineOf(number, bed.engine),
+	}
 	n.folder = filepath.Join(bed.folder.path, n.Name)
 	n.Socket = filepath.Join(n.folder, "docker.sock")
 	if err := os.Mkdir(n.folder, 0o755); err != nil { //nolint:gosec // tests may reach the socket as other users
@@ -251,17 +251,11 @@ func (n *Node) system() string {
 
 // launch starts the node's init. The lock is held.
 func (n *Node) launch() error {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	connection, theirs, err := connected()
 	if err != nil {
 		return err
 	}
-	ours, theirs := os.NewFile(uintptr(ends[0]), "bed"), os.NewFile(uintptr(ends[1]), "node")
-	defer ours.Close() // the connection has a copy
 	defer theirs.Close()
-	connection, err := net.FileConn(ours)
-	if err != nil {
-		return err
-	}
 	init := exec.Command("/proc/self/exe")
 	init.Args = []string{initName, n.Name, n.folder, n.system()}
 	// An engine starts itself anew several times a container, and would collect garbage each time.
@@ -276,6 +270,21 @@ func (n *Node) launch() error {
 	}
 	n.init, n.control = init, rpc.NewClient(connection)
 	return nil
+}
+
+// connected returns the ends of a connection, the second one for another process.
+func connected() (ours net.Conn, theirs *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := os.NewFile(uintptr(ends[0]), "bed")
+	defer end.Close() // the connection has a copy
+	theirs = os.NewFile(uintptr(ends[1]), "machine")
+	if ours, err = net.FileConn(end); err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return ours, theirs, nil
 }
 
 // call calls the node's init.
@@ -346,7 +355,7 @@ func (n *Node) lastLines(limit int, counts func(line string) bool) string {
 func (n *Node) close() error {
 	err := n.Crash()
 	if n.forward != nil {
-		err = errors.Join(err, n.forward.Close())
+		err = errors.Join(err, n.forward.close())
 	}
 	if n.client != nil {
 		err = errors.Join(err, n.client.Close())

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,11 +18,35 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// ownerVariable makes this program the owner of a bed that waits to be killed. It names the archive of a peer.
-const ownerVariable = "TRAINYARD_TESTBED_OWNER"
+// ownerVariable makes this program the owner of a bed that waits to be killed: one of hosts, or one that runs a peer
+// from this archive.
+const (
+	ownerVariable = "TRAINYARD_TESTBED_OWNER"
+	ownerOfHosts  = "hosts"
+)
 
-// own starts a bed with a container, writes its folder, and waits.
-func own(archive string) {
+// own starts a bed, writes its folder, and waits.
+func own(what string) {
+	var folder string
+	if what == ownerOfHosts {
+		bed, err := StartHosts(context.Background(), two)
+		if err != nil {
+			log.Fatal(err)
+		}
+		// Another systemd is to end as well, which the first one becomes when it is updated.
+		if _, err := bed.Hosts[0].Run(context.Background(), "systemctl daemon-reexec"); err != nil {
+			log.Fatal(err)
+		}
+		folder = bed.folder.path
+	} else {
+		folder = ownPeer(what)
+	}
+	fmt.Println(folder)
+	select {}
+}
+
+// ownPeer starts a bed with a container and returns its folder.
+func ownPeer(archive string) string {
 	ctx := context.Background()
 	content, err := os.ReadFile(archive)
 	if err != nil {
@@ -42,18 +67,14 @@ func own(archive string) {
 	if err := engine.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(bed.folder.path)
-	<-ctx.Done() // never
+	return bed.folder.path
 }
 
-func TestOwnerKilled(t *testing.T) {
-	SkipIfShort(t)
-	archive := t.TempDir() + "/peer.tar"
-	if err := os.WriteFile(archive, peerArchive(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+// startOwner runs this program as the owner of a bed, and returns the bed's folder and how to kill the owner.
+func startOwner(t *testing.T, what string) (folder string, kill func()) {
+	t.Helper()
 	owner := exec.Command(os.Args[0])
-	owner.Env = append(os.Environ(), ownerVariable+"="+archive)
+	owner.Env = append(os.Environ(), ownerVariable+"="+what)
 	owner.Stderr = os.Stderr
 	output, err := owner.StdoutPipe()
 	if err != nil {
@@ -66,7 +87,23 @@ func TestOwnerKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed := &Bed{folder: &folder{path: strings.TrimSpace(line)}}
+	return strings.TrimSpace(line), func() {
+		t.Helper()
+		if err := owner.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = owner.Wait() // it was killed
+	}
+}
+
+func TestOwnerKilled(t *testing.T) {
+	SkipIfShort(t)
+	archive := t.TempDir() + "/peer.tar"
+	if err := os.WriteFile(archive, peerArchive(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, kill := startOwner(t, archive)
+	bed := &Bed{folder: &folder{path: path}}
 	if len(processes(t, bed)) == 0 || len(controlGroups(t, bed.folder.name())) == 0 {
 		t.Fatalf("%s has no processes or no control groups", bed.folder.path)
 	}
@@ -78,10 +115,7 @@ func TestOwnerKilled(t *testing.T) {
 		t.Fatalf("the folder of a bed in use was removed: %v", err)
 	}
 
-	if err := owner.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = owner.Wait() // it was killed
+	kill()
 	acctest.Eventually(t, "the processes to end with their owner", func() bool { return len(processes(t, bed)) == 0 })
 	if _, err := os.Stat(bed.folder.path); err != nil {
 		t.Fatalf("there is nothing left to remove: %v", err)
@@ -97,4 +131,26 @@ func TestOwnerKilled(t *testing.T) {
 	if _, err := next.Nodes[0].Client().Ping(limited(t)); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestOwnerOfHostsKilled(t *testing.T) {
+	SkipIfShort(t)
+	path, kill := startOwner(t, ownerOfHosts)
+	name := filepath.Base(path)
+	if len(hostProcesses(t, name)) == 0 || len(controlGroups(t, name)) == 0 {
+		t.Fatalf("%s has no processes or no control groups", path)
+	}
+	if err := sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("the folder of a bed in use was removed: %v", err)
+	}
+	kill()
+	acctest.Eventually(t, "the hosts to end with their owner", func() bool { return len(hostProcesses(t, name)) == 0 })
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("there is nothing left to remove: %v", err)
+	}
+	NewHosts(t, HostOptions{Hosts: 1})
+	wantNothingLeft(t, path)
 }

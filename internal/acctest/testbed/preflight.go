@@ -13,18 +13,27 @@ import (
 // searchPath is where commands are looked for: root's, which is not the PATH of everyone who has root's rights.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// packages are the commands that a bed needs, by the packages of Debian and Ubuntu that have them.
-var packages = []struct{ command, name string }{
-	{"dockerd", "docker.io"},
-	{"containerd", "containerd"},
-	{"runc", "runc"},
-	{"iptables", "iptables"},
-}
+// needed is a command that a bed needs, and the package of Debian and Ubuntu that has it.
+type needed struct{ command, name string }
+
+var (
+	// enginePackages are what nodes need.
+	enginePackages = []needed{
+		{"dockerd", "docker.io"},
+		{"containerd", "containerd"},
+		{"runc", "runc"},
+		{"iptables", "iptables"},
+	}
+	// hostPackages are what bare hosts need.
+	hostPackages = []needed{
+		{"debootstrap", "debootstrap"},
+	}
+)
 
 // preflight says what this machine lacks for a bed.
-func preflight(uid int, look func(command string) (string, error)) error {
+func preflight(uid int, packages []needed, look func(command string) (string, error)) error {
 	if uid != 0 {
-		return fmt.Errorf("the test bed runs Docker Engines in namespaces, which only root may; this is user %d. "+
+		return fmt.Errorf("the test bed runs machines in namespaces, which only root may make; this is user %d. "+
 			"Run it by make, which takes sudo, or as root", uid)
 	}
 	var missing, install []string

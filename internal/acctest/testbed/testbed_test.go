@@ -43,8 +43,8 @@ const (
 var three = Options{Nodes: 3, Managers: 1}
 
 func TestMain(m *testing.M) {
-	if archive := os.Getenv(ownerVariable); archive != "" {
-		own(archive)
+	if what := os.Getenv(ownerVariable); what != "" {
+		own(what)
 		return
 	}
 	acctest.Main(m, CloseShared)

@@ -5,17 +5,18 @@ package testbed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// SkipIfShort skips a test that takes Docker Engines under -short, as in make test-unit. New and Shared call it.
+// SkipIfShort skips a test that takes a bed under -short, as in make test-unit. What starts one calls it.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("this starts Docker Engines, which takes root and time: run make test-swarm")
+		t.Skip("this starts machines in namespaces, which takes root and time: run make test-swarm")
 	}
 }
 
@@ -23,18 +24,33 @@ func SkipIfShort(t testing.TB) {
 func New(t testing.TB, options Options) *Bed {
 	t.Helper()
 	bed := start(t, options)
+	endWith(t, bed.Close)
+	bed.logFailure(t)
+	return bed
+}
+
+// NewHosts is New for hosts.
+func NewHosts(t testing.TB, options HostOptions) *Hosts {
+	t.Helper()
+	bed := startHosts(t, options)
+	endWith(t, bed.Close)
+	bed.logFailure(t)
+	return bed
+}
+
+// endWith closes a bed at the end of the test.
+func endWith(t testing.TB, closeBed func() error) {
 	t.Cleanup(func() {
-		if err := bed.Close(); err != nil {
+		if err := closeBed(); err != nil {
 			t.Error(err)
 		}
 	})
-	bed.logFailure(t)
-	return bed
 }
 
 var (
 	sharedMutex sync.Mutex
 	shared      = map[Options]*Bed{}
+	sharedHosts = map[string]*Hosts{} // by options, written out
 )
 
 // Shared is the bed with these options that all tests of the process share; the first one starts it. A test leaves it
@@ -52,6 +68,21 @@ func Shared(t testing.TB, options Options) *Bed {
 	return bed
 }
 
+// SharedHosts is Shared for hosts.
+func SharedHosts(t testing.TB, options HostOptions) *Hosts {
+	t.Helper()
+	sharedMutex.Lock()
+	defer sharedMutex.Unlock()
+	key := fmt.Sprintf("%+v", options)
+	bed := sharedHosts[key]
+	if bed == nil {
+		bed = startHosts(t, options)
+		sharedHosts[key] = bed
+	}
+	bed.logFailure(t)
+	return bed
+}
+
 // CloseShared closes all shared beds.
 func CloseShared() error {
 	sharedMutex.Lock()
@@ -60,6 +91,10 @@ func CloseShared() error {
 	for options, bed := range shared {
 		err = errors.Join(err, bed.Close())
 		delete(shared, options)
+	}
+	for options, bed := range sharedHosts {
+		err = errors.Join(err, bed.Close())
+		delete(sharedHosts, options)
 	}
 	return err
 }
@@ -80,6 +115,22 @@ func start(t testing.TB, options Options) *Bed {
 	return bed
 }
 
+// startHosts starts a bed of hosts or fails the test.
+func startHosts(t testing.TB, options HostOptions) *Hosts {
+	t.Helper()
+	SkipIfShort(t)
+	if _, err := options.prepare(t.Context()); err != nil { // not part of the bed's start
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Limit)
+	defer cancel()
+	bed, err := StartHosts(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bed
+}
+
 // logFailure has a test that fails log what last went wrong in the engines, and little of it: what the test says is not to drown in it.
 func (b *Bed) logFailure(t testing.TB) {
 	t.Cleanup(func() {
@@ -89,6 +140,29 @@ func (b *Bed) logFailure(t testing.TB) {
 		for _, node := range b.Nodes {
 			if wrong := node.errors(); wrong != "" {
 				t.Logf("the engine of %s:\n%s", node.Name, wrong)
+			}
+		}
+	})
+}
+
+// lastWarnings shows what last went wrong on a host.
+var lastWarnings = fmt.Sprintf("journalctl --quiet --boot --priority=warning --lines=%d --output=cat", errorTail)
+
+// logFailure has a test that fails log what last went wrong on the hosts.
+func (b *Hosts) logFailure(t testing.TB) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
+		defer cancel()
+		for _, host := range b.Hosts {
+			wrong, err := host.Run(ctx, lastWarnings)
+			if err != nil {
+				wrong = err.Error()
+			}
+			if wrong != "" {
+				t.Logf("%s:\n%s", host.Name, wrong)
 			}
 		}
 	})

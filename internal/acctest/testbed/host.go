@@ -1,0 +1,150 @@
+//go:build linux
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+)
+
+// Host is a machine with systemd and an SSH server. Its methods may be used at the same time.
+type Host struct {
+	// Name is the host's hostname: host1, host2, ….
+	Name string
+	// Address is the host's address in the bed's network, by which hosts reach each other.
+	Address netip.Addr
+	// SSH is a port of this machine, as 127.0.0.1:PORT, that leads to the host's SSH server through the bed's network,
+	// so that Cut cuts it, too.
+	SSH string
+
+	bed     *Hosts
+	folder  string
+	forward *forward
+
+	mu     sync.Mutex
+	boot   *boot // nil while the host is powered off
+	cut    bool
+	closed bool
+}
+
+// hostName is the name of the host with this number, from 1.
+func hostName(number int) string { return "host" + strconv.Itoa(number) }
+
+// newHost prepares a host, which is powered off and has an empty disk.
+func newHost(bed *Hosts, number int) (*Host, error) {
+	h := &Host{Name: hostName(number), Address: machineAddress(number), bed: bed}
+	h.folder = filepath.Join(bed.folder.path, h.Name)
+	for _, name := range []string{diskName, workName, rootName} {
+		if err := os.MkdirAll(filepath.Join(h.folder, name), 0o755); err != nil { //nolint:gosec // as on any host
+			return nil, err
+		}
+	}
+	var err error
+	if h.forward, err = bed.network.forward(netip.AddrPortFrom(h.Address, sshPort)); err != nil {
+		return nil, err
+	}
+	h.SSH = h.forward.String()
+	return h, nil
+}
+
+// Start powers the host on, if it is off, and waits until it lets users in.
+func (h *Host) Start(ctx context.Context) error {
+	h.mu.Lock()
+	if ending := h.boot; ending != nil && ending.killed {
+		h.mu.Unlock()
+		<-ending.ended // the power is being cut
+		h.mu.Lock()
+	}
+	if h.boot == nil {
+		if err := h.powerOn(); err != nil {
+			h.mu.Unlock()
+			return fmt.Errorf("starting %s: %w", h.Name, err)
+		}
+	}
+	started := h.boot
+	h.mu.Unlock()
+	return h.await(ctx, started)
+}
+
+// Kill cuts the host's power: all that runs on it ends at once, and nothing is told to. Its disk stays.
+func (h *Host) Kill() error {
+	h.mu.Lock()
+	running := h.boot
+	if running == nil {
+		h.mu.Unlock()
+		return nil
+	}
+	running.killed = true
+	h.mu.Unlock()
+	if err := running.init.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("cutting the power of %s: %w", h.Name, err)
+	}
+	<-running.ended
+	return nil
+}
+
+// Reboot has the host reboot as its administrator would, and waits until it lets users in again.
+func (h *Host) Reboot(ctx context.Context) error {
+	before, err := h.running()
+	if err != nil {
+		return err
+	}
+	_, err = h.Run(ctx, "systemctl reboot")
+	select {
+	case <-before.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("%s does not reboot: %w\n%s", h.Name, errors.Join(ctx.Err(), err), h.console())
+	}
+	return h.Start(ctx)
+}
+
+// Cut takes the host off the bed's network: what is sent to it or by it is lost, and nobody is told.
+func (h *Host) Cut() error { return h.plug(true) }
+
+// Heal undoes Cut.
+func (h *Host) Heal() error { return h.plug(false) }
+
+// plug pulls the host's cable, or puts it back.
+func (h *Host) plug(cut bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cut = cut
+	if h.boot == nil {
+		return nil // the next boot heeds it
+	}
+	return h.bed.network.connect(h.Name, !cut)
+}
+
+// Root is the folder of the host's file system as this machine sees it, until the host is powered off; there is none
+// while it is. A link in it that has an absolute path leads to where this machine has that path.
+func (h *Host) Root() string {
+	running, err := h.running()
+	if err != nil {
+		return filepath.Join(h.folder, "off")
+	}
+	return running.root()
+}
+
+// running is the host's boot, or an error.
+func (h *Host) running() (*boot, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.boot == nil {
+		return nil, fmt.Errorf("%s is powered off; Start boots it:\n%s", h.Name, h.console())
+	}
+	return h.boot, nil
+}
+
+// close powers the host off for good.
+func (h *Host) close() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	return errors.Join(h.Kill(), h.forward.close())
+}

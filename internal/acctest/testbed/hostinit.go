@@ -1,0 +1,264 @@
+//go:build linux
+
+package testbed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostInitName is the name under which this program becomes a host's systemd instead of what it is otherwise.
+const hostInitName = "trainyard-testbed-host"
+
+// init makes this program, whichever it is, a host's first process where a bed started it as that. Its standard input
+// is a connection to the bed, which says which host. It is told what went wrong, or sees the connection end.
+func init() {
+	if len(os.Args) != 1 || os.Args[0] != hostInitName {
+		return
+	}
+	runtime.LockOSThread() // whose namespaces are changed
+	connection, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	bed := os.NewFile(uintptr(connection), "bed")
+	var boot hostBoot
+	if err = json.NewDecoder(bed).Decode(&boot); err == nil { // it fails where the bed has ended
+		err = boot.run()
+	}
+	_, _ = fmt.Fprint(bed, err)
+	os.Exit(1)
+}
+
+// hostBoot is what a host boots from.
+type hostBoot struct {
+	Hostname string
+	// System is the folder of its system, and Folder that of what it changes in it.
+	System, Folder string
+	// Mounts are folders of this machine that it sees.
+	Mounts      []string
+	Hierarchies []hierarchy
+}
+
+// The parts of a host's folder.
+const (
+	diskName    = "disk" // what the host has written
+	workName    = "work" // overlayfs needs it
+	rootName    = "root" // where the host mounts its system; empty for all others
+	bootIDName  = "boot_id"
+	consoleName = "console.log"
+	kmsgName    = "kmsg.log" // what systemd says while there is no journal
+)
+
+// mounting is a file system, mounted within the host's root.
+type mounting struct {
+	kind, target string
+	flags        uintptr
+	data         string
+	source       string // the kind, if empty
+}
+
+// run makes the host's file system the only one, and this process its systemd. It returns only an error.
+func (b hostBoot) run() error {
+	unix.Umask(0)
+	// From here on the groups in which the bed has put this process are the highest of all.
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("a namespace of control groups: %w", err)
+	}
+	// What is mounted from here on is the host's alone.
+	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	root := filepath.Join(b.Folder, rootName)
+	for _, m := range slices.Concat(b.systemMounts(root), controlGroupMounts(b.Hierarchies), folderMounts(b.Mounts)) {
+		target := filepath.Join(root, m.target)
+		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+			if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // as on any host
+				return err
+			}
+		}
+		source := m.source
+		if source == "" {
+			source = m.kind
+		}
+		if err := unix.Mount(source, target, m.kind, m.flags, m.data); err != nil {
+			return fmt.Errorf("mounting %s: %w", target, err)
+		}
+	}
+	if err := makeDevices(filepath.Join(root, "dev")); err != nil {
+		return err
+	}
+	if err := b.showKmsg(filepath.Join(root, "dev", "kmsg")); err != nil {
+		return err
+	}
+	if err := linkControllers(filepath.Join(root, cgroupRoot), b.Hierarchies); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(b.Hostname)); err != nil {
+		return err
+	}
+	if err := enterRoot(root); err != nil {
+		return err
+	}
+	unix.Umask(0o022)
+	if err := forbid(); err != nil {
+		return err
+	}
+	// By the variable systemd knows that devices and kernel are not its own to manage.
+	environment := []string{"container=trainyard-testbed", "PATH=" + searchPath}
+	return fmt.Errorf("systemd: %w", unix.Exec("/lib/systemd/systemd", []string{"/sbin/init"}, environment))
+}
+
+// showKmsg makes the kernel's log a file of the bed's, in which systemd says why it can't go on.
+func (b hostBoot) showKmsg(path string) error {
+	log := filepath.Join(b.Folder, kmsgName)
+	for _, file := range []string{log, path} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return unix.Mount(log, path, "", unix.MS_BIND, "")
+}
+
+// forbid keeps programs that this thread starts from what only this machine may change: its kernel, and its clock.
+func forbid() error {
+	for _, capability := range []uintptr{unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME} {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil {
+			return fmt.Errorf("dropping capability %d: %w", capability, err)
+		}
+	}
+	return nil
+}
+
+// enterRoot makes a folder, where a file system is mounted, the root, and drops all that was mounted before.
+func enterRoot(root string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Dup3(int(null.Fd()), unix.Stdin, 0); err != nil { // the connection ends with this program
+		return err
+	}
+	if err := unix.Chdir(root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("changing the root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("dropping this machine's file systems: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// systemMounts are the file systems of any host.
+func (b hostBoot) systemMounts(root string) []mounting {
+	const strict = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	layers := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
+		b.System, filepath.Join(b.Folder, diskName), filepath.Join(b.Folder, workName))
+	mounts := []mounting{
+		{kind: "overlay", target: ".", data: layers},
+		{kind: "proc", target: "proc", flags: strict},
+		{kind: "sysfs", target: "sys", flags: strict | unix.MS_RDONLY},
+		{kind: "tmpfs", target: "dev", flags: unix.MS_NOSUID, data: "mode=0755"},
+		{
+			kind: "devpts", target: "dev/pts", flags: unix.MS_NOSUID | unix.MS_NOEXEC,
+			data: "newinstance,ptmxmode=0666,mode=0620,gid=5",
+		},
+		{kind: "tmpfs", target: "dev/shm", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=1777"},
+		{kind: "mqueue", target: "dev/mqueue", flags: strict},
+		{kind: "tmpfs", target: "run", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=0755"},
+		{kind: "tmpfs", target: "run/lock", flags: strict, data: "mode=1777"},
+		{kind: "tmpfs", target: "tmp", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=1777"},
+	}
+	// Of the kernel's settings there is one set for all hosts and this machine.
+	for _, settings := range []string{"proc/sys", "proc/sysrq-trigger"} {
+		if _, err := os.Lstat("/" + settings); err != nil {
+			continue // this kernel has none
+		}
+		mounts = append(mounts, readOnly(filepath.Join(root, settings), settings)...)
+	}
+	// All machines of one kernel would have the same one.
+	return append(mounts, mounting{
+		source: filepath.Join(b.Folder, bootIDName), target: "proc/sys/kernel/random/boot_id", flags: unix.MS_BIND,
+	})
+}
+
+// readOnly shows what is at another path, and forbids to change it there.
+func readOnly(source, target string) []mounting {
+	return []mounting{
+		{source: source, target: target, flags: unix.MS_BIND},
+		{target: target, flags: unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY},
+	}
+}
+
+// controlGroupMounts show the host its own control groups where it expects them.
+func controlGroupMounts(in []hierarchy) []mounting {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	var mounts []mounting
+	if !slices.ContainsFunc(in, func(h hierarchy) bool { return h.Folder == "." }) {
+		mounts = append(mounts, mounting{kind: "tmpfs", target: cgroupRoot, flags: flags, data: "mode=0755"})
+	}
+	for _, h := range in {
+		m := mounting{kind: "cgroup", target: filepath.Join(cgroupRoot, h.Folder), flags: flags, data: h.Controllers}
+		if h.Controllers == "" {
+			m.kind = "cgroup2"
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// linkControllers lets controllers that share a hierarchy be found by the name of each, too.
+func linkControllers(root string, in []hierarchy) error {
+	for _, h := range in {
+		if names := strings.Split(h.Controllers, ","); len(names) > 1 {
+			for _, name := range names {
+				if err := os.Symlink(h.Folder, filepath.Join(root, name)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// folderMounts show the host folders of this machine, which it can't change.
+func folderMounts(folders []string) []mounting {
+	var mounts []mounting
+	for _, folder := range folders {
+		mounts = append(mounts, readOnly(folder, folder)...)
+	}
+	return mounts
+}
+
+// makeDevices makes the devices that all machines have.
+func makeDevices(folder string) error {
+	for name, device := range map[string][2]uint32{
+		"null": {1, 3}, "zero": {1, 5}, "full": {1, 7}, "random": {1, 8}, "urandom": {1, 9}, "tty": {5, 0},
+	} {
+		number := int(unix.Mkdev(device[0], device[1])) //nolint:gosec // small
+		if err := unix.Mknod(filepath.Join(folder, name), unix.S_IFCHR|0o666, number); err != nil {
+			return fmt.Errorf("device %s: %w", name, err)
+		}
+	}
+	for name, target := range map[string]string{
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+		"ptmx": "pts/ptmx",
+	} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+//go:build linux
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// detached runs a command as a child of the host's first process, which on a host all orphans are: for one of another
+// parent the last steps of a reboot would wait in vain. Its status goes to file descriptor 3.
+const detached = `{ (eval "$1") 3>&-; echo $? >&3; } &`
+
+// Run runs a shell command on the host as root, without SSH and whether or not the host is cut off, and returns what
+// it writes, less the last line's end. What it leaves running runs on.
+func (h *Host) Run(ctx context.Context, command string) (string, error) {
+	running, err := h.running()
+	if err != nil {
+		return "", err
+	}
+	output, said, status, err := running.run(ctx, command)
+	output = strings.TrimSuffix(output, "\n")
+	if err == nil && status != "0" {
+		err = fmt.Errorf("exit status %s", status)
+	}
+	if err != nil {
+		return output, fmt.Errorf("%s: %s: %w: %s", h.Name, command, err, strings.TrimSpace(said))
+	}
+	return output, nil
+}
+
+// run runs a shell command and returns what it wrote to its standard output and error, and its exit status.
+func (b *boot) run(ctx context.Context, command string) (output, said, status string, err error) {
+	shell := exec.Command("/bin/sh", "-c", detached, "sh", command)
+	shell.Dir = "/"
+	shell.Env = []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Files, rather than pipes: what the command leaves running may hold them.
+	var files [2]*os.File
+	for i := range files {
+		if files[i], err = unnamedFile(); err != nil {
+			return "", "", "", err
+		}
+		defer files[i].Close()
+	}
+	shell.Stdout, shell.Stderr = files[0], files[1]
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return "", "", "", err
+	}
+	defer ours.Close()
+	shell.ExtraFiles = []*os.File{theirs}
+	err = b.within(shell.Start)
+	if err == nil {
+		err = shell.Wait()
+	}
+	_ = theirs.Close() // never written to
+	if err != nil {
+		return "", "", "", err
+	}
+	// The processes of the command are its group, of which the shell was the first.
+	stop := context.AfterFunc(ctx, func() { _ = unix.Kill(-shell.Process.Pid, unix.SIGKILL) })
+	line, err := io.ReadAll(ours)
+	if !stop() {
+		err = ctx.Err()
+	} else if err == nil && len(line) == 0 {
+		err = errors.New("it was killed")
+	}
+	var texts [2]string
+	for i, file := range files {
+		text, readErr := io.ReadAll(io.NewSectionReader(file, 0, 1<<30))
+		texts[i], err = string(text), errors.Join(err, readErr)
+	}
+	return texts[0], texts[1], strings.TrimSpace(string(line)), err
+}
+
+// unnamedFile is a file that goes when it is closed.
+func unnamedFile() (*os.File, error) {
+	file, err := os.CreateTemp("", "")
+	if err != nil {
+		return nil, err
+	}
+	return file, os.Remove(file.Name())
+}
+
+// hostNamespaces are those that a host has of its own.
+const hostNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
+
+// within does something on a thread that is in all namespaces of the host, and ends then. It is none of those that have
+// started processes, see hasChildren.
+func (b *boot) within(do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if hasChildren(unix.Gettid()) {
+			err := b.within(do) // on another thread, as this one is taken until then
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		// It is never unlocked.
+		done <- func() error {
+			// Threads that have a root and a working directory in common can't enter another file system.
+			if err := unix.Unshare(unix.CLONE_FS); err != nil {
+				return err
+			}
+			var entered error
+			err := b.init.Process.WithHandle(func(process uintptr) { entered = unix.Setns(int(process), hostNamespaces) })
+			if err := errors.Join(err, entered); err != nil {
+				return fmt.Errorf("entering its namespaces: %w", err)
+			}
+			if err := forbid(); err != nil {
+				return err
+			}
+			return do()
+		}()
+	}()
+	return <-done
+}
+
+// hasChildren reports whether processes that run were started by a thread: it must not end where the kernel kills them
+// then, as it does to Terraform's of a test.
+func hasChildren(thread int) bool {
+	children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", thread))
+	return err != nil || len(children) > 0
+}
+
+// starter starts processes that the kernel is to kill when the thread ends that started them: on a thread that lasts as
+// long as this process, which no other does for certain.
+var starter = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for do := range work {
+			do()
+		}
+	}()
+	return work
+})
+
+// startLasting starts a command on that thread.
+func startLasting(command *exec.Cmd) error {
+	done := make(chan error)
+	starter() <- func() { done <- command.Start() }
+	return <-done
+}

@@ -1,0 +1,59 @@
+//go:build linux
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+func TestRun(t *testing.T) {
+	bed := NewHosts(t, HostOptions{Hosts: 1})
+	host := bed.Hosts[0]
+	for command, want := range map[string]string{
+		"echo one; echo two; echo said >&2": "one\ntwo",
+		"pwd; printenv HOME PATH":           "/\n/root\n" + searchPath,
+		"sleep infinity & echo $0 $#":       "sh 1",
+	} {
+		if output := on(t, host, command); output != want {
+			t.Errorf("%s writes %q, want %q", command, output, want)
+		}
+	}
+	const fails = "echo before; echo why >&2; exit 7"
+	output, err := host.Run(limited(t), fails)
+	if want := "host1: " + fails + ": exit status 7: why"; output != "before" || err == nil || err.Error() != want {
+		t.Errorf("a command that fails writes %q, %v; want error %s", output, err, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	wait := func(command string) {
+		_, err := host.Run(ctx, command)
+		ended <- err
+	}
+	started := func(name string) {
+		acctest.Eventually(t, name, func() bool {
+			_, err := os.Stat(host.Root() + "/run/" + name)
+			return err == nil
+		})
+	}
+	go wait("touch /run/first; sleep infinity")
+	started("first")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("a command that is called off: %v", err)
+	}
+	ctx = limited(t)
+	go wait("touch /run/second; sleep infinity")
+	started("second")
+	if err := host.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "it was killed") {
+		t.Errorf("a command on a host that loses power: %v", err)
+	}
+}
