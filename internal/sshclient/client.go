@@ -22,7 +22,8 @@ type Client struct {
 }
 
 // New returns a client of a host, without connecting to it: an error is about the credentials. dialTimeout bounds each
-// attempt to connect, up to the stream or command; 15 s where it is 0.
+// attempt to log in, and then to open a stream or to start a command; 15 s where it is 0. A wait for the logins of others
+// does not count.
 func New(host Host, credentials Credentials, dialTimeout time.Duration) (*Client, error) {
 	hops, err := route(host, credentials)
 	if err != nil {
@@ -32,6 +33,9 @@ func New(host Host, credentials Credentials, dialTimeout time.Duration) (*Client
 		return connect(ctx, hops, credentials)
 	}}, nil
 }
+
+// Host returns the host that the client reaches.
+func (c *Client) Host() Host { return c.host }
 
 // Hold connects, and keeps the connection for further calls until it is released, or breaks.
 func (c *Client) Hold(ctx context.Context) (release func(), err error) {
@@ -55,7 +59,7 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, At(c.host.String(), err)
 	}
-	return &stream{Conn: conn, release: release}, nil
+	return &forwarded{Conn: conn, release: release}, nil
 }
 
 // refusal says why a server opens no stream to an address.
@@ -73,18 +77,19 @@ func refusal(server, network, address string, err *ssh.OpenChannelError) *Failur
 // use opens something over the connection, which is kept until it is released. An error is what the server answered, a
 // [ssh.OpenChannelError], a [Failure] or the context's.
 func (c *Client) use(ctx context.Context, open func(context.Context, *ssh.Client) error) (release func(), err error) {
-	ctx, cancel := Within(ctx, c.limit)
-	defer cancel()
 	for fresh := false; ; fresh = true {
 		l, err := c.acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
-		err = open(ctx, l.client)
+		limited, cancel := Within(ctx, c.limit)
+		err = open(limited, l.client)
+		over := context.Cause(limited)
+		cancel()
 		if err == nil {
 			return sync.OnceFunc(func() { c.release(l) }), nil
 		}
-		ended := ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrTimeout)
+		ended := over != nil && !errors.Is(over, ErrTimeout)
 		_, answered := errors.AsType[*ssh.OpenChannelError](err)
 		if !answered && !ended {
 			c.forget(l) // broken, or as good as
@@ -93,8 +98,8 @@ func (c *Client) use(ctx context.Context, open func(context.Context, *ssh.Client
 		switch {
 		case answered:
 			return nil, err
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+		case over != nil:
+			return nil, over
 		case fresh:
 			return nil, Failed(nil, "the SSH connection broke: %s", err)
 		}
@@ -102,20 +107,20 @@ func (c *Client) use(ctx context.Context, open func(context.Context, *ssh.Client
 	}
 }
 
-// stream is a connection through a link, which it releases when closed.
-type stream struct {
+// forwarded is a connection through a link, which it releases when closed.
+type forwarded struct {
 	net.Conn
 	release func()
 }
 
 // Close closes the connection.
-func (s *stream) Close() error {
+func (s *forwarded) Close() error {
 	defer s.release()
 	return s.Conn.Close()
 }
 
 // CloseWrite says that nothing more will be written: what is at the other end sees the end of its input.
-func (s *stream) CloseWrite() error {
+func (s *forwarded) CloseWrite() error {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -86,38 +86,23 @@ func connect(ctx context.Context, hops []hop, credentials Credentials) (*ssh.Cli
 			conn, err = dialThrough(ctx, last, before, h)
 		}
 		if err != nil {
-			return nil, closing(last, err)
+			return nil, err
 		}
-		next, err := login(ctx, conn, h, hostKeys{known: known, hop: h, through: before}, keys)
-		if err != nil {
-			return nil, closing(last, err)
+		if last, err = login(ctx, conn, h, hostKeys{known: known, hop: h, through: before}, keys); err != nil {
+			return nil, err
 		}
-		if last != nil {
-			go func(outer *ssh.Client) {
-				// How the inner connection ended is told to its users.
-				_ = next.Wait()
-				_ = outer.Close()
-			}(last)
-		}
-		last, before = next, h
+		before = h
 	}
 	return last, nil
 }
 
-// closing closes what there is of a way that leads nowhere, and returns the reason.
-func closing(client *ssh.Client, reason error) error {
-	if client != nil {
-		_ = client.Close()
-	}
-	return reason
-}
-
-// dialThrough connects to a server from the one before it.
+// dialThrough connects to a server from the one before it, whose connection ends with this one.
 func dialThrough(ctx context.Context, client *ssh.Client, through, to hop) (net.Conn, error) {
 	conn, err := client.DialContext(ctx, "tcp", to.HostPort())
 	if err == nil {
-		return conn, nil
+		return inner{conn, client}, nil
 	}
+	_ = client.Close() // it leads nowhere
 	return nil, Outcome(ctx, func() error {
 		if refused, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
 			return refusal(through.name(), "tcp", to.HostPort(), refused)
@@ -125,6 +110,16 @@ func dialThrough(ctx context.Context, client *ssh.Client, through, to hop) (net.
 		return Failed(nil, "the connection to %s broke: %s", through.name(), err)
 	})
 }
+
+// inner is a connection through that to another server. It is closed together with that: on its own, its reader would
+// wait for the other server to agree, which may have vanished.
+type inner struct {
+	net.Conn
+	outer *ssh.Client
+}
+
+// Close closes both connections.
+func (c inner) Close() error { return c.outer.Close() }
 
 // login verifies a server and logs in to it over a connection, which it closes on failure.
 func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring) (*ssh.Client, error) {
@@ -162,7 +157,7 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 	case errors.As(err, &disagreed) && disagreed.What == "host key":
 		return nil, verifier.otherType(disagreed.RequestedAlgorithms)
 	case errors.Is(err, io.EOF) || errors.As(err, &broken):
-		return nil, Failed(nil, "%s closed the connection during the SSH handshake; check that it is an SSH server, and its log: %s", h.name(), err)
+		return nil, Failed(errTurnedAway, "%s closed the connection during the SSH handshake; check that it is an SSH server, and its log: %s", h.name(), err)
 	case !verified:
 		return nil, Failed(nil, "the SSH handshake with %s failed: %s", h.name(), err)
 	}

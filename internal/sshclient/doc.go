@@ -6,6 +6,8 @@
 //	release, err := client.Hold(ctx)                                // connects, and keeps the connection
 //	defer release()
 //	output, err := client.Run(ctx, "nproc")
+//	output, err = client.RunInput(ctx, "sha256sum", file)
+//	relay, err := client.Exec(ctx, "relay")                         // a net.Conn
 //	conn, err := client.Dial(ctx, "unix", "/run/docker.sock")
 //
 // # Connections
@@ -13,6 +15,10 @@
 // A client has one SSH connection. It is made for the first use, carries all streams and commands, and is made anew
 // when it broke. It ends with the last use: the last stream or hold, or the last command. Nothing but the SSH server is
 // needed on the other side, and no program on this one.
+//
+// A server allows some ten sessions a connection (MaxSessions): a command is one, a stream to a socket is none. No more than
+// eight logins are under way at once, whatever the clients. A connection whose other side does not answer for half a minute
+// is closed: what it carries fails, and the next use makes another.
 //
 // # Keys
 //

@@ -2,6 +2,8 @@ package sshclient
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -69,10 +71,7 @@ func (c *Client) start() *link {
 	go func() {
 		defer cancel()
 		defer c.forget(l)
-		limited, stop := Within(ctx, c.limit)
-		l.client, l.err = c.connect(limited)
-		stop()
-		if l.err != nil {
+		if l.client, l.err = c.logIn(ctx); l.err != nil {
 			c.forget(l) // before anybody learns of it, and tries again
 			close(l.made)
 			return
@@ -85,6 +84,44 @@ func (c *Client) start() *link {
 	}()
 	return l
 }
+
+// logins has room for the logins of this process that are under way. A server turns some away while ten others have not
+// completed (MaxStartups in sshd_config), and hosts may share a jump host.
+var logins = make(chan struct{}, 8)
+
+// logIn connects as soon as it is its turn.
+func (c *Client) logIn(ctx context.Context) (*ssh.Client, error) {
+	select {
+	case logins <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-logins }()
+	ctx, cancel := Within(ctx, c.limit)
+	defer cancel()
+	for pause := firstPause; ; pause *= 2 {
+		client, err := c.connect(ctx)
+		if pause > longestPause || !errors.Is(err, errTurnedAway) {
+			return client, err
+		}
+		select {
+		case <-ctx.Done():
+			return client, err
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// errTurnedAway is for a server that closes the connection before it says who it is, as one does to which many log in at
+// the moment: not all of them may be of this process.
+var errTurnedAway = errors.New("turned away")
+
+// firstPause is how long after it was turned away somebody tries again; each further pause is twice as long, up to the
+// longest.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 800 * time.Millisecond
+)
 
 const (
 	keepAliveInterval = 15 * time.Second

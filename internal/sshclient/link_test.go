@@ -2,11 +2,17 @@ package sshclient
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // silentConn answers some requests, and then no more.
@@ -54,4 +60,77 @@ func TestKeepAliveEnds(t *testing.T) {
 			t.Error("asked after the end")
 		}
 	})
+}
+
+// TestLogins: no more than so many log in at once, and the others' time to connect begins with their turn.
+func TestLogins(t *testing.T) {
+	const clients, limit = 3 * 8, patience.Limit
+	entered, proceed := make(chan context.Context), make(chan struct{})
+	var under, most atomic.Int32
+	var all sync.WaitGroup
+	for range clients {
+		client := &Client{limit: limit, connect: func(ctx context.Context) (*ssh.Client, error) {
+			for now, seen := under.Add(1), most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+			}
+			entered <- ctx
+			<-proceed
+			under.Add(-1)
+			return nil, errors.New("no host")
+		}}
+		all.Go(func() {
+			if _, err := client.Hold(t.Context()); err == nil {
+				t.Error("there is no error")
+			}
+		})
+	}
+	for range cap(logins) {
+		<-entered
+	}
+	for range clients - cap(logins) {
+		before := time.Now()
+		proceed <- struct{}{}
+		if until, _ := (<-entered).Deadline(); until.Add(-limit).Before(before) {
+			t.Error("the wait for others counts")
+		}
+	}
+	close(proceed)
+	all.Wait()
+	if most.Load() != 8 {
+		t.Errorf("%d logged in at once, want 8", most.Load())
+	}
+}
+
+// TestGivenUpInLine: who gives up while others log in leaves no trace.
+func TestGivenUpInLine(t *testing.T) {
+	for range cap(logins) {
+		logins <- struct{}{}
+	}
+	given := errors.New("given up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	client := &Client{connect: func(context.Context) (*ssh.Client, error) { return nil, errors.New("it was not its turn") }}
+	cancel(given)
+	if _, err := client.Hold(ctx); !errors.Is(err, given) {
+		t.Errorf("the error is %v", err)
+	}
+	for range cap(logins) {
+		<-logins
+	}
+}
+
+// TestTurnedAway: a server to which many log in at the moment turns some away, who try again; one that always does is an
+// error after a while.
+func TestTurnedAway(t *testing.T) {
+	for turnedAway, ok := range map[int]bool{3: true, 1000: false} {
+		tries := 0
+		client := &Client{limit: patience.Limit, connect: func(context.Context) (*ssh.Client, error) {
+			if tries++; tries <= turnedAway {
+				return nil, Failed(errTurnedAway, "closed")
+			}
+			return nil, errors.New("let in")
+		}}
+		_, err := client.Hold(t.Context())
+		if errors.Is(err, errTurnedAway) == ok || tries > 10 {
+			t.Errorf("turned away %d times, it gave up after %d tries with: %v", turnedAway, tries, err)
+		}
+	}
 }

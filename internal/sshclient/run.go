@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -16,25 +18,37 @@ import (
 // Errors quote the last line of standard error, and not the command, which may hold secrets. A command that goes on
 // when the context ends is left to the host.
 func (c *Client) Run(ctx context.Context, command string) (stdout []byte, err error) {
-	stdout, err = c.run(ctx, command)
+	return c.RunInput(ctx, command, strings.NewReader(""))
+}
+
+// RunInput is [Client.Run] with standard input for the command, which need not read all of it. A command can't tell the
+// end of its input from the end of the context, of the connection, or of what can be read here: it has to know by the
+// content whether that is complete. Where reading fails, the error wraps that of the reader.
+func (c *Client) RunInput(ctx context.Context, command string, stdin io.Reader) (stdout []byte, err error) {
+	stdout, err = c.run(ctx, command, stdin)
 	return stdout, At(c.host.String(), err)
 }
 
-func (c *Client) run(ctx context.Context, command string) ([]byte, error) {
-	var session *ssh.Session
-	release, err := c.use(ctx, func(ctx context.Context, client *ssh.Client) (err error) {
-		session, err = promptly(ctx, client.NewSession, func(late *ssh.Session) { _ = late.Close() })
-		return err
-	})
-	if refused, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
-		return nil, Failed(nil, "the SSH server opens no session; check MaxSessions in sshd_config: %s", refused.Message)
-	}
+func (c *Client) run(ctx context.Context, command string, stdin io.Reader) ([]byte, error) {
+	session, release, err := c.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	defer context.AfterFunc(ctx, func() { _ = session.Close() })()
-	return promptly(ctx, func() ([]byte, error) { return output(session, command) }, func([]byte) {})
+	return promptly(ctx, func() ([]byte, error) { return output(session, command, stdin) }, func([]byte) {})
+}
+
+// session opens a session for a command. It is to be closed, and its connection released.
+func (c *Client) session(ctx context.Context) (session *ssh.Session, release func(), err error) {
+	release, err = c.use(ctx, func(ctx context.Context, client *ssh.Client) (err error) {
+		session, err = promptly(ctx, client.NewSession, func(late *ssh.Session) { _ = late.Close() })
+		return err
+	})
+	if refused, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
+		err = Failed(nil, "the SSH server opens no session; check MaxSessions in sshd_config: %s", refused.Message)
+	}
+	return session, release, err
 }
 
 // promptly returns what do returns or, as soon as the context ends, its cause. What do returns after that is tooLate's.
@@ -63,34 +77,90 @@ func promptly[T any](ctx context.Context, do func() (T, error), tooLate func(T))
 }
 
 // output runs a command in a session, which it closes, and returns what the command writes to standard output.
-func output(session *ssh.Session, command string) ([]byte, error) {
+func output(session *ssh.Session, command string, stdin io.Reader) ([]byte, error) {
 	// A command that goes on after too much output would wait for a reader forever. One that has ended has closed it.
 	defer func() { _ = session.Close() }()
-	complaint := &bounded.Tail{Most: bounded.Complaint}
-	session.Stderr = complaint
-	pipe, err := session.StdoutPipe()
-	if err == nil {
-		err = session.Start(command)
-	}
+	running, err := start(session, command)
 	if err != nil {
-		// The error would quote the command.
-		return nil, Failed(nil, "the SSH server has not started the command; check that it lets this user run commands")
+		return nil, err
 	}
-	stdout, err := bounded.ReadAll(pipe, bounded.Answer)
+	unread := make(chan error, 1)
+	go func() {
+		source := &input{from: stdin}
+		_, _ = io.Copy(running.stdin, source) // a command that has ended, or a broken connection, tells more below
+		if source.err != nil {
+			unread <- source.err
+			_ = session.Close()
+			return
+		}
+		_ = running.stdin.Close()
+	}()
+	stdout, err := bounded.ReadAll(running.stdout, bounded.Answer)
 	if err != nil {
 		return nil, &Failure{Text: fmt.Sprintf("the command printed %s", err), Cause: err}
 	}
-	err = session.Wait()
+	err = running.wait()
+	select {
+	case cause := <-unread:
+		return nil, &Failure{Text: fmt.Sprintf("the input for the command can't be read: %s", cause), Cause: cause}
+	default:
+	}
+	if err != nil {
+		return nil, err
+	}
+	return stdout, nil
+}
+
+// input is a reader that keeps what it failed with.
+type input struct {
+	from io.Reader
+	err  error
+}
+
+func (i *input) Read(p []byte) (int, error) {
+	n, err := i.from.Read(p)
+	if !errors.Is(err, io.EOF) {
+		i.err = err
+	}
+	return n, err
+}
+
+// started is a command that runs in a session.
+type started struct {
+	session   *ssh.Session
+	stdin     io.WriteCloser
+	stdout    io.Reader
+	complaint *bounded.Tail // the end of its standard error
+}
+
+// start starts a command. Its output has to be read.
+func start(session *ssh.Session, command string) (*started, error) {
+	s := &started{session: session, complaint: &bounded.Tail{Most: bounded.Complaint}}
+	session.Stderr = s.complaint
+	var failed [3]error
+	s.stdin, failed[0] = session.StdinPipe()
+	s.stdout, failed[1] = session.StdoutPipe()
+	failed[2] = session.Start(command)
+	if errors.Join(failed[:]...) != nil {
+		// The error would quote the command.
+		return nil, Failed(nil, "the SSH server has not started the command; check that it lets this user run commands")
+	}
+	return s, nil
+}
+
+// wait returns how the command ended, nil for well.
+func (s *started) wait() error {
+	err := s.session.Wait()
 	ended, ok := errors.AsType[*ssh.ExitError](err)
 	switch {
 	case ok:
 		f := &Failure{Text: fmt.Sprintf("the command ended with status %d", ended.ExitStatus()), Cause: err}
-		if last := complaint.LastLine(); last != "" {
+		if last := s.complaint.LastLine(); last != "" {
 			f.Text += ": " + last
 		}
-		return nil, f
+		return f
 	case err != nil:
-		return nil, Failed(nil, "the SSH connection broke while the command ran: %s", err)
+		return Failed(nil, "the SSH connection broke while the command ran: %s", err)
 	}
-	return stdout, nil
+	return nil
 }

@@ -3,8 +3,11 @@ package sshclient
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 
 	"golang.org/x/crypto/ssh"
@@ -81,6 +84,56 @@ func TestRunRefused(t *testing.T) {
 		<-server.Ended
 	}
 }
+
+// TestRunInput: a command reads what it likes of its input, and one that ends too early doesn't pass for one that was
+// complete.
+func TestRunInput(t *testing.T) {
+	sshd.Isolate(t)
+	long := strings.Repeat("0123456789", 1<<20)
+	broken := errors.New("broken disk")
+	count := func(command ssh.Channel) uint32 {
+		n, _ := io.Copy(io.Discard, command)
+		_, _ = fmt.Fprint(command, n)
+		return 0
+	}
+	first := func(command ssh.Channel) uint32 {
+		_, _ = io.CopyN(command, command, 4)
+		return 0
+	}
+	for name, test := range map[string]struct {
+		does  func(ssh.Channel) uint32
+		input io.Reader
+		want  string
+		kind  error
+		parts []string
+	}{
+		"all":            {does: count, input: strings.NewReader(long), want: "10485760"},
+		"nothing":        {does: count, input: strings.NewReader(""), want: "0"},
+		"a part":         {does: first, input: strings.NewReader(long), want: "0123"},
+		"not its end":    {does: first, input: io.MultiReader(strings.NewReader("0123"), endless{}), want: "0123"},
+		"what breaks":    {does: count, input: io.MultiReader(strings.NewReader("0123"), iotest.ErrReader(broken)), kind: broken, parts: []string{"the input for the command can't be read: broken disk"}},
+		"an early error": {does: func(ssh.Channel) uint32 { return 28 }, input: strings.NewReader(long), parts: []string{"ended with status 28"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"upload": {Does: test.does}}})
+			output, err := openTo(t, server).RunInput(t.Context(), "upload", test.input)
+			<-server.Ended
+			if string(output) != test.want {
+				t.Errorf("the output is %.20q, want %.20q", output, test.want)
+			}
+			if test.parts == nil {
+				must(t, err)
+				return
+			}
+			expect(t, err, test.kind, append(test.parts, server.Addr+": ")...)
+		})
+	}
+}
+
+// endless has no end and no bytes.
+type endless struct{}
+
+func (endless) Read([]byte) (int, error) { select {} }
 
 // TestRunEnds: a command that hangs is left when its context ends, or its connection.
 func TestRunEnds(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package sshd is an SSH server for tests: a real one, within the test's process, that forwards connections to sockets and
-// addresses of this machine as OpenSSH's sshd does.
+// addresses of this machine, and runs commands on it, as OpenSSH's sshd does.
 //
 //	server := sshd.Start(t, sshd.Options{})
 //	address := "ssh://ops@" + server.Addr + socket
@@ -12,6 +12,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,8 +35,12 @@ type Options struct {
 	NoSessions bool
 	// Absent are sockets that the server reports as missing.
 	Absent []string
-	// Commands maps commands to what they do. All others fail as in a shell that can't find them.
+	// Commands maps commands to what they do. All others fail as in a shell that can't find them, unless there is one.
 	Commands map[string]Command
+	// Shell runs all other commands by /bin/sh, as the user of the test. Those that go on end with the test.
+	Shell bool
+	// Env is added to the environment of the shell.
+	Env []string
 }
 
 // Command is what a command does.
@@ -47,6 +53,8 @@ type Command struct {
 	Refused bool
 	// Hangs, if not nil, gets a value once it is done with that. It then goes on until its session is closed.
 	Hangs chan<- struct{}
+	// Does, if not nil, is all that it does, up to its exit status.
+	Does func(ssh.Channel) (status uint32)
 }
 
 // Server is an SSH server. It ends with the test.
@@ -58,6 +66,9 @@ type Server struct {
 
 	config  *ssh.ServerConfig
 	options Options
+	ctx     context.Context // the test's
+	cut     chan struct{}   // closed by Cut
+	cutOnce sync.Once
 
 	mu      sync.Mutex
 	live    map[*ssh.ServerConn]bool
@@ -75,7 +86,7 @@ func Start(t testing.TB, options Options) *Server {
 	}
 	s := &Server{
 		Addr: listener.Addr().String(), Ended: make(chan struct{}, 100),
-		options: options, live: map[*ssh.ServerConn]bool{},
+		ctx: t.Context(), cut: make(chan struct{}), options: options, live: map[*ssh.ServerConn]bool{},
 	}
 	s.config = &ssh.ServerConfig{PublicKeyCallback: s.admit(ssh.FingerprintSHA256(Signer(t, User()).PublicKey()))}
 	if options.HostKeys == nil {
@@ -96,7 +107,7 @@ func Start(t testing.TB, options Options) *Server {
 			if err != nil {
 				return
 			}
-			running.Go(func() { s.serve(conn) })
+			running.Go(func() { s.serve(cuttable{conn, s.cut}) })
 		}
 	})
 	return s
@@ -166,7 +177,11 @@ func (s *Server) run(channel ssh.NewChannel) {
 		if does.Refused {
 			return
 		}
-		if !known {
+		switch {
+		case known:
+		case s.options.Shell:
+			does.Does = s.shell(command.Text)
+		default:
 			does = Command{Stderr: "sh: " + command.Text + ": not found\n", Status: 127}
 		}
 		_, _ = io.WriteString(session, does.Stdout)
@@ -175,10 +190,70 @@ func (s *Server) run(channel ssh.NewChannel) {
 			does.Hangs <- struct{}{}
 			continue
 		}
+		if does.Does != nil {
+			does.Status = does.Does(session)
+		}
 		_, _ = session.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{does.Status}))
 		return
 	}
 }
+
+// shell returns what a command does that a shell runs.
+func (s *Server) shell(command string) func(ssh.Channel) uint32 {
+	return func(session ssh.Channel) uint32 {
+		cmd := exec.CommandContext(s.ctx, "/bin/sh", "-c", command)
+		cmd.Env = append(os.Environ(), s.options.Env...)
+		cmd.Stdout, cmd.Stderr = session, session.Stderr()
+		stdin, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			_, _ = io.WriteString(session.Stderr(), err.Error()+"\n")
+			return 127
+		}
+		go func() {
+			_, _ = io.Copy(stdin, session)
+			_ = stdin.Close()
+		}()
+		// How it ended is in its state, unless its output found no reader any more.
+		_ = cmd.Wait()
+		return uint32(cmd.ProcessState.ExitCode())
+	}
+}
+
+// cuttable is a connection on which, once it is cut, nothing arrives.
+type cuttable struct {
+	net.Conn
+	cut <-chan struct{}
+}
+
+func (c cuttable) isCut() bool {
+	select {
+	case <-c.cut:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c cuttable) Read(p []byte) (int, error) {
+	for {
+		if n, err := c.Conn.Read(p); err != nil || !c.isCut() {
+			return n, err
+		}
+	}
+}
+
+func (c cuttable) Write(p []byte) (int, error) {
+	if c.isCut() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+// Cut cuts the server off: all connections stay, and nothing arrives on them any more, in either direction.
+func (s *Server) Cut() { s.cutOnce.Do(func() { close(s.cut) }) }
 
 // forward connects a channel to the socket or address that it asks for.
 func (s *Server) forward(channel ssh.NewChannel) {

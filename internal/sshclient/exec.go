@@ -1,0 +1,208 @@
+package sshclient
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Exec starts a command in the user's shell on the host, and returns the connection to it. The context bounds the start
+// alone.
+func (c *Client) Exec(ctx context.Context, command string) (*Stream, error) {
+	s, err := c.exec(ctx, command)
+	return s, At(c.host.String(), err)
+}
+
+func (c *Client) exec(ctx context.Context, command string) (*Stream, error) {
+	session, release, err := c.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := Within(ctx, c.limit)
+	defer cancel()
+	running, err := promptly(limited, func() (*started, error) { return start(session, command) }, func(*started) {})
+	if err != nil {
+		go func() { // it waits for a connection that may be stuck
+			_ = session.Close()
+			release()
+		}()
+		return nil, err
+	}
+	return newStream(running, c.host.String(), release), nil
+}
+
+// Stream is a command that runs on a host, as a connection: what is written is its standard input, what is read its
+// standard output. After the last of that, Read fails with [io.EOF] if the command ended well, else with an error that
+// tells its exit status, wrapping a [ssh.ExitError], and the last line of its standard error.
+//
+// Deadlines work as those of any connection. What was written may still be on its way here when Write returns.
+type Stream struct {
+	// Our ends of two pipes, which have the deadlines that an SSH session lacks.
+	stdin, stdout net.Conn
+
+	address string // of the host
+	session *ssh.Session
+	release func()
+
+	fed    chan struct{} // closed when no more input is passed on
+	ended  chan struct{} // closed when err tells how the command ended
+	err    error
+	closed atomic.Bool
+	close  func()
+}
+
+// settling is how long an end waits for what usually comes along with it: the exit status with the end of the output,
+// and with Close that the host takes what was written.
+const settling = time.Second
+
+func newStream(running *started, address string, release func()) *Stream {
+	s := &Stream{
+		address: address, session: running.session, release: release,
+		fed: make(chan struct{}), ended: make(chan struct{}),
+	}
+	s.close = sync.OnceFunc(s.end)
+	var stdin, stdout net.Conn
+	s.stdin, stdin = net.Pipe()
+	s.stdout, stdout = net.Pipe()
+	go func() {
+		s.err = At(address, running.wait())
+		close(s.ended)
+		_ = stdin.Close() // nobody reads it
+	}()
+	go func() {
+		_, err := io.Copy(running.stdin, stdin)
+		_ = running.stdin.Close()
+		close(s.fed)
+		if err != nil {
+			settle(s.ended)
+		}
+		_ = stdin.Close()
+	}()
+	go func() {
+		_, _ = io.Copy(stdout, running.stdout)
+		// A command may close its output and go on: so the wait has a bound.
+		settle(s.ended)
+		_ = stdout.Close()
+	}()
+	return s
+}
+
+// settle waits for something that is about to happen.
+func settle(done <-chan struct{}) {
+	timer := time.NewTimer(settling)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// Read reads from the command's standard output.
+func (s *Stream) Read(p []byte) (int, error) {
+	n, err := s.stdout.Read(p)
+	return n, s.explain(err)
+}
+
+// Write writes to the command's standard input.
+func (s *Stream) Write(p []byte) (int, error) {
+	select {
+	case <-s.ended: // the pipe may not be closed yet
+		return 0, s.explain(io.ErrClosedPipe)
+	default:
+	}
+	n, err := s.stdin.Write(p)
+	return n, s.explain(err)
+}
+
+// explain returns what an error of a pipe means.
+func (s *Stream) explain(err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
+	select {
+	case <-s.ended:
+		if s.err != nil {
+			return s.err
+		}
+	default:
+	}
+	return err
+}
+
+// CloseWrite says that nothing more will be written: the command sees the end of its input.
+func (s *Stream) CloseWrite() error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
+	return s.stdin.Close()
+}
+
+// Close ends the session: the command sees the end of its input, and can write no more. One that goes on all the same
+// is left to the host.
+func (s *Stream) Close() error {
+	s.close()
+	return nil
+}
+
+func (s *Stream) end() {
+	s.closed.Store(true)
+	// Pipes close without an error.
+	_ = s.stdin.Close()
+	_ = s.stdout.Close()
+	over := make(chan struct{})
+	go func() { // it waits for a connection that may be stuck
+		defer close(over)
+		settle(s.fed)
+		_ = s.session.Close()
+		settle(s.ended) // what was written is lost if the connection breaks before the host has it
+		s.release()
+	}()
+	settle(over)
+}
+
+// SetDeadline sets both deadlines.
+func (s *Stream) SetDeadline(at time.Time) error {
+	return errors.Join(s.SetReadDeadline(at), s.SetWriteDeadline(at))
+}
+
+// SetReadDeadline sets when Read fails with [os.ErrDeadlineExceeded].
+func (s *Stream) SetReadDeadline(at time.Time) error { return s.deadline(s.stdout.SetReadDeadline, at) }
+
+// SetWriteDeadline sets when Write fails with [os.ErrDeadlineExceeded].
+func (s *Stream) SetWriteDeadline(at time.Time) error {
+	return s.deadline(s.stdin.SetWriteDeadline, at)
+}
+
+// deadline sets a deadline. A direction that has ended needs none.
+func (s *Stream) deadline(set func(time.Time) error, at time.Time) error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
+	if err := set(at); !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
+}
+
+// LocalAddr returns an address that tells no more than how this end is connected.
+func (s *Stream) LocalAddr() net.Addr { return execAddr("local") }
+
+// RemoteAddr returns the address of the host.
+func (s *Stream) RemoteAddr() net.Addr { return execAddr(s.address) }
+
+// execAddr is an end of the connection to a command.
+type execAddr string
+
+// Network returns "ssh".
+func (execAddr) Network() string { return "ssh" }
+
+func (a execAddr) String() string { return string(a) }

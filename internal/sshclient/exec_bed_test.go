@@ -1,0 +1,74 @@
+//go:build linux
+
+package sshclient
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+)
+
+// TestExecOnHost runs commands as connections by OpenSSH's server.
+func TestExecOnHost(t *testing.T) {
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 1})
+	host := bed.Hosts[0]
+	client := clientOf(t, "ops@"+host.SSH, Credentials{IdentityFiles: []string{bed.KeyFile}, KnownHosts: []string{bed.KnownHosts}})
+	release, err := client.Hold(t.Context())
+	must(t, err)
+	defer release()
+	exec := func(command string) *Stream {
+		t.Helper()
+		stream, err := client.Exec(t.Context(), command)
+		must(t, err)
+		t.Cleanup(func() { _ = stream.Close() })
+		return stream
+	}
+	content := bytes.Repeat([]byte("0123456789"), 1<<19)
+
+	stream := exec("sudo -n cat")
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		_, err := stream.Write(content)
+		if err != nil || stream.CloseWrite() != nil {
+			t.Errorf("writing: %v", err)
+		}
+	})
+	if said, err := io.ReadAll(stream); err != nil || !bytes.Equal(said, content) {
+		t.Errorf("%d bytes came back (%v)", len(said), err)
+	}
+	writing.Wait()
+	must(t, stream.Close())
+
+	_, err = io.ReadAll(exec("echo oops >&2; exit 3"))
+	expect(t, err, nil, host.SSH+": the command ended with status 3: oops")
+	_, err = io.ReadAll(exec("kill -9 $$"))
+	expect(t, err, nil, "the command ended with status 137")
+
+	// All that was written before Close arrives, and the command ends.
+	stream = exec("cat >received; echo done >>received")
+	_, err = stream.Write(content)
+	must(t, err)
+	must(t, stream.Close())
+	_, err = client.Run(t.Context(), "while ! tail -n 1 received | grep -q done; do sleep 0.1; done")
+	must(t, err)
+	received, err := client.Run(t.Context(), "wc -c <received")
+	must(t, err)
+	if got := strings.TrimSpace(string(received)); got != "5242885" {
+		t.Errorf("%s bytes arrived", got)
+	}
+
+	counted, err := client.RunInput(t.Context(), "sudo -n wc -c", bytes.NewReader(content))
+	if err != nil || strings.TrimSpace(string(counted)) != "5242880" {
+		t.Errorf("%q of the input was read (%v)", counted, err)
+	}
+
+	for range 10 {
+		exec("cat")
+	}
+	_, err = client.Exec(t.Context(), "cat")
+	expect(t, err, nil, "the SSH server opens no session; check MaxSessions in sshd_config")
+}
