@@ -6,6 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
 )
 
 // Engines returns all engines that a program of this version knows. A new one is a line here.
@@ -13,5 +14,6 @@ func Engines(version string) engine.Registry {
 	return engine.Registry{
 		process.Name: process.Driver(process.Program{Version: version}),
 		swarm.Name:   swarm.Driver(swarm.Program{Version: version}),
+		systemd.Name: systemd.Driver(systemd.Program{Local: localNode}),
 	}
 }

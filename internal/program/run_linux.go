@@ -14,9 +14,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/controller"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/node"
 )
 
-// Run runs a command until it is done, or ctx is: "supervise", by which the engine "process" runs the members of a cluster, "controller", which
+// Run runs a command until it is done, or ctx is: "supervise", by which the engines of single machines run the members of a cluster, "controller", which
 // acts for a cluster between two applies, or "agent", which measures a host.
 func Run(ctx context.Context, version string, args []string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -25,7 +26,11 @@ func Run(ctx context.Context, version string, args []string) error {
 	stateDir := flags.String("state-dir", "", "folder that holds the state directories of all clusters")
 	cluster := flags.String("cluster", "", "name of the cluster")
 	switch command {
+	case "relay":
+		return node.Serve(ctx)
 	case "supervise":
+		asUnits := flags.Bool("units", false, "run the members as transient units of systemd, which only root may")
+		as := flags.String("version", version, "what tells this supervisor from those that take its place")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
@@ -33,7 +38,7 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err != nil {
 			return err
 		}
-		return supervisor.Run(ctx, dir, version, log)
+		return supervisor.Run(ctx, dir, supervisor.Options{Version: *as, Units: *asUnits}, log)
 	case "controller":
 		engines := Engines(version)
 		name := flags.String("engine", engines.Default(), "engine of the cluster")
@@ -60,5 +65,8 @@ func Run(ctx context.Context, version string, args []string) error {
 		}
 		return agent.Run(ctx, args, os.Stdout, log)
 	}
-	return fmt.Errorf("unknown command %q: supervise, controller and agent are run on hosts, and the provider as top, autoscale and sweep, too", command)
+	return fmt.Errorf("unknown command %q: supervise, relay, controller and agent are run on hosts, and the provider as top, autoscale and sweep, too", command)
 }
+
+// localNode connects to what this host does of its clusters on the engine "systemd", in this very process.
+var localNode = node.Dial

@@ -5,10 +5,14 @@ package program
 import (
 	"context"
 	"fmt"
+	"net"
 	"runtime"
 )
 
 // Run refuses all commands: hosts run Linux.
 func Run(_ context.Context, _ string, args []string) error {
-	return fmt.Errorf("unknown command %q on %s: the provider is run as top, autoscale and sweep here; supervise, controller and agent are run on hosts, which run Linux", args[0], runtime.GOOS)
+	return fmt.Errorf("unknown command %q on %s: the provider is run as top, autoscale and sweep here; supervise, relay, controller and agent are run on hosts, which run Linux", args[0], runtime.GOOS)
 }
+
+// localNode is nil: hosts run Linux.
+var localNode func(context.Context) (net.Conn, error)

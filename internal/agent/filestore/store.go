@@ -1,13 +1,5 @@
 //go:build linux
 
-// Package filestore keeps versions of files on a host, each in a folder named by its digest:
-//
-//	<digest>/files/           the files, for their owner alone and not to be written to
-//	<digest>/manifest.json    which they are, and the stamps by which a change of one is noticed
-//	.part-*                   a version that is being written, or was when its writer died
-//
-// A version appears by a rename, and no file of it changes in place: who runs from it finds all of it. What others add
-// to its folder, such as compiled modules of Python, is left alone and goes with it.
 package filestore
 
 import (
@@ -32,25 +24,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Store is the folder that holds the versions. It need not be there.
-type Store struct{ Dir string }
-
 const (
-	filesFolder    = "files"
 	manifestFile   = "manifest.json"
 	temporaryStart = ".part-"
-	digestPrefix   = "sha256:"
 )
 
 var folderName = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-// Path returns the folder of the files of a version.
-func (s Store) Path(digest string) string { return filepath.Join(s.version(digest), filesFolder) }
-
-// version returns the folder of a version. Its name has no colon, which lists of paths don't bear with.
-func (s Store) version(digest string) string {
-	return filepath.Join(s.Dir, strings.TrimPrefix(digest, digestPrefix))
-}
 
 // Versions returns the digests of the versions that are there, whole or not.
 func (s Store) Versions() (digests []string, err error) {

@@ -37,7 +37,12 @@ func Remember[T any](dir Dir, folder string, read func(path string) (T, error)) 
 
 // List returns the documents of the folder as [Dir.List] does, and forgets those that are gone.
 func (r *Remembered[T]) List() (map[string]Stamp, error) {
-	listed, err := r.dir.List(r.folder)
+	return r.ListOf(func(string) bool { return true })
+}
+
+// ListOf returns the documents of the folder, as [Remembered.List] does, whose names are wanted.
+func (r *Remembered[T]) ListOf(wanted func(name string) bool) (map[string]Stamp, error) {
+	listed, err := r.dir.ListOf(r.folder, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +50,7 @@ func (r *Remembered[T]) List() (map[string]Stamp, error) {
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.documents, func(name string, _ stamped[T]) bool {
 		_, there := listed[name]
-		return !there
+		return wanted(name) && !there
 	})
 	return listed, nil
 }

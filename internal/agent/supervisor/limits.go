@@ -4,6 +4,7 @@ package supervisor
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/limits"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -57,14 +58,19 @@ func (l limited) note() string {
 	if kills, err := l.group.OOMKills(); err != nil || kills == 0 {
 		return ""
 	}
-	return fmt.Sprintf("out of memory: its limit is %d MiB", l.memory)
+	return outOfMemory(l.memory)
 }
 
-func (l limited) delete(s *supervisor) {
+// outOfMemory is the note about an instance that was ended by its limit.
+func outOfMemory(limitMiB int64) string {
+	return fmt.Sprintf("out of memory: its limit is %d MiB", limitMiB)
+}
+
+func (l limited) delete(log *slog.Logger) {
 	if l.group == nil {
 		return
 	}
 	if err := l.group.Delete(); err != nil {
-		s.log.Warn("a resource group can't be deleted", "error", err)
+		log.Warn("a resource group can't be deleted", "error", err)
 	}
 }

@@ -31,7 +31,7 @@ type member struct {
 	// unsaved is true where the state's file could not be written.
 	unsaved bool
 	// instance is nil where nothing runs.
-	instance *instance
+	instance *run
 	// retryAt is when to try again what failed for a reason outside the member, such as a full disk.
 	retryAt   time.Time
 	logSize   int64
@@ -94,28 +94,27 @@ func (m *member) end(s *supervisor, now time.Time) (next time.Time) {
 	switch {
 	case i.exited:
 		// What the command left running ends with it, as in a container.
-		left, err := s.processes(m.state.Instance)
+		cleared, err := i.clear()
 		if err != nil {
 			return s.unseen(err, now)
 		}
-		if len(left) > 0 {
-			i.kill(left)
+		if !cleared {
 			return now.Add(sweep)
 		}
 		m.ended(s, now)
 	case !m.wanted():
-		processes, err := s.processes(m.state.Instance)
+		next, err := i.end(now)
 		if err != nil {
 			return s.unseen(err, now)
 		}
-		return i.terminate(processes, now)
+		return next
 	}
 	return time.Time{}
 }
 
-// unseen returns when to look at the process table again, which can't be read.
+// unseen returns when to try again what the machine refused.
 func (s *supervisor) unseen(err error, now time.Time) time.Time {
-	s.log.Error("the process table can't be read; trying again", "error", err)
+	s.log.Error("a member can't be seen to; trying again", "error", err)
 	return now.Add(tick)
 }
 
@@ -123,30 +122,29 @@ func (s *supervisor) unseen(err error, now time.Time) time.Time {
 func (m *member) ended(s *supervisor, now time.Time) {
 	i := m.instance
 	m.instance = nil
-	code, known := i.exitCode(s.dir.Exit(m.name, m.state.Instance))
+	r := i.result()
 	finished := now
-	m.state.ExitCode, m.state.FinishedAt, m.state.LastError = &code, &finished, ""
-	verdict := i.restart.Judge(code, m.state.Restarts)
+	m.state.ExitCode, m.state.FinishedAt, m.state.LastError = &r.code, &finished, ""
+	verdict := i.restart.Judge(r.code, m.state.Restarts)
 	switch {
-	case m.state.Boot != s.boot:
+	case m.state.Boot != s.boot && !r.settled:
 		verdict.Reason += ": the machine was restarted"
 		if i.restart.Condition != domain.RestartNever {
 			verdict.State = domain.StatePending // no fault of the member, and no attempt of its restart rule
 		}
-	case !known:
-		verdict.Reason += ": its shell was killed"
+	case r.lost != "":
+		verdict.Reason += ": " + r.lost
 	}
-	if note := i.limits.note(); note != "" && code != 0 {
-		verdict.Reason += ": " + note
+	if r.note != "" && r.code != 0 {
+		verdict.Reason += ": " + r.note
 	}
-	if i.asked() && m.stopped() {
+	if (i.asked() || r.asked) && m.stopped() {
 		verdict = domain.Verdict{State: domain.StateStopped}
 		m.state.StopReason = m.stop.Reason
 	}
 	m.judge(verdict, now)
 	m.save(s)
-	i.limits.delete(s)
-	_ = statedir.Delete(s.dir.Exit(m.name, m.state.Instance))
+	i.delete()
 }
 
 func (m *member) judge(verdict domain.Verdict, now time.Time) {
@@ -249,7 +247,7 @@ func (m *member) start(s *supervisor, now time.Time) error {
 		m.state, m.spec = before, nil
 		return nil
 	}
-	started, err := startInstance(s, *m.spec, m.state.Instance)
+	started, err := s.launcher.start(*m.spec, m.state.Instance)
 	if fault, ok := errors.AsType[*commandError](err); ok {
 		code := commandFailed
 		m.state.ExitCode, m.state.FinishedAt, m.state.Instance = &code, &now, ""
@@ -259,26 +257,33 @@ func (m *member) start(s *supervisor, now time.Time) error {
 		m.save(s)
 		return nil
 	}
+	if errors.Is(err, errUncertain) {
+		m.lost = true
+		return err
+	}
 	if err != nil {
 		m.state = before
 		m.unsaved = true
 		return err
 	}
-	m.run(s, started)
+	m.run(s, newRun(started, *m.spec))
 	m.state.State = domain.StateRunning
 	m.save(s)
 	return nil
 }
 
 // run makes an instance the member's present one, and has its exit reported.
-func (m *member) run(s *supervisor, i *instance) {
-	m.instance = i
-	m.state.PID, m.state.StartTime = i.process.PID, i.process.StartTime
-	if i.exited {
+func (m *member) run(s *supervisor, r *run) {
+	m.instance = r
+	m.state.PID, m.state.StartTime = r.process().PID, r.process().StartTime
+	select {
+	case <-r.ended():
+		r.exited = true
 		return
+	default:
 	}
 	go func() {
-		<-i.watcher.Done()
+		<-r.ended()
 		s.exited <- m.name
 	}()
 }

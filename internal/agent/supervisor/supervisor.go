@@ -1,11 +1,11 @@
 //go:build linux
 
-// Package supervisor runs the members of one cluster as processes of this machine: one supervisor for all of
-// them, driven by the files of a state directory.
+// Package supervisor runs the members of one cluster on one machine: one supervisor for all of them, driven by the files
+// of a state directory.
 //
-// The supervisor may die at any point, and take nothing along: each member runs under a small shell that
-// leaves its exit code behind (see shell.sh), writes to its log by itself, and is found again by the next
-// supervisor through the process table.
+// The supervisor may die at any point, and take nothing along: each member leaves its exit code behind, writes to its log
+// by itself, and is found again by the next supervisor. Its launcher sees to that. A process runs under a small shell
+// (see shell.sh), and is found in the process table; a transient unit of systemd is found by its name.
 package supervisor
 
 import (
@@ -41,14 +41,13 @@ const (
 
 // supervisor is the state of the loop. Only the loop's goroutine touches it.
 type supervisor struct {
-	dir     statedir.Dir
-	log     *slog.Logger
-	boot    string
-	members map[string]*member
-	// exited receives the names of members whose shell has ended.
+	dir      statedir.Dir
+	log      *slog.Logger
+	boot     string
+	launcher launcher
+	members  map[string]*member
+	// exited receives the names of members whose command has ended.
 	exited chan string
-	// table is the process table as of the present turn of the loop; nil until someone needs it.
-	table map[string][]proctree.Process
 	// logsDue is when the logs are looked after next.
 	logsDue time.Time
 }
@@ -67,9 +66,17 @@ func AtWork(dir statedir.Dir) (engine.Holder, bool, error) {
 	return holder, err == nil && process.StartTime == holder.StartTime, err
 }
 
+// Options are what a supervisor is told beside its state directory.
+type Options struct {
+	// Version is that of the program.
+	Version string
+	// Units has members run as transient units of systemd rather than as processes of the supervisor.
+	Units bool
+}
+
 // Run supervises the members of the cluster until the cluster is gone, or ctx is done; then it leaves the members
 // running for its successor. It returns at once where another supervisor is at work.
-func Run(ctx context.Context, dir statedir.Dir, version string, log *slog.Logger) error {
+func Run(ctx context.Context, dir statedir.Dir, options Options, log *slog.Logger) error {
 	lock, err := acquire(ctx, dir)
 	var locked *engine.LockedError
 	if errors.As(err, &locked) || errors.Is(err, engine.ErrNotFound) {
@@ -84,7 +91,15 @@ func Run(ctx context.Context, dir statedir.Dir, version string, log *slog.Logger
 		return err
 	}
 	s := &supervisor{dir: dir, log: log, boot: boot, members: map[string]*member{}, exited: make(chan string)}
-	return s.run(ctx, lock, version)
+	s.launcher = &processes{dir: dir, log: log, boot: boot}
+	if options.Units {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if s.launcher, err = newTransient(ctx, dir, log, boot); err != nil {
+			return err
+		}
+	}
+	return s.run(ctx, lock, options.Version)
 }
 
 // acquire takes the supervisor's lock. It is patient for a moment: whoever asks whether a supervisor runs holds the
@@ -166,7 +181,7 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 			s.log.Warn("events were lost; everything is read again", "error", err)
 			changed = true
 		case <-timer.C:
-			changed = !retry.IsZero()
+			changed = !retry.IsZero() || s.missing()
 		}
 		timer.Stop()
 		changed = s.drain(watcher) || changed
@@ -185,6 +200,16 @@ func (s *supervisor) drain(watcher *fsnotify.Watcher) (changed bool) {
 			return changed
 		}
 	}
+}
+
+// missing tells whether there is a member whose instance has to be looked for.
+func (s *supervisor) missing() bool {
+	for _, m := range s.members {
+		if m.lost {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *supervisor) noteExit(name string) {
@@ -320,7 +345,7 @@ func (s *supervisor) releaseStart(request string) error {
 
 // step brings every member as far as it goes, and returns when to look again without any event.
 func (s *supervisor) step(now time.Time) (next time.Time) {
-	s.table = nil
+	s.launcher.turn()
 	next = now.Add(time.Hour)
 	// Those that end come first: a group's members are started when none of it is still being ended.
 	for _, m := range s.members {
@@ -370,18 +395,6 @@ func (s *supervisor) keepLogs(now time.Time) {
 			}
 		}
 	}
-}
-
-// processes returns the live processes of an instance.
-func (s *supervisor) processes(instance string) ([]proctree.Process, error) {
-	if s.table == nil {
-		table, err := proctree.Scan()
-		if err != nil {
-			return nil, err
-		}
-		s.table = table
-	}
-	return s.table[instance], nil
 }
 
 // adopt takes over what a predecessor left: states, and the instances that still run.

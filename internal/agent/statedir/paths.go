@@ -1,0 +1,83 @@
+// Package statedir is the folder in which the process engine keeps a cluster, and through which the engine
+// and the supervisor talk to each other.
+//
+// Each fact has one file, written by one side and replaced atomically, so that either side may die at any
+// point and be replaced:
+//
+//	documents/<kind>.<name>.item   a watched item of the store: a line with its revision, then its data; written by the engine
+//	records/<kind>.<name>.item     one that is not watched            engine
+//	staged/<member>.json           a specification not started yet    engine
+//	starts/<group>.<run>.json      the request to start what is staged; the supervisor removes it
+//	specs/<member>.json            a specification in force           moved from staged by the supervisor
+//	stops/<member>.json            the request to stop a member       engine
+//	states/<member>.json           what became of it                  supervisor
+//	exits/<member>.<instance>      how an instance ended              its shell or unit, see packages supervisor and units
+//	logs/, files/, work/           logs, files of the specification, and the default working directories
+//	content/<digest>/              files that were brought, see package filestore
+//	locks/                         locks, held by flock(2)
+package statedir
+
+import "path"
+
+// Dir is the state directory of one cluster; see [Open].
+type Dir struct {
+	// Root is the folder that holds the state directories of all clusters.
+	Root string
+	// Cluster is the cluster's name.
+	Cluster string
+}
+
+// The folders of a state directory.
+const (
+	Documents = "documents"
+	Records   = "records"
+	Staged    = "staged"
+	Starts    = "starts"
+	Specs     = "specs"
+	Stops     = "stops"
+	States    = "states"
+	Content   = "content"
+	Exits     = "exits"
+	logs      = "logs"
+	files     = "files"
+	work      = "work"
+	locks     = "locks"
+)
+
+var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, Content, Exits, logs, files, work, locks}
+
+const (
+	documentSuffix = ".json"
+	itemSuffix     = ".item"
+)
+
+// suffixIn is what the names of the files in a folder end with.
+func suffixIn(folder string) string {
+	if folder == Documents || folder == Records {
+		return itemSuffix
+	}
+	return documentSuffix
+}
+
+// Path returns a path within the directory.
+func (d Dir) Path(elements ...string) string {
+	return path.Join(append([]string{d.Root, d.Cluster}, elements...)...)
+}
+
+// Document returns the path of the document of a name in a folder.
+func (d Dir) Document(folder, name string) string { return d.Path(folder, name+suffixIn(folder)) }
+
+// Log returns the path of a member's log.
+func (d Dir) Log(member string) string { return d.Path(logs, member+".log") }
+
+// FilesDir returns the folder of the files that a member's specification brings along.
+func (d Dir) FilesDir(member string) string { return d.Path(files, member) }
+
+// WorkDir returns the folder in which a member runs that names no other.
+func (d Dir) WorkDir(member string) string { return d.Path(work, member) }
+
+// Exit returns the path under which an instance leaves how it ended.
+func (d Dir) Exit(member, instance string) string { return d.Path(Exits, member+"."+instance) }
+
+// SupervisorLog returns the path of the supervisor's own log.
+func (d Dir) SupervisorLog() string { return d.Path(logs, "supervisor.log") }

@@ -1,0 +1,171 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// account is a user of this host other than root, as whom a member runs.
+type account struct {
+	name     string
+	uid, gid int
+}
+
+// findAccount returns the account of a user, or of a user and a group after a colon; nil where none is named.
+func findAccount(name string) (*account, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // no account is what no name stands for
+	}
+	a := &account{name: name}
+	name, group, hasGroup := strings.Cut(name, ":")
+	found, err := user.Lookup(name)
+	if _, isID := strconv.Atoi(name); isID == nil {
+		found, err = user.LookupId(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("this host has no user %q", name)
+	}
+	gid := found.Gid
+	if hasGroup {
+		known, err := user.LookupGroup(group)
+		if _, isID := strconv.Atoi(group); isID == nil {
+			known, err = user.LookupGroupId(group)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("this host has no group %q", group)
+		}
+		gid = known.Gid
+	}
+	if a.uid, err = strconv.Atoi(found.Uid); err != nil {
+		return nil, err
+	}
+	a.gid, err = strconv.Atoi(gid)
+	return a, err
+}
+
+// do runs f with the rights that the account has to files, and no others: what the account's own processes have put
+// there, such as a link, leads f to nothing that they can't reach themselves.
+func (a *account) do(f func() error) error {
+	if a == nil {
+		return f()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
+		if errno != 0 {
+			done <- errno
+			return
+		}
+		_, errGroup := unix.SetfsgidRetGid(a.gid)
+		_, errUser := unix.SetfsuidRetUid(a.uid)
+		if err := errors.Join(errGroup, errUser); err != nil {
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// enter returns an error where the account can't make a folder its working directory.
+func (a *account) enter(dir string) error {
+	return a.do(func() error {
+		_, err := os.Stat(dir + "/.")
+		return err
+	})
+}
+
+// execute returns an error where a program can't be executed, as far as that can be told beforehand.
+func (a *account) execute(program string) error {
+	if a != nil {
+		err := a.do(func() error { return unix.Faccessat(unix.AT_FDCWD, program, unix.X_OK, unix.AT_EACCESS) })
+		if err != nil {
+			return fmt.Errorf("%q can't be executed as user %q: %w", program, a.name, err)
+		}
+	}
+	file, err := os.Open(program)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	line, _ := bufio.NewReader(io.LimitReader(file, maxInterpreter)).ReadString('\n')
+	script, isScript := strings.CutPrefix(line, "#!")
+	if fields := strings.Fields(script); isScript && len(fields) > 0 {
+		if _, err := os.Stat(fields[0]); err != nil {
+			return fmt.Errorf("%q can't be executed: there is no interpreter %q", program, fields[0])
+		}
+	}
+	return nil
+}
+
+// maxInterpreter is how much of a script's first line Linux looks at.
+const maxInterpreter = 256
+
+// own makes the account the owner of what lies at a path that only root can change.
+func (a *account) own(paths ...string) error {
+	if a == nil {
+		return nil
+	}
+	for _, path := range paths {
+		if err := os.Lchown(path, a.uid, a.gid); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// passage lets others than root pass through a folder; they still can't list it.
+const passage = 0o711
+
+// openWay lets the account come to a member's files, working directory and command, which lie in a state directory of root's.
+func (a *account) openWay(dir statedir.Dir, member string) error {
+	if a == nil {
+		return nil
+	}
+	files := dir.FilesDir(member)
+	for _, path := range []string{
+		dir.Root, dir.Path(), dir.Path(statedir.Exits), filepath.Dir(files), filepath.Dir(dir.WorkDir(member)), files,
+	} {
+		if err := os.Chmod(path, passage); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // see passage
+			return err
+		}
+	}
+	return nil
+}
+
+// keepFiles makes a folder as [keepFiles] does, which is the account's.
+func (a *account) keepFiles(dir string, files []domain.File) error {
+	keep := func() error { return a.do(func() error { return keepFiles(dir, files) }) }
+	err := keep()
+	if a == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	// The account may not make it where it shall be. One that is there already is left to whom it belongs.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // others have to come through
+		return err
+	}
+	if os.Mkdir(dir, 0o700) != nil {
+		return err
+	}
+	if err := a.own(dir); err != nil {
+		return err
+	}
+	return keep()
+}

@@ -1,0 +1,69 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"errors"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// recall takes over what a predecessor knew of the member, and the instance that still runs. Where the state can't be
+// read, the member is left alone until it can.
+func (m *member) recall(s *supervisor) {
+	state, err := statedir.Read[statedir.State](s.dir.Document(statedir.States, m.name))
+	switch {
+	case err == nil:
+		m.lost, m.state = false, state
+	case errors.Is(err, engine.ErrNotFound):
+		// Someone may have moved a corrupt state away, over a member that runs.
+		state, err := s.launcher.find(m.name)
+		m.lost = err != nil
+		switch {
+		case err != nil:
+			s.unseen(err, time.Now())
+		case state.Instance != "":
+			m.state = state
+		}
+	default:
+		if !m.lost {
+			s.log.Error("a member's state can't be read; the member is left alone", "member", m.name, "error", err)
+		}
+		m.lost = true
+	}
+	if !m.lost {
+		m.adopt(s)
+	}
+}
+
+// adopt takes over the instance that a predecessor started, if it still runs; if it doesn't, its end is dealt with.
+func (m *member) adopt(s *supervisor) {
+	if m.state.State != domain.StateRunning && (m.state.State != domain.StatePending || m.state.Instance == "") {
+		return
+	}
+	spec, err := statedir.Read[domain.MemberSpec](s.dir.Document(statedir.Specs, m.name))
+	if err != nil {
+		// It is to be forgotten, or can't be read: either way the default grace period is long enough to end it.
+		spec = domain.MemberSpec{GracePeriod: domain.DefaultGracePeriod}
+	}
+	i, err := s.launcher.adopt(&m.state, spec)
+	switch {
+	case errors.Is(err, errNeverStarted):
+		m.state.Instance = ""
+		return
+	case errors.Is(err, errUnwatched):
+		s.log.Error("a running member can't be watched; it is left alone", "member", m.name, "error", err)
+		m.unread = true
+		return
+	case err != nil:
+		s.unseen(err, time.Now())
+		m.lost = true
+		return
+	}
+	m.state.State = domain.StateRunning
+	m.run(s, newRun(i, spec))
+	m.unsaved = true
+}

@@ -1,0 +1,64 @@
+//go:build linux
+
+package units
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// The commands of a unit beside that of the member.
+var (
+	//go:embed stop.sh
+	stopScript []byte
+	//go:embed record.sh
+	recordScript []byte
+)
+
+// Helpers are the files of the commands of a unit beside that of the member. They are files, as systemd garbles
+// arguments when it reads its units again: it writes them down in another way than it reads them.
+type Helpers struct {
+	stop, record string
+}
+
+// harmless is a path that means the same to systemd wherever it stands.
+var harmless = regexp.MustCompile(`^[A-Za-z0-9/._-]+$`)
+
+// WriteHelpers writes the files into a folder that only root may write to. Units of another version keep theirs.
+func WriteHelpers(folder string) (Helpers, error) {
+	if !harmless.MatchString(folder) {
+		return Helpers{}, fmt.Errorf("the state directory can't be used for units: "+
+			"%q has other characters than letters, digits, and /._-", folder)
+	}
+	var h Helpers
+	for _, helper := range []struct {
+		path   *string
+		name   string
+		script []byte
+	}{{&h.stop, "stop", stopScript}, {&h.record, "record", recordScript}} {
+		digest := sha256.Sum256(helper.script)
+		*helper.path = filepath.Join(folder, "."+helper.name+"-"+hex.EncodeToString(digest[:8])+".sh")
+		if err := writeOnce(*helper.path, helper.script); err != nil {
+			return Helpers{}, err
+		}
+	}
+	return h, nil
+}
+
+// writeOnce writes a file that is complete when it is there.
+func writeOnce(path string, content []byte) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

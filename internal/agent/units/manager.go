@@ -1,0 +1,141 @@
+//go:build linux
+
+package units
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	godbus "github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrUncertain means that nobody knows whether systemd did what it was asked for.
+	ErrUncertain = errors.New("systemd did not answer")
+	// ErrGone means that there is no such unit.
+	ErrGone = errors.New("there is no such unit")
+	// ErrInvalid means that systemd doesn't take a property.
+	ErrInvalid = errors.New("systemd refuses it")
+)
+
+// Manager is the systemd of this host. It is asked through one connection, which is made anew after it broke.
+type Manager struct {
+	mu   sync.Mutex
+	conn *dbus.Conn
+}
+
+// connection returns the connection to systemd.
+func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn != nil && m.conn.Connected() {
+		return m.conn, nil
+	}
+	if m.conn != nil {
+		m.conn.Close()
+	}
+	// A connection ends with its context, which is not that of a single call.
+	conn, err := dbus.NewWithContext(context.WithoutCancel(ctx))
+	if err != nil {
+		m.conn = nil
+		return nil, fmt.Errorf("systemd can't be reached: %w", err)
+	}
+	m.conn = conn
+	return conn, nil
+}
+
+// Close closes the connection.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn != nil {
+		m.conn.Close()
+		m.conn = nil
+	}
+}
+
+// Start starts a transient unit, and doesn't wait until its command runs.
+func (m *Manager) Start(ctx context.Context, name string, properties []dbus.Property) error {
+	conn, err := m.connection(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = conn.StartTransientUnitContext(ctx, name, "fail", properties, nil)
+	return explain(name, err)
+}
+
+// Stop has a unit stopped, and doesn't wait for its end.
+func (m *Manager) Stop(ctx context.Context, name string) error {
+	conn, err := m.connection(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = conn.StopUnitContext(ctx, name, "replace", nil)
+	return explain(name, err)
+}
+
+// Kill kills the command of a unit. What else runs in it goes the way of all that a command leaves running.
+func (m *Manager) Kill(ctx context.Context, name string) error {
+	conn, err := m.connection(ctx)
+	if err != nil {
+		return err
+	}
+	return explain(name, conn.KillUnitWithTarget(ctx, name, dbus.Main, int32(unix.SIGKILL)))
+}
+
+// Activating is the state of a unit whose command is being started.
+const Activating = "activating"
+
+// List returns the services of a cluster that are not over, with their states.
+func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, error) {
+	conn, err := m.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	units, err := conn.ListUnitsByPatternsContext(ctx, nil, []string{pattern(cluster)})
+	if err != nil {
+		return nil, explain("its units", err)
+	}
+	states := make(map[string]string, len(units))
+	for _, u := range units {
+		switch over := u.ActiveState == "inactive" || u.ActiveState == "failed"; {
+		case over && u.JobId != 0:
+			states[u.Name] = Activating // it waits for the job that starts it
+		case !over:
+			states[u.Name] = u.ActiveState
+		}
+	}
+	return states, nil
+}
+
+// The errors that systemd answers with, or the bus in its place.
+const (
+	busErrors      = "org.freedesktop.DBus.Error."
+	noSuchUnit     = "org.freedesktop.systemd1.NoSuchUnit"
+	noSuchProcess  = "org.freedesktop.systemd1.NoSuchProcess"
+	badUnitSetting = "org.freedesktop.systemd1.BadUnitSetting"
+)
+
+// explain tells what an error of the bus means.
+func explain(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	answer, answered := errors.AsType[godbus.Error](err)
+	kind := ErrUncertain
+	switch short := strings.TrimPrefix(answer.Name, busErrors); {
+	case !answered, short == "NoReply", short == "Timeout", short == "TimedOut", short == "Disconnected":
+	case answer.Name == noSuchUnit, answer.Name == noSuchProcess:
+		kind = ErrGone
+	case short == "InvalidArgs", answer.Name == badUnitSetting:
+		kind = ErrInvalid
+	default:
+		return fmt.Errorf("%s: systemd says: %w", name, err)
+	}
+	return fmt.Errorf("%s: %w: %w", name, kind, err)
+}
