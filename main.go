@@ -2,8 +2,9 @@
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
-// measures a host. People start it as "top", which shows what a cluster does, as "autoscale", which tells what
-// policies decided, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they
+// measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a cluster does, as "autoscale", which tells what
+// policies decided, as "promote", which has another host keep the store of a cluster, as "forget",
+// by which a cluster forgets a host that is gone for good, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they
 // left.
 package main
 
@@ -16,8 +17,10 @@ import (
 	"syscall"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/forget"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
+	"github.com/trainyard/terraform-provider-trainyard/internal/promote"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweepctl"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
@@ -45,6 +48,10 @@ func run(args []string) error {
 		return top.Run(ctx, args[1:], engines, os.Stdout)
 	case "autoscale":
 		return explain.Run(ctx, args[1:], engines, os.Stdout)
+	case "forget":
+		return forget.Run(ctx, args[1:], engines, os.Stdout)
+	case "promote":
+		return promote.Run(ctx, args[1:], engines, os.Stdout)
 	case "sweep":
 		return sweepctl.Run(ctx, args[1:], engines, os.Stdout)
 	}

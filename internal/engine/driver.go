@@ -20,6 +20,8 @@ type Driver struct {
 	// Endpoint says in words what an endpoint of the engine is, such as "state directory", and Lookup where clusters
 	// are looked for without one.
 	Endpoint, Lookup string
+	// Schemes are those of the URLs that its endpoints may be.
+	Schemes []string
 	// Default marks the one engine that is meant where none is named.
 	Default bool
 }

@@ -136,6 +136,8 @@ type Traits struct {
 	MemberAddress func(member string) string
 	// Schedules reports whether the engine chooses the hosts of interchangeable members: [domain.SchedulingEngine].
 	Schedules bool
+	// ImportFrom begins the import IDs of what is in the cluster, where that is not found by its name alone: "ssh://ops@gpu1/".
+	ImportFrom string
 	// Supports are the features that only some engines have.
 	Supports Features
 	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of the user's.

@@ -19,6 +19,8 @@ type Features struct {
 	Pause bool
 	// Containers: members and agents run from images, in containers.
 	Containers bool
+	// UnitSettings: of a member's container, user, stop signal and ulimits hold for plain programs, too.
+	UnitSettings bool
 }
 
 // CheckCluster returns a problem for each attribute of a cluster that the engine does not support.
@@ -85,8 +87,16 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	if len(c.Secrets) > 0 {
 		t.unsupported(&ps, at.At("container", "secrets"), "secrets")
 	}
-	if c.Configs, c.Secrets = nil, nil; !reflect.ValueOf(c).IsZero() {
-		ps.Warn(at.At("container"), "Container settings not used", "the engine %q runs no containers: these settings have no effect", t.Name)
+	c.Configs, c.Secrets = nil, nil
+	if t.Supports.UnitSettings {
+		c.User, c.StopSignal, c.Ulimits = "", "", nil
+	}
+	if !reflect.ValueOf(c).IsZero() {
+		but := ""
+		if t.Supports.UnitSettings {
+			but = ", but for user, stop_signal and ulimits"
+		}
+		ps.Warn(at.At("container"), "Container settings not used", "the engine %q runs no containers: these settings have no effect%s", t.Name, but)
 	}
 	return ps
 }

@@ -13,6 +13,7 @@ var (
 	able  = engine.Traits{Name: "able", Supports: engine.Features{
 		Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
 	}}
+	units = engine.Traits{Name: "units", Supports: engine.Features{UnitSettings: true}}
 )
 
 // TestCheckCluster: what an engine does not support is refused in one sentence, at the attribute and with its value.
@@ -79,5 +80,18 @@ func TestCheckMember(t *testing.T) {
 		if problems := able.CheckMember(spec); len(problems) > 0 {
 			t.Errorf("%s, where there are containers: %v", name, problems)
 		}
+	}
+}
+
+// TestUnitSettings: of a container's settings, some hold for plain programs where these are units.
+func TestUnitSettings(t *testing.T) {
+	spec := domain.MemberSpec{Role: "worker", Command: []string{"/bin/true"}}
+	spec.Container = domain.Container{User: "ops", StopSignal: "SIGINT", Ulimits: map[string]domain.Ulimit{"memlock": {Soft: -1, Hard: -1}}}
+	if problems := units.CheckMember(spec); len(problems) > 0 {
+		t.Errorf("got %v", problems)
+	}
+	spec.Container.ShmSizeMiB = 64
+	if problems := units.CheckMember(spec); len(problems) != 1 || !strings.Contains(problems[0].Detail, "no effect, but for user, stop_signal and ulimits") {
+		t.Errorf("got %v", problems)
 	}
 }

@@ -82,29 +82,29 @@ func (b *book) foreign(port int) bool { return b.busy[port] && !b.current[port] 
 func (a *portAssigner) survey(others []neighbour) {
 	a.books = map[string]*book{}
 	for _, host := range a.in.Hosts {
-		if a.books[host.Address] != nil {
+		if a.books[host.MemberAddress()] != nil {
 			continue
 		}
 		b := &book{own: map[int]*domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, next: firstFreePort}
-		for _, port := range a.in.BusyPorts[host.Address] {
+		for _, port := range a.in.BusyPorts[host.MemberAddress()] {
 			b.busy[port] = true
 		}
-		a.books[host.Address] = b
+		a.books[host.MemberAddress()] = b
 	}
 	for _, n := range others {
 		if host, found := a.in.Hosts[n.assignment.Host]; found {
-			a.books[host.Address].others[n.assignment.Port] = n
+			a.books[host.MemberAddress()].others[n.assignment.Port] = n
 		}
 	}
 	for _, assignment := range a.in.Current {
 		if host, found := a.in.Hosts[assignment.Host]; found {
-			a.books[host.Address].current[assignment.Port] = true
+			a.books[host.MemberAddress()].current[assignment.Port] = true
 		}
 	}
 }
 
 func (a *portAssigner) address(m domain.Member) string {
-	return a.layout.sites[a.layout.spots[m.Name].site].host.Address
+	return a.layout.sites[a.layout.spots[m.Name].site].host.MemberAddress()
 }
 
 // private gives all members of a role the same port: nobody shares it with them.
@@ -179,7 +179,7 @@ func (a *portAssigner) unmoved(d *demand, first int) (ports map[string]int, give
 	for _, m := range d.members {
 		current, address := a.in.Current[m.Name], a.address(m)
 		at := endpoint{address, current.Port}
-		if host, found := a.in.Hosts[current.Host]; found && host.Address == address && current.Port >= first && !given[at] {
+		if host, found := a.in.Hosts[current.Host]; found && host.MemberAddress() == address && current.Port >= first && !given[at] {
 			ports[m.Name], given[at] = current.Port, true
 		}
 	}
@@ -201,7 +201,7 @@ func (a *portAssigner) keep(d *demand) {
 	for i, m := range d.members {
 		current := a.in.Current[m.Name]
 		address := a.address(m)
-		if host, found := a.in.Hosts[current.Host]; !found || host.Address != address {
+		if host, found := a.in.Hosts[current.Host]; !found || host.MemberAddress() != address {
 			continue
 		}
 		b := a.books[address]

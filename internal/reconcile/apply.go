@@ -15,13 +15,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// ExistsError is returned where a group that should be created is there already.
-type ExistsError struct{ Cluster, Group string }
+// ExistsError is returned where a group that should be created is there already. From begins its import ID, see [engine.Traits].
+type ExistsError struct{ Cluster, Group, From string }
 
 // Error says what to do about it.
 func (e *ExistsError) Error() string {
 	return fmt.Sprintf("cluster %q already has a group %q with another specification; choose another name, or import it: terraform import <address> %s",
-		e.Cluster, e.Group, domain.GroupID(e.Cluster, e.Group))
+		e.Cluster, e.Group, e.From+domain.GroupID(e.Cluster, e.Group))
 }
 
 // Create makes the group be as specified, and waits as [Reconciler.Update] does. It takes over what an apply that died left behind, and a
@@ -43,7 +43,7 @@ func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool
 			return adopted, err
 		}
 	default:
-		return false, &ExistsError{spec.Cluster, spec.Name}
+		return false, &ExistsError{spec.Cluster, spec.Name, r.Engine.Traits().ImportFrom}
 	}
 	return adopted, r.Update(ctx, spec)
 }

@@ -241,7 +241,7 @@ func placed(view View, doc domain.GroupDocument, members []domain.Member) Decisi
 	for i := range members {
 		assigned := doc.Assignments[members[i].Name]
 		scheduling := SchedulingOf(view.Traits, doc.Spec, members[i].Role)
-		host, name := view.Inventory.Hosts[assigned.Host].Address, members[i].Name
+		host, name := view.Inventory.Hosts[assigned.Host].MemberAddress(), members[i].Name
 		if scheduling == domain.SchedulingEngine {
 			name = domain.PoolName(doc.Spec.Name, members[i].Role)
 		}

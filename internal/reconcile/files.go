@@ -106,7 +106,7 @@ func (r Reconciler) announceFiles(ctx context.Context, doc domain.FilesDocument,
 	}
 	if stored && created && !existing.Applying {
 		return doc, false, fmt.Errorf("cluster %q already has files %q, from %q; choose another name, or import them: terraform import <address> %s",
-			doc.Spec.Cluster, doc.Spec.Name, existing.Spec.Source, domain.GroupID(doc.Spec.Cluster, doc.Spec.Name))
+			doc.Spec.Cluster, doc.Spec.Name, existing.Spec.Source, r.Engine.Traits().ImportFrom+domain.GroupID(doc.Spec.Cluster, doc.Spec.Name))
 	}
 	doc.Applying = true
 	doc, err = engine.Put(ctx, r.Engine, doc)

@@ -310,7 +310,7 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 	}
 	if existing, found := view.Pools[spec.Name]; found && created && !existing.Spec.Equal(spec) {
 		return nil, false, fmt.Errorf("cluster %q already has a GPU pool %q with another specification; choose another name, or import it: terraform import <address> %s",
-			spec.Cluster, spec.Name, domain.GroupID(spec.Cluster, spec.Name))
+			spec.Cluster, spec.Name, r.Engine.Traits().ImportFrom+domain.GroupID(spec.Cluster, spec.Name))
 	}
 	doc, problems := ResolvePool(view, spec)
 	if err := problems.Err(); err != nil {

@@ -12,13 +12,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// PolicyExistsError is returned where a policy that should be created is for a role that has another one.
-type PolicyExistsError struct{ Cluster, Group, Role string }
+// PolicyExistsError is returned where a policy that should be created is for a role that has another one. From begins its
+// import ID, see [engine.Traits].
+type PolicyExistsError struct{ Cluster, Group, Role, From string }
 
 // Error says what to do about it.
 func (e *PolicyExistsError) Error() string {
 	return fmt.Sprintf("role %q of group %q in cluster %q already has an autoscaling policy, with another specification, and a role has one at most; change that one, or import it: terraform import <address> %s",
-		e.Role, e.Group, e.Cluster, domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
+		e.Role, e.Group, e.Cluster, e.From+domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
 }
 
 // Policy returns the document of the policy for a role, or [engine.ErrNotFound].
@@ -75,7 +76,7 @@ func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPoli
 	case found && !stored.Ending && stored.Spec.Equal(spec):
 		return created, nil
 	case found && !stored.Ending && created:
-		return false, &PolicyExistsError{spec.Cluster, spec.Group, spec.Role}
+		return false, &PolicyExistsError{spec.Cluster, spec.Group, spec.Role, r.Engine.Traits().ImportFrom}
 	case !found:
 		stored.Before = count
 	}

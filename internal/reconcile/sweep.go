@@ -220,7 +220,7 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 		stored = Sweep{}
 	case created && (err != nil || !stored.Spec.Equal(spec)):
 		return false, fmt.Errorf("cluster %q already has a sweep %q with another specification; choose another name, or import it: terraform import <address> %s",
-			spec.Cluster, spec.Name, domain.GroupID(spec.Cluster, spec.Name))
+			spec.Cluster, spec.Name, r.Engine.Traits().ImportFrom+domain.GroupID(spec.Cluster, spec.Name))
 	default:
 		adopted = created
 	}

@@ -119,7 +119,7 @@ func siteFor(traits engine.Traits, hosts map[string]domain.Host) sweep.Site {
 		if traits.MemberAddress != nil {
 			return traits.MemberAddress(member)
 		}
-		return hosts[host].Address
+		return hosts[host].MemberAddress()
 	}}
 }
 

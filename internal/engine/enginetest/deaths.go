@@ -223,6 +223,7 @@ func (h Harness) checkGroupRestart(t *testing.T, r reconcile.Reconciler) {
 	must(t, err)
 	if read.Document.GroupRestarts != 1 {
 		t.Errorf("the group was restarted %d times as a whole", read.Document.GroupRestarts)
+		logMembers(t, read.Observed)
 	}
 	for _, o := range read.Observed {
 		if o.Run != read.Document.MinRun {

@@ -184,12 +184,22 @@ func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]dom
 		}
 		select {
 		case <-ctx.Done():
-			for _, o := range observed {
-				t.Logf("%v, exit code %v: %s", o, o.ExitCode, o.LastError)
-			}
+			logMembers(t, observed)
 			t.Fatalf("waited for %s in vain", what)
 		case <-events:
 		}
+	}
+}
+
+// logMembers says how members are, for a test that failed.
+func logMembers(t *testing.T, observed []domain.Observed) {
+	t.Helper()
+	for _, o := range observed {
+		code := -1
+		if o.ExitCode != nil {
+			code = *o.ExitCode
+		}
+		t.Logf("%+v: exit code %d, error %q", o, code, o.LastError)
 	}
 }
 

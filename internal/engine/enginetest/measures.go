@@ -305,6 +305,7 @@ func (m *machine) wanted(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, runs); diff != "" || served != freeDevices || len(owners) != ownDevices+freeDevices {
 		t.Errorf("of %d applies %d were served, %d devices have owners, and members run (-want +got):\n%s", applies, served, len(owners), diff)
+		logMembers(t, observed)
 	}
 	t.Logf("%d applies for %d devices took %s", applies, freeDevices, took.Round(time.Millisecond))
 }

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ func (e *Engine) agentSocket() string { return e.dir.Path("agent.sock") }
 
 // agentProgram is the file that agents are run from; "" where it is that of the residents themselves.
 func (e *Engine) agentProgram() string {
+	if e.program.Agent != "" {
+		return e.program.Agent
+	}
 	program := e.programFile()
 	if agent := telemetry.AgentProgram(program); agent != program {
 		return agent
@@ -89,7 +93,7 @@ func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
 	out, complaint := &bounded.Buffer{Most: bounded.Report}, &bounded.Tail{Most: bounded.Complaint}
-	command := exec.CommandContext(ctx, telemetry.AgentProgram(e.programFile()), "agent", "sample", "--disk", e.dir.Path()) //nolint:gosec // our own
+	command := exec.CommandContext(ctx, cmp.Or(e.agentProgram(), e.programFile()), "agent", "sample", "--disk", e.dir.Path()) //nolint:gosec // our own
 	command.Stdout, command.Stderr = out, complaint
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {

@@ -17,10 +17,25 @@ const Name = "process"
 
 // Program is what the supervisors and controllers of clusters are run from.
 type Program struct {
-	// File is the program's file; empty for that of the present process.
-	File string
+	// File is the program's file; empty for that of the present process. Agent is that of the agent; empty for the
+	// program's neighbour, see [telemetry.AgentProgram].
+	File, Agent string
 	// Version tells programs apart: residents of another version are replaced when a cluster is next changed. Members go on.
 	Version string
+}
+
+// Site is how a cluster comes to run on a machine. The zero value is that of the machine that Terraform runs on.
+type Site struct {
+	// Supervise starts a supervisor that outlives this process, or does nothing where one runs. Without it, one is
+	// started as a process of its own.
+	Supervise func(ctx context.Context) error
+	// Controller are the arguments by which the controller is told which engine it is of and where. Without them the
+	// engine is [Name].
+	Controller []string
+	// Elsewhere tells that the controller runs on another host.
+	Elsewhere bool
+	// Environment is what members take over, instead of what this process has.
+	Environment map[string]string
 }
 
 // described is the driver as far as it is the same on every operating system.

@@ -58,21 +58,32 @@ func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error 
 
 // RemoveFiles removes versions that no member refers to.
 func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
+	used, err := e.UsedFiles(digests)
+	if err != nil {
+		return err
+	}
+	return e.content().Remove(ctx, slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return slices.Contains(used, digest) }))
+}
+
+// UsedFiles returns those of some versions that the specification of a member refers to.
+func (e *Engine) UsedFiles(digests []string) (used []string, err error) {
 	// In the order in which a specification goes through them, so that none is missed on its way.
 	for _, folder := range []string{statedir.Staged, statedir.Specs} {
 		names, err := e.dir.Names(folder)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for name := range names {
 			specification, err := os.ReadFile(e.dir.Document(folder, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+				return nil, err
 			}
-			digests = slices.DeleteFunc(slices.Clone(digests), func(digest string) bool {
-				return bytes.Contains(specification, []byte(strings.TrimPrefix(digest, "sha256:")))
-			})
+			for _, digest := range digests {
+				if bytes.Contains(specification, []byte(strings.TrimPrefix(digest, "sha256:"))) {
+					used = append(used, digest)
+				}
+			}
 		}
 	}
-	return e.content().Remove(ctx, digests)
+	return used, nil
 }

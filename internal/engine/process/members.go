@@ -54,11 +54,12 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 	if err != nil {
 		return nil, false, err
 	}
-	specs, err := e.dir.List(statedir.Specs)
+	mayBe := func(name string) bool { return group == "" || statedir.MayBeOf(name, group) }
+	specs, err := e.dir.ListOf(statedir.Specs, mayBe)
 	if err != nil {
 		return nil, false, err
 	}
-	states, err := e.states.List()
+	states, err := e.states.ListOf(mayBe)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,9 +76,7 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 	}
 	delete(all, controllerMember)
 	delete(all, agentMember)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
-		return group != "" && !statedir.MayBeOf(name, group)
-	})
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return !mayBe(name) })
 	observed, err = sideBySide(names, func(name string) (domain.Observed, error) {
 		o, starting, err := e.observeStarting(starts, staged, name)
 		if err == nil && !starting {
@@ -215,7 +214,7 @@ func (e *Engine) instance(name string, listed statedir.Stamp) (string, error) {
 // Stage writes the specifications. What members take over from the environment of this process is laid
 // down with them: a supervisor started by someone else must not bring its own.
 func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
-	base := baseEnvironment()
+	base := e.environment()
 	for _, spec := range specs {
 		env := maps.Clone(base)
 		maps.Copy(env, spec.Env)
@@ -317,19 +316,57 @@ func (e *Engine) awaitRequests(ctx context.Context) error {
 	}
 }
 
+// Evict removes members, and returns when they are gone.
+func (e *Engine) Evict(ctx context.Context, names []string) error {
+	return e.evict(ctx, func(o domain.Observed) bool { return slices.Contains(names, o.Name) })
+}
+
 // removeAll removes the members of all groups, and returns when they are gone.
 func (e *Engine) removeAll(ctx context.Context) error {
+	return e.evict(ctx, func(domain.Observed) bool { return true })
+}
+
+func (e *Engine) evict(ctx context.Context, which func(domain.Observed) bool) error {
 	return e.await(ctx, "members of cluster "+e.dir.Cluster, func() (bool, error) {
 		observed, err := e.Observe(ctx, "")
-		if err != nil || len(observed) == 0 {
+		if err != nil {
 			return true, err
 		}
-		names := make([]string, len(observed))
-		for i, o := range observed {
-			names[i] = o.Name
+		var names []string
+		for _, o := range observed {
+			if which(o) {
+				names = append(names, o.Name)
+			}
+		}
+		if len(names) == 0 {
+			return true, nil
 		}
 		return false, e.Remove(ctx, names)
 	})
+}
+
+// Staged returns the members of a group whose specification for a run is staged, as they will be in it.
+func (e *Engine) Staged(group string, run int) ([]domain.Observed, error) {
+	staged, err := e.dir.Names(statedir.Staged)
+	if err != nil {
+		return nil, err
+	}
+	var members []domain.Observed
+	for name := range staged {
+		if !statedir.MayBeOf(name, group) {
+			continue
+		}
+		spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Staged, name))
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && spec.Group == group && spec.Run == run {
+			o := pending(spec)
+			o.Hash, o.Run = spec.Hash, spec.Run
+			members = append(members, o)
+		}
+	}
+	return members, nil
 }
 
 // inherited are the variables that members take over from the environment of whoever applies: what programs need to
@@ -339,6 +376,14 @@ var inherited = []string{
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment is what members take over.
+func (e *Engine) environment() map[string]string {
+	if e.site.Environment != nil {
+		return e.site.Environment
+	}
+	return baseEnvironment()
+}
 
 func baseEnvironment() map[string]string {
 	env := map[string]string{"PATH": defaultPath}

@@ -42,7 +42,7 @@ func (e *Engine) checkCommand(problems *domain.Problems, at domain.Path, spec do
 	if len(spec.Command) == 0 {
 		return // see [engine.Traits.CheckMember]
 	}
-	env := baseEnvironment()
+	env := maps.Clone(e.environment())
 	maps.Copy(env, spec.Env)
 	if _, err := supervisor.Command(spec.Argv(), dir, env); err != nil {
 		problems.Add(at.At("command"), "Command not found", "on host %q, %v; give the absolute path of a program that is there", spec.Host, err)

@@ -26,6 +26,7 @@ type Engine struct {
 	engine.Store
 	dir     statedir.Dir
 	program Program
+	site    Site
 	// gpus reads the GPUs of this machine.
 	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
 	// foundFiles looks at the files that were brought to this machine.
@@ -50,12 +51,17 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 	if err != nil {
 		return nil, err
 	}
+	return OpenAt(dir, program, Site{}), nil
+}
+
+// OpenAt returns the engine of the cluster of a state directory, on a machine that need not be Terraform's.
+func OpenAt(dir statedir.Dir, program Program, site Site) *Engine {
 	e := &Engine{
-		Store: newStore(dir), dir: dir, program: program,
+		Store: newStore(dir), dir: dir, program: program, site: site,
 		states: statedir.Remember(dir, statedir.States, statedir.Read[statedir.State]),
 	}
 	e.gpus, e.foundFiles = e.readGPUs, e.findFiles
-	return e, nil
+	return e
 }
 
 // clusters returns the names of the clusters in a state directory; see [engine.Driver].

@@ -49,7 +49,7 @@ func (e *Engine) supervise(ctx context.Context) error {
 			if exists, err := e.dir.Exists(); err != nil || !exists {
 				return err
 			}
-			if err := e.startSupervisor(); err != nil {
+			if err := e.startSupervisor(ctx); err != nil {
 				return fmt.Errorf("the supervisor can't be started: %w", err)
 			}
 			started = true
@@ -63,7 +63,10 @@ func (e *Engine) supervise(ctx context.Context) error {
 }
 
 // startSupervisor starts a supervisor that outlives this process.
-func (e *Engine) startSupervisor() error {
+func (e *Engine) startSupervisor(ctx context.Context) error {
+	if e.site.Supervise != nil {
+		return e.site.Supervise(ctx)
+	}
 	log, err := os.OpenFile(e.dir.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -117,7 +120,11 @@ func (e *Engine) StartController(ctx context.Context) error {
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
-	err = e.putResident(controllerMember, supervisor.Self, "controller", "--engine", Name, "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster)
+	if e.site.Elsewhere {
+		err = e.Remove(ctx, []string{controllerMember})
+	} else {
+		err = e.putResident(controllerMember, e.controllerCommand()...)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -130,6 +137,15 @@ func (e *Engine) StartController(ctx context.Context) error {
 		return err
 	}
 	return e.supervise(ctx)
+}
+
+// controllerCommand is what the controller is run by.
+func (e *Engine) controllerCommand() []string {
+	which := e.site.Controller
+	if which == nil {
+		which = []string{"--engine", Name}
+	}
+	return slices.Concat([]string{supervisor.Self, "controller"}, which, []string{"--state-dir", e.dir.Root, "--cluster", e.dir.Cluster})
 }
 
 // putResident makes sure that the supervisor runs this version of a resident.
@@ -145,7 +161,7 @@ func (e *Engine) putResident(member string, command ...string) error {
 	return statedir.Write(e.dir.Document(statedir.Specs, member), domain.MemberSpec{
 		Cluster: e.dir.Cluster, Name: member, Role: strings.TrimPrefix(member, residentPrefix), Hash: hash, Run: present.Run + 1,
 		Command:     command,
-		Env:         baseEnvironment(),
+		Env:         e.environment(),
 		WorkingDir:  "/",
 		Restart:     domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond)},
 		GracePeriod: domain.DefaultGracePeriod,
@@ -234,7 +250,10 @@ func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 		return domain.Residents{}, err
 	}
 	var all domain.Residents
-	if all.Controller, err = e.resident(controllerMember); err != nil || cluster.Spec.Agent.Disabled {
+	if !e.site.Elsewhere {
+		all.Controller, err = e.resident(controllerMember)
+	}
+	if err != nil || cluster.Spec.Agent.Disabled {
 		return all, err
 	}
 	agent, err := e.resident(agentMember)

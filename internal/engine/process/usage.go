@@ -42,10 +42,7 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 		return nil, running, err
 	}
 	ask := func(q telemetry.Query) map[string]telemetry.Answer {
-		var answer telemetry.Answer
-		if answer.Report, answer.Brief, err = e.askAgent(ctx, q); err != nil {
-			answer.Why = err.Error()
-		}
+		answer := e.Report(ctx, q)
 		answers := map[string]telemetry.Answer{}
 		for name := range cluster.Spec.Hosts {
 			answers[name] = answer
@@ -57,4 +54,13 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 		answers = ask(telemetry.Query{Window: window, New: true})
 	}
 	return answers, running, ctx.Err()
+}
+
+// Report is what the agent of this machine tells.
+func (e *Engine) Report(ctx context.Context, q telemetry.Query) (answer telemetry.Answer) {
+	var err error
+	if answer.Report, answer.Brief, err = e.askAgent(ctx, q); err != nil {
+		answer.Why = err.Error()
+	}
+	return answer
 }

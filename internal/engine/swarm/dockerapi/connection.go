@@ -161,8 +161,8 @@ func Patiently(ctx context.Context, ask func(context.Context) error) error {
 
 const (
 	// electionPatience is how long managers are asked anew that are choosing a leader. A round of their elections takes
-	// 10 to 20 s, longer on busy hosts, and ends without one where two stand at once, or one that knows less.
-	electionPatience = 90 * time.Second
+	// 10 to 20 s, and ends without one where two stand at once, or one that knows less than the others.
+	electionPatience = time.Minute
 	// electionRetry is how long they are left alone between.
 	electionRetry = time.Second
 	// pingPatience is how long an Engine may take to say that it is there.

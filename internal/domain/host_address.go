@@ -1,0 +1,26 @@
+package domain
+
+import (
+	"net"
+	"strings"
+)
+
+// sshScheme begins the address of a host that is reached over SSH.
+const sshScheme = "ssh://"
+
+// MemberAddress is where other members reach those on this host, where they share its address: its advertise address,
+// or the host in its address, without user and port.
+func (h Host) MemberAddress() string {
+	address := h.AdvertiseAddress
+	if address == "" {
+		login, remote := strings.CutPrefix(h.Address, sshScheme)
+		if !remote {
+			return h.Address
+		}
+		address = strings.TrimSuffix(login[strings.LastIndex(login, "@")+1:], "/")
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return strings.Trim(address, "[]")
+}

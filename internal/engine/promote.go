@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+)
+
+// Promoter is implemented by engines that keep the store of a cluster on one of its hosts.
+type Promoter interface {
+	// Promote has the host at the engine's endpoint take the place of one that is down, and returns the names of both.
+	Promote(ctx context.Context) (from, to string, err error)
+}
+
+// Promote has another host keep the store of a cluster, see [Promoter].
+func Promote(ctx context.Context, e Engine) (from, to string, err error) {
+	promoter, ok := e.(Promoter)
+	if !ok {
+		return "", "", fmt.Errorf("the engine %q has no store host that another could take the place of", e.Traits().Name)
+	}
+	return promoter.Promote(ctx)
+}

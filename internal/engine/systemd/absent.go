@@ -1,0 +1,74 @@
+package systemd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// absentKind is the one item that says which hosts the controller can't reach, and since when.
+var absentKind = domain.Kind{Name: "absent", Noun: "list of hosts that can't be reached", Watched: true}
+
+var absentKey = engine.Key{Kind: absentKind, Name: "hosts"}
+
+// lostAfter is how long the controller can't reach a host until its members are placed elsewhere: longer than a lease, or
+// a short cut of the network.
+const lostAfter = time.Minute
+
+// absence is what the controller found of hosts.
+type absence struct {
+	// Since is from when on each of them could not be reached, and Lost are those that are given up for now.
+	Since map[string]time.Time `json:"since"`
+	Lost  map[string]bool      `json:"lost,omitempty"`
+	// Forgotten are those of which a user said that they are gone for good.
+	Forgotten map[string]bool `json:"forgotten,omitempty"`
+}
+
+// absence returns what the controller found.
+func (e *Engine) absence(ctx context.Context) (found absence, item engine.Item, err error) {
+	item, err = e.Get(ctx, absentKey)
+	if errors.Is(err, engine.ErrNotFound) {
+		return absence{}, engine.Item{Key: absentKey}, nil
+	}
+	if err == nil {
+		if errData := json.Unmarshal(item.Data, &found); errData != nil {
+			err = &engine.CorruptError{Where: item.Where, Err: errData}
+		}
+	}
+	return found, item, err
+}
+
+// next returns what is found of hosts, of which some can't be reached now. Nobody is given up by a controller that itself
+// reaches less than half of the hosts: it may be the one that is cut off. The time before it began to look does not count:
+// all may have been down.
+func (a absence) next(hosts map[string]domain.Host, unreached map[string]bool, began, now time.Time) absence {
+	next := absence{Since: map[string]time.Time{}, Lost: map[string]bool{}, Forgotten: map[string]bool{}}
+	for name := range unreached {
+		since, before := a.Since[name]
+		if !before {
+			since = now
+		}
+		next.Since[name] = since
+		watched := since
+		if began.After(since) {
+			watched = began
+		}
+		if a.Lost[name] || now.Sub(watched) >= lostAfter && 2*len(unreached) <= len(hosts) {
+			next.Lost[name] = true
+		}
+		if a.Forgotten[name] {
+			next.Forgotten[name] = true
+		}
+	}
+	return next
+}
+
+// equal reports whether two findings are the same.
+func (a absence) equal(b absence) bool {
+	return maps.EqualFunc(a.Since, b.Since, time.Time.Equal) && maps.Equal(a.Lost, b.Lost) && maps.Equal(a.Forgotten, b.Forgotten)
+}

@@ -1,0 +1,149 @@
+// Package systemd is the engine that runs members as units of systemd on hosts that are reached over nothing but SSH.
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// Name is the engine's name in a configuration.
+const Name = layout.Engine
+
+// Engine runs one cluster.
+type Engine struct {
+	ref      domain.ClusterRef
+	settings engine.Settings
+	reach    *reach
+	// place finds the store and the hosts of the cluster.
+	place func(ctx context.Context) (place, error)
+	// told and files are what agents and hosts tell, once in a snapshot.
+	gpus  func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	files func(ctx context.Context) (map[string]engine.HostFiles, error)
+	// staged are the hosts on which this process staged members that it has not started yet.
+	staged *stagedHosts
+}
+
+var (
+	_ engine.Engine    = &Engine{}
+	_ engine.FileStore = &Engine{}
+	_ engine.Pauser    = &Engine{}
+	_ engine.Promoter  = &Engine{}
+	_ engine.Forgetter = &Engine{}
+)
+
+// Driver returns the driver of this engine.
+func Driver(program Program) engine.Driver {
+	return engine.Driver{
+		Endpoint: "ssh:// address of a host", Schemes: []string{"ssh"}, Lookup: "nowhere: it needs the address of a host",
+		Open: func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+			return Open(ref, settings, program)
+		},
+		Clusters: func(ctx context.Context, endpoint string, settings engine.Settings) ([]string, error) {
+			return clusters(ctx, endpoint, settings, program)
+		},
+	}
+}
+
+// Open returns the engine of a cluster; see [Driver].
+func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*Engine, error) {
+	var problems domain.Problems
+	domain.CheckName(&problems, domain.Path{"name"}, "cluster", ref.Name)
+	if err := problems.Err(); err != nil {
+		return nil, err // the name becomes part of a path
+	}
+	reach, err := newReach(ref.Name, settings, program)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{ref: ref, settings: settings, reach: reach, staged: &stagedHosts{}}
+	e.place, e.gpus, e.files = e.find, e.readGPUs, e.findFiles
+	return e, nil
+}
+
+// dir is the state directory of the cluster on each host.
+func (e *Engine) dir() statedir.Dir { return statedir.Dir{Root: layout.Clusters, Cluster: e.ref.Name} }
+
+// Traits returns what is particular to this engine: members share the addresses of their hosts.
+func (e *Engine) Traits() engine.Traits {
+	return engine.Traits{
+		Name: Name,
+		Supports: engine.Features{
+			Endpoint: true, Roles: true, AdvertiseAddress: true, Pause: true, UnitSettings: true,
+		},
+		ImportFrom: importFrom(e.ref.Endpoint),
+		FilesDir:   e.dir().FilesDir, WorkDir: e.dir().WorkDir,
+		FolderPlace: func(f domain.KeptFolder) string { return f.Host + ":" + f.Path },
+	}
+}
+
+// importFrom begins the import IDs of what is in a cluster with this endpoint.
+func importFrom(endpoint string) string {
+	if endpoint == "" {
+		return ""
+	}
+	return strings.TrimSuffix(endpoint, "/") + "/"
+}
+
+// Snapshot returns the engine with its hosts, their GPUs and files looked at once at most.
+func (e *Engine) Snapshot() engine.Engine {
+	snapshot := *e
+	snapshot.place = engine.Once(e.find)
+	snapshot.gpus, snapshot.files = engine.Once(snapshot.readGPUs), engine.Once(snapshot.findFiles)
+	return &snapshot
+}
+
+// FilesPath returns the folder of a version of files.
+func (e *Engine) FilesPath(digest string) string {
+	return filestore.Store{Dir: e.dir().Path(statedir.Content)}.Path(digest)
+}
+
+// Recognise returns an [engine.ElsewhereError] where the endpoint leads to another cluster of the same name.
+func (e *Engine) Recognise(ctx context.Context, id string) error {
+	document, err := engine.Cluster(ctx, e)
+	if err != nil {
+		return err
+	}
+	if document.Spec.ID != id {
+		return &engine.ElsewhereError{Where: fmt.Sprintf("another cluster %q, made anew since", e.ref.Name), Expected: "the one of the state"}
+	}
+	return nil
+}
+
+// clusters returns the names of the clusters that a host is in.
+func clusters(ctx context.Context, endpoint string, settings engine.Settings, program Program) ([]string, error) {
+	if endpoint == "" {
+		return nil, fmt.Errorf("a cluster was %w: the engine %q needs the address of a host, such as ssh://ops@gpu1", engine.ErrNotFound, Name)
+	}
+	reach, err := newReach("", settings, program)
+	if err != nil {
+		return nil, err
+	}
+	client, err := reach.client(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	names, err := relay.Clusters.Ask(ctx, client.Client, "", none)
+	if err == nil && len(names) == 0 || errors.Is(err, engine.ErrNotFound) {
+		return nil, fmt.Errorf("a cluster was %w on %s", engine.ErrNotFound, endpoint)
+	}
+	return names, err
+}
+
+// loginOf returns what an address is for SSH: "ssh://ops@gpu1:2222" is "ops@gpu1:2222".
+func loginOf(address string) (string, error) {
+	login, ok := strings.CutPrefix(address, "ssh://")
+	if parsed, err := url.Parse(address); !ok || err != nil || strings.Trim(parsed.Path, "/") != "" {
+		return "", fmt.Errorf("%q is not an address of a host: ssh://[user@]host[:port] is allowed", address)
+	}
+	return strings.TrimSuffix(login, "/"), nil
+}

@@ -1,0 +1,183 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// all does something with all hosts at once.
+func (f faulty) all(do func(*testbed.Host) error) {
+	f.Helper()
+	var hosts sync.WaitGroup
+	for _, h := range f.bed.Hosts {
+		hosts.Go(func() {
+			if err := do(h); err != nil {
+				f.Error(err)
+			}
+		})
+	}
+	hosts.Wait()
+}
+
+// TestAllHostsStartAnew: after a reboot of all, or a loss of their power, runs what should, and what ended stays ended.
+func TestAllHostsStartAnew(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", everyHost, "wait")
+	f.update(g)
+	ended := f.group("ended", []int{0, 1}, "exit:0")
+	failing := ended.Roles["on2"]
+	failing.Restart.Condition = domain.RestartNever
+	failing.Args = []string{"exit:3"}
+	ended.Roles["on2"] = failing
+	t.Logf("a group with a member that fails: %v", reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), ended))
+	for i, start := range []func(*testbed.Host) error{
+		func(h *testbed.Host) error { return h.Reboot(f.bounded()) },
+		func(h *testbed.Host) error {
+			if err := h.Kill(); err != nil {
+				return err
+			}
+			return h.Start(f.bounded())
+		},
+	} {
+		f.all(start)
+		f.eventually("the members to run again", func() bool {
+			members := f.observed(f.Engine, "job")
+			for _, o := range members {
+				if o.State != domain.StateRunning || o.HostTrouble != "" || f.starts("job")[o.Name] < i+2 {
+					return false
+				}
+			}
+			return len(members) == len(g.Roles)
+		})
+		f.started(g, i+2)
+		for name, o := range f.observed(f.Engine, "job") {
+			if o.Restarts != 0 {
+				t.Errorf("%s: it counts as %d restarts", name, o.Restarts)
+			}
+		}
+		members, starts := f.observed(f.Engine, "ended"), f.starts("ended")
+		if first := members["ended-on1-0"]; first.State != domain.StateCompleted || *first.ExitCode != 0 || starts[first.Name] != 1 {
+			t.Errorf("what completed is %+v, after %v", first, starts)
+		}
+		if second := members["ended-on2-0"]; second.State != domain.StateFailed || *second.ExitCode != 3 || starts[second.Name] != 1 {
+			t.Errorf("what failed is %+v, after %v", second, starts)
+		}
+	}
+	_, err := reconcile.Reconciler{Engine: f.Engine}.AwaitResidents(f.bounded())
+	f.must(err)
+	f.finish()
+}
+
+// TestHostLost: the members of a host that is lost for good are placed elsewhere, and when it is back all the same, what is
+// elsewhere by then, or nowhere any more, is ended there.
+func TestHostLost(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", []int{1}, "wait")
+	two, role := 2, g.Roles["on2"]
+	role.Replicas, role.Placement.Hosts = &two, []string{"host2", "host3"}
+	g.Roles["on2"] = role
+	f.update(g)
+	others := f.group("others", everyHost, "wait")
+	f.update(others)
+	moves := ""
+	for name, o := range f.observed(f.Engine, "job") {
+		if o.Host == "host2" {
+			moves = name
+		}
+	}
+	if moves == "" {
+		t.Fatalf("no member is on host2: %v", f.observed(f.Engine, "job"))
+	}
+
+	f.must(f.host(1).Kill())
+	lost := time.Now()
+	f.must(reconcile.Reconciler{Engine: f.Engine}.Destroy(f.bounded(), "others")) // of which a member was on the host
+	f.eventually("the member to be elsewhere", func() bool {
+		o := f.observed(f.Engine, "job")[moves]
+		return o.Host == "host3" && o.State == domain.StateRunning
+	})
+	t.Logf("it was elsewhere after %s", time.Since(lost).Round(time.Second))
+
+	f.must(f.host(1).Start(f.bounded()))
+	back := time.Now()
+	var there map[string][]string
+	f.eventually("the end of what is elsewhere", func() bool {
+		there = f.processes("job")
+		return slices.Equal(there[moves], []string{"host3"}) && len(f.processes("others")) == 0
+	})
+	t.Logf("what is elsewhere was ended after %s", time.Since(back).Round(time.Millisecond))
+	if len(there) != 2 {
+		t.Errorf("there run %v", there)
+	}
+	f.gone("others")
+	f.finish()
+}
+
+// TestCopyCatchesUp: the copy of a host that was away while the store changed is brought up to date by the controller, or
+// by the next change.
+func TestCopyCatchesUp(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", []int{0}, "wait")
+	missesWrites := func(command string) {
+		f.must(f.host(2).Kill())
+		g.Triggers = map[string]string{"change": command}
+		f.Engine = f.open(0, f.provider) // without a connection to the host, whose silence would be waited for
+		f.update(g)
+		f.must(f.host(2).Start(f.bounded()))
+	}
+	caughtUp := func() {
+		f.eventually("the copy to be up to date", func() bool {
+			own, copied := f.ledger(0), f.ledger(2)
+			own.Host, copied.Host = "", ""
+			return own == copied && f.sh(0, "cd "+f.dir().Path("documents")+" && sha256sum *") == f.sh(2, "cd "+f.dir().Path("documents")+" && sha256sum *")
+		})
+	}
+	missesWrites("by the controller")
+	caughtUp()
+	f.Engine = f.open(0, f.provider) // that of before may be waiting for the host as it was
+	f.must(f.StopController(f.bounded()))
+	f.must(f.host(2).Kill())
+	f.Engine = f.open(0, f.provider)
+	document, err := engine.Get[domain.GroupDocument](f.bounded(), f.Engine, "job")
+	f.must(err)
+	document, err = engine.Put(f.bounded(), f.Engine, document)
+	f.must(err)
+	f.must(f.host(2).Start(f.bounded()))
+	_, err = engine.Put(f.bounded(), f.open(0, f.provider), document)
+	f.must(err)
+	caughtUp()
+	f.finish()
+}
+
+// TestTwoClusters: two clusters on the same hosts know nothing of each other.
+func TestTwoClusters(t *testing.T) {
+	f := newFaulty(t)
+	other := f
+	other.spec = specOn(f.bed, "lab-2")
+	other.Engine = other.open(0, f.provider)
+	other.form(other.spec)
+	g, theirs := f.group("job", everyHost, "wait"), other.group("job", everyHost, "wait")
+	f.update(g)
+	other.update(theirs)
+	other.finish()
+	for i := range f.bed.Hosts {
+		if starts := f.sh(i, "cat "+startsFile); strings.Count(starts, "job-on") != 2 {
+			t.Errorf("members of both were started: %q", starts)
+		}
+	}
+	if processes := f.processes("job"); len(processes) != 3 {
+		t.Errorf("there run %v", processes)
+	}
+	f.must(reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), g))
+	f.finish()
+}

@@ -1,0 +1,102 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// victims are what is killed, each by a command on each host that has it.
+var victims = map[string]string{
+	"supervisor":                 `kill -9 $(systemctl show --property MainPID --value trainyard@lab.service)`,
+	"agent":                      `pkill -9 -f '/[^ ]* agent --socket .*/clusters/lab/'`,
+	"controller":                 `pkill -9 -f '/[^ ]* controller --engine systemd .*--cluster lab$'`,
+	"relay":                      `pkill -9 -f ' relay$'`,
+	"sessions of the SSH server": `pkill -9 -f '^sshd: (ops|root)'`,
+	"connections with systemd":   `systemctl daemon-reexec`,
+	"supervisor and controller":  `pkill -9 -f '/[^ ]* (supervise|controller) .*--cluster lab( |$)'`,
+}
+
+// kill kills one of the victims, wherever it is, and returns on how many hosts.
+func (f faulty) kill(victim string) (killed int) {
+	for _, h := range f.bed.Hosts {
+		if _, err := h.Run(context.Background(), victims[victim]); err == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+// TestKilledBetweenApplies: whoever is killed while members run takes nothing along, and is back by itself.
+func TestKilledBetweenApplies(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", everyHost, "wait")
+	f.update(g)
+	for victim := range victims {
+		f.eventually("a "+victim+" to kill", func() bool { return f.kill(victim) > 0 })
+		t.Log("killed: ", victim)
+		f.startedOnce(g)
+	}
+	// All of them are back: what ends is seen, and the controller stops the rest.
+	f.sh(1, "pkill -TERM -f '^"+f.member+"'")
+	f.eventually("the end of a member", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].State == domain.StateCompleted })
+	_, err := reconcile.Reconciler{Engine: f.Engine}.AwaitResidents(f.bounded())
+	f.must(err)
+	if starts := f.starts("job"); starts["job-on2-0"] != 1 {
+		t.Errorf("a member that ended was started %d times", starts["job-on2-0"])
+	}
+	f.finish()
+}
+
+// TestKilledDuringApply: whoever is killed before each change of an apply, that goes on, or says where it could not; the
+// next one gets there. So does each destroy.
+func TestKilledDuringApply(t *testing.T) {
+	f := newFaulty(t)
+	for victim := range victims {
+		t.Run(victim, func(t *testing.T) {
+			f := f
+			f.T = t
+			g := f.group("g"+strings.ToLower(strings.ReplaceAll(victim, " ", "-")), everyHost, "wait")
+			var kills atomic.Int32
+			deadly := engine.Intercept(f.Engine, func(_ context.Context, call engine.Call, do func() error) error {
+				if call.Changes {
+					kills.Add(int32(f.kill(victim)))
+				}
+				return do()
+			})
+			err := reconcile.Reconciler{Engine: deadly}.Update(f.bounded(), g)
+			t.Logf("the apply, after %d kills: %v", kills.Load(), err)
+			f.saysWhere(err)
+			f.update(g)
+			f.startedOnce(g)
+			kills.Store(0)
+			err = reconcile.Reconciler{Engine: deadly}.Destroy(f.bounded(), g.Name)
+			t.Logf("the destroy, after %d kills: %v", kills.Load(), err)
+			f.saysWhere(err)
+			f.destroy(g.Name)
+		})
+	}
+	f.finish()
+}
+
+// saysWhere fails where an error does not name a host, by its name or address.
+func (f faulty) saysWhere(err error) {
+	f.Helper()
+	if err == nil {
+		return
+	}
+	for _, h := range f.bed.Hosts {
+		if strings.Contains(err.Error(), h.Name) || strings.Contains(err.Error(), fmt.Sprint(h.SSH)) {
+			return
+		}
+	}
+	f.Errorf("it names no host: %v", err)
+}

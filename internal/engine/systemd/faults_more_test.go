@@ -1,0 +1,228 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// TestFullDisk: without room on a host, an apply says so, and nothing is lost; with room, it goes on.
+func TestFullDisk(t *testing.T) {
+	f := newHosts(t)
+	f.sh(1, fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=1m none %[1]s", layout.Clusters))
+	f.form(f.spec)
+	g := f.group("job", everyHost, "wait")
+	brief := f.group("brief", []int{1}, "until:/var/tmp/go", "exit:4")
+	only := brief.Roles["on2"]
+	only.Restart.Condition = domain.RestartNever
+	brief.Roles["on2"] = only
+	f.update(g)
+	f.update(brief)
+
+	f.sh(1, fmt.Sprintf("cat /dev/zero > %s/ballast 2>/dev/null; true", layout.Clusters))
+	changed := f.group("job", everyHost, "print:changed", "wait")
+	err := reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), changed)
+	t.Logf("an apply on a full disk: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), "host2") {
+		t.Errorf("an apply on a full disk: %v", err)
+	}
+	f.sh(1, "touch /var/tmp/go")
+	f.eventually("the end of a member", func() bool { return len(f.processes("brief")) == 0 })
+	if processes := f.processes("job"); len(processes) != 3 {
+		t.Errorf("there run %v", processes)
+	}
+
+	f.sh(1, "rm "+layout.Clusters+"/ballast")
+	f.eventually("the end to be known", func() bool {
+		ended := f.observed(f.Engine, "brief")["brief-on2-0"]
+		return ended.State == domain.StateFailed && *ended.ExitCode == 4
+	})
+	f.update(changed)
+	f.started(changed, 2)
+	if starts := f.starts("brief")["brief-on2-0"]; starts != 1 {
+		t.Errorf("a member that ended on a full disk was started %d times", starts)
+	}
+	f.eventually("the copy to be up to date", func() bool { return f.ledger(1).Sequence == f.ledger(0).Sequence })
+	for _, group := range []string{"job", "brief"} {
+		f.must(reconcile.Reconciler{Engine: f.Engine}.Destroy(f.bounded(), group))
+	}
+	f.sh(1, "umount -l "+layout.Clusters+" && rmdir "+layout.Clusters) // it can't be removed as long as it is mounted
+}
+
+// TestUpgrade: an apply by another version replaces what runs on hosts, and no member.
+func TestUpgrade(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", everyHost, "wait")
+	f.update(g)
+	members := fmt.Sprintf("pgrep -f '^%s wait'", f.member)
+	residents := `for p in $(pgrep -f '/[^ ]* (supervise|controller|agent) .*lab( |/|$)'); do readlink /proc/$p/exe; done | sort | uniq -c`
+	before, ran := f.anywhere(members), f.anywhere(residents)
+	f.Engine = f.open(0, acctest.BuildVersion(t, "9.9.9"))
+	f.form(f.spec)
+	after := ""
+	f.eventually("the others to run", func() bool {
+		after = f.anywhere(residents)
+		return strings.Count(after, " 3 ") == 1 && strings.Count(after, " 2 ") == 2 && len(strings.Split(after, "\n")) == 3
+	})
+	if old := strings.Fields(ran)[2]; strings.Contains(after, old) {
+		t.Errorf("there ran %s, and there run %s", ran, after)
+	}
+	if running := f.anywhere(members); running != before {
+		t.Errorf("the members' processes were %s, and are %s", before, running)
+	}
+	f.startedOnce(g)
+	f.finish()
+}
+
+// without is the cluster without one of its hosts.
+func (f faulty) without(host int) domain.Cluster {
+	smaller := f.spec
+	smaller.Hosts = maps.Clone(f.spec.Hosts)
+	delete(smaller.Hosts, f.host(host).Name)
+	return smaller
+}
+
+// cleaned fails where a host has something of the cluster.
+func (f faulty) cleaned(host int) {
+	f.Helper()
+	alone := f
+	alone.bed = &testbed.Hosts{Hosts: f.bed.Hosts[host : host+1]}
+	alone.nothingLeft(f.spec.Name)
+}
+
+// away reports whether the controller finds that it can't reach a host.
+func (f faulty) away(host int) bool {
+	f.Helper()
+	kind := domain.Kind{Name: "absent", Watched: true}
+	item, err := f.Get(f.bounded(), engine.Key{Kind: kind, Name: "hosts"})
+	if errors.Is(err, engine.ErrNotFound) {
+		return false
+	}
+	f.must(err)
+	return strings.Contains(string(item.Data), f.host(host).Name)
+}
+
+// TestHostJoinsAndLeaves: the controller sees to a host that joins while it runs, and one that is taken out of the cluster
+// keeps nothing of it.
+func TestHostJoinsAndLeaves(t *testing.T) {
+	f := newHosts(t)
+	f.form(f.without(2))
+	g := f.group("job", []int{0, 1}, "wait")
+	f.update(g)
+	f.form(f.spec)
+	f.update(f.group("third", []int{2}, "wait"))
+	f.must(f.host(2).Kill())
+	f.eventually("the controller to notice", func() bool { return f.away(2) })
+	f.must(f.host(2).Start(f.bounded()))
+	f.eventually("the controller to reach it again", func() bool { return !f.away(2) })
+
+	f.form(f.without(2))
+	f.cleaned(2)
+	f.startedOnce(g)
+	f.destroy("third")
+	f.finish()
+}
+
+// TestHostForgotten: a host that is dead can't be cleaned when it is taken out, which says what to do; once it was
+// forgotten, it is taken out all the same. When it is back, it is cleaned like any other.
+func TestHostForgotten(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", []int{0, 1}, "wait")
+	moves := g.Roles["on2"]
+	moves.Placement = domain.Placement{Strategy: domain.Spread}
+	three := 3
+	moves.Replicas = &three
+	g.Roles = map[string]domain.Role{"on": moves}
+	f.update(g)
+	if len(f.processes("job")) != 3 {
+		t.Fatalf("there run %v", f.processes("job"))
+	}
+	f.must(f.host(1).Kill())
+	err := formed(f.bounded(), f.Engine, f.without(1))
+	t.Logf("taken out: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "host host2: ") || !strings.Contains(err.Error(), "trainyard forget --engine systemd --cluster lab") {
+		t.Errorf("a dead host is taken out: %v", err)
+	}
+	if err := f.Forget(f.bounded(), "host3"); err == nil || !strings.Contains(err.Error(), "host host3 can be reached") {
+		t.Errorf("a host that is there is to be forgotten: %v", err)
+	}
+	f.must(f.Forget(f.bounded(), "host2"))
+	f.eventually("its member to be elsewhere", func() bool {
+		members := f.observed(f.Engine, "job")
+		for _, o := range members {
+			if o.Host == "host2" || o.State != domain.StateRunning {
+				return false
+			}
+		}
+		return len(members) == 3
+	})
+	f.form(f.without(1))
+
+	f.must(f.host(1).Start(f.bounded()))
+	f.Engine = f.open(0, f.provider) // that of before may be waiting for the host as it was
+	f.form(f.spec)
+	f.eventually("the end of what is elsewhere", func() bool {
+		running := f.processes("job")
+		for _, hosts := range running {
+			if len(hosts) != 1 || hosts[0] == "host2" {
+				return false
+			}
+		}
+		return len(running) == 3
+	})
+	f.form(f.without(1))
+	f.cleaned(1)
+	f.finish()
+}
+
+// TestLogins: a cluster is the same for all who may become root on its hosts, and nothing is left of any of them.
+func TestLogins(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", everyHost, "wait")
+	f.update(g)
+	asRoot := f
+	asRoot.spec.Hosts = map[string]domain.Host{}
+	for name, host := range f.spec.Hosts {
+		host.Address = strings.Replace(host.Address, "ops@", "root@", 1)
+		asRoot.spec.Hosts[name] = host
+	}
+	asRoot.Engine = asRoot.open(0, f.provider)
+	asRoot.startedOnce(g)
+	release, err := f.Lock(f.bounded(), "mine", engine.Holder{Who: "ops", Process: os.Getpid()})
+	f.must(err)
+	if _, err := asRoot.Lock(f.bounded(), "mine", engine.Holder{Who: "root", Process: os.Getpid()}); err == nil || !strings.Contains(err.Error(), "locked by ops") {
+		t.Errorf("another login finds the lock: %v", err)
+	}
+	f.must(release())
+	asRoot.form(asRoot.spec)
+	asRoot.update(g)
+	f.startedOnce(g)
+
+	key, err := exec.Command("ssh-keygen", "-y", "-f", f.bed.KeyFile).Output()
+	f.must(err)
+	f.sh(2, fmt.Sprintf("useradd -m plain && mkdir /home/plain/.ssh && echo '%s' > /home/plain/.ssh/authorized_keys && chown -R plain /home/plain/.ssh", strings.TrimSpace(string(key))))
+	plain := f.spec
+	plain.Hosts = map[string]domain.Host{"host1": f.spec.Hosts["host1"], "host3": f.spec.Hosts["host3"]}
+	host := plain.Hosts["host3"]
+	host.Address = strings.Replace(host.Address, "ops@", "plain@", 1)
+	plain.Hosts["host3"] = host
+	_, problems, err := f.Complete(f.bounded(), plain)
+	f.must(err)
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), `plain ALL=(ALL) NOPASSWD: ALL`) || strings.Contains(err.Error(), "host1") {
+		t.Errorf("a user without sudo: %v", err)
+	}
+	asRoot.finish()
+}

@@ -1,0 +1,140 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
+)
+
+// ledger is that of a host.
+func (f faulty) ledger(host int) (ledger relay.Ledger) {
+	f.Helper()
+	f.must(json.Unmarshal([]byte(f.sh(host, "cat "+f.dir().Path("ledger.json"))), &ledger))
+	return ledger
+}
+
+// relayOn asks one host, whoever has the store.
+func (f faulty) relayOn(host int) *relay.Client {
+	f.Helper()
+	to, err := sshclient.ParseHost("ops@" + f.host(host).SSH)
+	f.must(err)
+	client, err := sshclient.New(to, sshclient.Credentials{
+		IdentityFiles: []string{f.bed.KeyFile}, KnownHosts: []string{f.bed.KnownHosts},
+	}, 0)
+	f.must(err)
+	return relay.NewClient(f.host(host).Name, func(ctx context.Context) (net.Conn, error) {
+		conn, err := client.Exec(ctx, "sudo -n "+f.dir().Path("program")+" relay")
+		if err != nil {
+			return nil, err
+		}
+		answers := bufio.NewReader(conn)
+		_, err = answers.ReadString('\n')
+		return &readAhead{conn, answers}, err
+	})
+}
+
+// readAhead is a connection of which a line was read.
+type readAhead struct {
+	net.Conn
+	answers io.Reader
+}
+
+func (r *readAhead) Read(p []byte) (int, error) { return r.answers.Read(p) }
+
+// dying returns an engine that, before the first call of a name, has something happen.
+func dying(e engine.Engine, name string, happen func()) engine.Engine {
+	happened := false
+	return engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Name == name && !happened {
+			happened = true
+			happen()
+		}
+		return do()
+	})
+}
+
+// readable fails unless the cluster can be read by an engine, and nothing written, for a reason that says what to do.
+func (f faulty) readable(e engine.Engine, store string, groups int) {
+	f.Helper()
+	documents, err := engine.List[domain.GroupDocument](f.bounded(), e)
+	f.must(err)
+	if len(documents) != groups {
+		f.Errorf("there are %d groups, not %d", len(documents), groups)
+	}
+	document, err := engine.Get[domain.GroupDocument](f.bounded(), e, "job")
+	f.must(err)
+	f.observed(e, "job")
+	_, err = engine.Put(f.bounded(), e, document)
+	if err == nil || !strings.Contains(err.Error(), store) || !strings.Contains(err.Error(), "trainyard promote --cluster lab") {
+		f.Errorf("a write without the store host: %v", err)
+	}
+}
+
+// TestStoreHostLost: without the store host all goes on but changes, until another takes its place; then it obeys.
+func TestStoreHostLost(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", everyHost, "wait")
+	f.update(g)
+	f.update(f.group("brief", []int{1}, "until:/var/tmp/go"))
+	late := f.group("late", []int{1, 2}, "wait")
+	err := reconcile.Reconciler{Engine: dying(f.Engine, "Stage", func() { f.must(f.host(0).Kill()) })}.Update(f.bounded(), late)
+	t.Logf("the apply: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "host1") {
+		t.Errorf("an apply whose store host dies: %v", err)
+	}
+
+	second := f.open(1, f.provider)
+	f.readable(second, "host1", 3)
+	f.sh(2, fmt.Sprintf("pkill -KILL -f '^%s wait'", f.member))
+	f.sh(1, "touch /var/tmp/go")
+	f.eventually("a restart and a completion", func() bool {
+		restarted := f.observed(second, "job")["job-on3-0"]
+		return restarted.State == domain.StateRunning && restarted.Restarts == 1 &&
+			f.observed(second, "brief")["brief-on2-0"].State == domain.StateCompleted
+	})
+
+	from, to, err := second.Promote(f.bounded())
+	f.must(err)
+	if from != "host1" || to != "host2" {
+		t.Errorf("%s took the place of %s", to, from)
+	}
+	// Before the new one could tell the old one, it is down, too.
+	f.must(f.host(1).Kill())
+	f.must(f.host(0).Start(f.bounded()))
+	f.readable(f.open(0, f.provider), "host2", 3)
+
+	f.must(f.host(1).Start(f.bounded()))
+	f.eventually("the old store host to obey", func() bool {
+		return f.ledger(0).Store == "host2" && f.ledger(0).Sequence == f.ledger(1).Sequence &&
+			f.sh(0, "pgrep -f '/[^ ]* controller --engine systemd' || true") == ""
+	})
+	if _, err := relay.Put.Ask(f.bounded(), f.relayOn(0), "lab", engine.Item{Key: engine.Key{Kind: domain.GroupKind, Name: "stale"}, Data: []byte("{}")}); !errors.Is(err, relay.ErrDeposed) {
+		t.Errorf("a write to the old store host: %v", err)
+	}
+	f.Engine = f.open(0, f.provider)
+	f.update(late)
+	f.startedOnce(late)
+	found, err := reconcile.Reconciler{Engine: f.Engine}.AwaitResidents(f.bounded())
+	f.must(err)
+	if found.Controller.Host != "host2" {
+		t.Errorf("the controller runs on %s", found.Controller.Host)
+	}
+	if brief := f.observed(f.Engine, "brief")["brief-on2-0"]; brief.State != domain.StateCompleted {
+		t.Errorf("what completed without the store host is %+v", brief)
+	}
+	f.finish()
+}

@@ -1,0 +1,135 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// foldersOf returns folders by their hosts, of those that the cluster has.
+func foldersOf(p place, folders []domain.KeptFolder) map[string][]domain.KeptFolder {
+	byHost := map[string][]domain.KeptFolder{}
+	for _, folder := range folders {
+		if _, known := p.hosts[folder.Host]; known {
+			byHost[folder.Host] = append(byHost[folder.Host], folder)
+		}
+	}
+	return byHost
+}
+
+// MissingFolders asks the hosts of the folders. What is on a host that can't be asked is not missing.
+func (e *Engine) MissingFolders(ctx context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byHost := foldersOf(p, folders)
+	found, failed := onAll(byHost, func(name string) ([]domain.KeptFolder, error) {
+		return askHost(ctx, e, p, name, relay.MissingFolders, byHost[name])
+	})
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrUnreachable) {
+			delete(failed, name)
+		}
+	}
+	for _, folder := range folders {
+		for _, gone := range found[folder.Host] {
+			if gone.Member == folder.Member && gone.Path == folder.Path {
+				missing = append(missing, folder)
+			}
+		}
+	}
+	return missing, joined(failed)
+}
+
+// ReadFolder reads a folder from its host.
+func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := e.reach.named(folder.Host, p.hosts[folder.Host])
+	if err != nil {
+		return err
+	}
+	return h.ReadFolder(ctx, e.ref.Name, folder, visit)
+}
+
+// RemoveFolders removes folders from their hosts.
+func (e *Engine) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return unlessGone(err)
+	}
+	return onHosts(p, foldersOf(p, folders), func(name string, own []domain.KeptFolder) error {
+		_, err := askHost(ctx, e, p, name, relay.RemoveFolders, own)
+		return err
+	})
+}
+
+// FindFiles returns the versions of files that the hosts have.
+func (e *Engine) FindFiles(ctx context.Context) (map[string]engine.HostFiles, error) {
+	return e.files(ctx)
+}
+
+func (e *Engine) findFiles(ctx context.Context) (map[string]engine.HostFiles, error) {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, failed := askAll(ctx, e, p, relay.FindFiles, none)
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrUnreachable) {
+			found[name] = engine.HostFiles{Away: true}
+			delete(failed, name)
+		}
+	}
+	return found, joined(failed)
+}
+
+// ProvideFiles brings a version to the hosts that lack it, or something of it.
+func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error {
+	p, err := e.find(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := e.findFiles(ctx)
+	if err != nil {
+		return err
+	}
+	lacking := map[string]relay.None{}
+	for name, has := range found {
+		amiss, there := has.Versions[spec.Tree.Digest()]
+		if !has.Away && (!there || len(amiss) > 0) {
+			lacking[name] = none
+		}
+	}
+	return onHosts(p, lacking, func(name string, _ relay.None) error {
+		h, err := e.reach.named(name, p.hosts[name])
+		if err != nil {
+			return err
+		}
+		return h.ProvideFiles(ctx, e.ref.Name, spec)
+	})
+}
+
+// RemoveFiles removes versions from the hosts, but for those that a member refers to, wherever that is.
+func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return unlessGone(err)
+	}
+	used, failed := askAll(ctx, e, p, relay.UsedFiles, digests)
+	if err := joined(failed); err != nil {
+		return err
+	}
+	for _, here := range used {
+		digests = slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return slices.Contains(here, digest) })
+	}
+	_, failed = askAll(ctx, e, p, relay.RemoveFiles, digests)
+	return joined(failed)
+}

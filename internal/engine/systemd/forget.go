@@ -1,0 +1,85 @@
+package systemd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// Forget gives up a host that is gone for good: its members are placed elsewhere, and it leaves the cluster without being
+// cleaned. If it is there again before, it is not forgotten any more.
+func (e *Engine) Forget(ctx context.Context, name string) error {
+	p, err := e.writable(ctx)
+	if err == nil {
+		err = p.unread
+	}
+	if err != nil {
+		return err
+	}
+	if _, known := p.hosts[name]; !known {
+		return fmt.Errorf("cluster %q has no host %q", e.ref.Name, name)
+	}
+	if _, err := askHost(ctx, e, p, name, relay.ReadLedger, none); !errors.Is(err, engine.ErrUnreachable) {
+		return fmt.Errorf("host %s can be reached: take it out of hosts in the configuration, and apply: "+
+			"then nothing of the cluster stays there", name)
+	}
+	for {
+		found, item, err := e.absence(ctx)
+		if err != nil {
+			return err
+		}
+		if _, noticed := found.Since[name]; !noticed {
+			found.Since = with(found.Since, name, time.Now().UTC())
+		}
+		found.Lost, found.Forgotten = with(found.Lost, name, true), with(found.Forgotten, name, true)
+		if item.Data, err = json.Marshal(found); err != nil {
+			return err
+		}
+		if _, err = e.Put(ctx, item); !errors.Is(err, engine.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// with returns a map with one more entry.
+func with[V any](m map[string]V, name string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[name] = value
+	return m
+}
+
+// clean removes all that is ours from hosts that leave the cluster. One that can't be reached is an error, unless it was
+// forgotten.
+func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.Host) error {
+	_, failed := onAll(leaving, func(name string) (relay.None, error) {
+		_, err := askHost(ctx, e, p, name, relay.Leave, none)
+		return none, unlessGone(err)
+	})
+	if len(failed) == 0 || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	found, _, err := e.absence(ctx)
+	if err != nil {
+		return err
+	}
+	for name, err := range failed {
+		switch {
+		case !errors.Is(err, engine.ErrUnreachable):
+		case found.Forgotten[name]:
+			delete(failed, name)
+		default:
+			failed[name] = fmt.Errorf("what it has of cluster %q can't be removed: %w: try again when it is there; if it is "+
+				"gone for good, have it forgotten: terraform-provider-trainyard forget --engine %s --cluster %s "+
+				"--endpoint %s --host %s", e.ref.Name, err, Name, e.ref.Name, e.ref.Endpoint, name)
+		}
+	}
+	return joined(failed)
+}

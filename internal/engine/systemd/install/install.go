@@ -1,0 +1,112 @@
+package install
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+)
+
+// Install brings those of the files to a host that it does not have by the facts about it, all at once. Whatever
+// interrupts it, a file is there as a whole or not at all; several may install the same at the same time.
+func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...File) error {
+	missing := slices.DeleteFunc(slices.Clone(files), func(file File) bool { return f.Has(file.Program) })
+	room := f.Home.FreeBytes
+	for _, file := range missing {
+		if room -= file.Bytes; room < 0 {
+			return noRoom(host, file, fmt.Errorf("%d MiB are free", f.Home.FreeBytes>>20))
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, file := range missing {
+		group.Go(func() error { return upload(ctx, host, f, file) })
+	}
+	return group.Wait()
+}
+
+// noRoom is why a file is not on a host.
+func noRoom(host facts.Runner, file File, err error) error {
+	return fmt.Errorf("bringing %s to %s: the disk there is full, and %s needs %d MiB: %w; make room, and apply again",
+		file.From, host.Host(), layout.Programs, file.Bytes>>20+1, err)
+}
+
+// receive installs what it reads as the file with the digest $2 and the name $3 in the folder $1. It is one line, and
+// has no quotation mark, backslash or exclamation mark, so that all login shells take it the same. What it writes to is
+// no program's folder, and so never taken for one.
+const receive = `set -e; umask 022; export LC_ALL=C; mkdir -p "$1"; t=$(mktemp "$1/.upload.XXXXXXXX"); ` +
+	`trap "rm -f $t" EXIT; trap "exit 1" HUP INT TERM PIPE; gzip -dc >"$t"; ` +
+	`s=$(sha256sum "$t"); case $s in "$2 "*) ;; *) echo "what arrived has the digest ${s%% *}" >&2; exit 65;; esac; ` +
+	`chmod 0755 "$t"; chcon -t bin_t "$t" 2>/dev/null || :; sync "$t" 2>/dev/null || sync; ` +
+	`mkdir -p "$1/$2"; mv -f "$t" "$1/$2/$3"; sync "$1/$2" 2>/dev/null || :`
+
+// otherDigest is the exit status of receive for what is not what was promised.
+const otherDigest = 65
+
+// upload brings a file to a host.
+func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) error {
+	content, err := os.Open(file.From)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	packed := pack(content)
+	defer packed.Close()
+	_, err = host.RunInput(ctx, f.AsRoot("sh", "-c", receive, "sh", layout.Programs, file.Digest, file.Name), packed)
+	if err == nil {
+		return nil
+	}
+	ended, _ := errors.AsType[*ssh.ExitError](err)
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	switch {
+	case ended != nil && ended.ExitStatus() == otherDigest:
+		return fmt.Errorf("bringing %s: %w; the file was changed meanwhile: apply again", file.From, err)
+	case says("No space left on device"), says("Disk quota exceeded"):
+		return noRoom(host, file, err)
+	}
+	return fmt.Errorf("bringing %s: %w", file.From, err)
+}
+
+// packet is what fits into a packet of SSH.
+const packet = 32 << 10
+
+// pack returns a reader of a content as gzip packs it. It is to be closed.
+func pack(content io.Reader) io.ReadCloser {
+	reader, writer := io.Pipe()
+	go func() {
+		// The network is slower than even this.
+		whole := bufio.NewWriterSize(writer, packet) // a packer writes a few hundred bytes at a time
+		packer, err := gzip.NewWriterLevel(whole, gzip.BestSpeed)
+		if err == nil {
+			_, err = io.Copy(packer, content)
+			err = errors.Join(err, packer.Close(), whole.Flush())
+		}
+		writer.CloseWithError(err)
+	}()
+	return reader
+}
+
+// prune removes from the folder $1 all but the digests after it, and what uploads have left for an hour.
+const prune = `cd "$1" 2>/dev/null || exit 0; shift; k=" $* "; ` +
+	`for d in *; do case $k in *" $d "*) ;; *) rm -rf "./$d";; esac; done; ` +
+	`find . -maxdepth 1 -name ".upload.*" -mmin +60 -exec rm -f {} +`
+
+// Prune removes all programs from a host but those with these digests, which have to be all that any cluster on it uses.
+// Programs that run go on.
+func Prune(ctx context.Context, host facts.Runner, f facts.Facts, keep ...string) error {
+	argv := append([]string{"sh", "-c", prune, "sh", layout.Programs}, keep...)
+	if _, err := host.RunInput(ctx, f.AsRoot(argv...), strings.NewReader("")); err != nil {
+		return fmt.Errorf("removing old programs: %w", err)
+	}
+	return nil
+}

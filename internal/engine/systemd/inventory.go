@@ -1,0 +1,119 @@
+package systemd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// Inventory returns the hosts as declared, with the ports that are busy there. One that can't be reached takes no members,
+// and its own can't stay where the controller has given it up.
+func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
+	inventory := engine.Inventory{Hosts: cluster.Hosts, BusyPorts: map[string][]int{}, Closed: map[string]string{}, Lost: map[string]string{}}
+	ports, failed := onAll(cluster.Hosts, func(name string) ([]int, error) {
+		return askHost(ctx, e, place{hosts: cluster.Hosts}, name, relay.Ports, none)
+	})
+	if ctx.Err() != nil {
+		return inventory, context.Cause(ctx)
+	}
+	absence, _, err := e.absence(ctx)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return inventory, err
+	}
+	for name := range absence.Lost {
+		if _, known := cluster.Hosts[name]; known {
+			inventory.Closed[name] = fmt.Sprintf("host %s is lost: the controller can't reach it since %s", name, absence.Since[name].Format(time.DateTime))
+			inventory.Lost[name] = inventory.Closed[name]
+		}
+	}
+	for name, busy := range ports {
+		inventory.BusyPorts[cluster.Hosts[name].MemberAddress()] = busy
+	}
+	for name, err := range failed {
+		switch {
+		case errors.Is(err, engine.ErrNotFound): // it is about to be part of the cluster
+		case errors.Is(err, engine.ErrUnreachable):
+			inventory.Closed[name] = cmp.Or(inventory.Closed[name], fmt.Sprintf("host %s can't be reached", name))
+		default:
+			return inventory, fmt.Errorf("host %s: %w", name, err)
+		}
+	}
+	return inventory, nil
+}
+
+// Preflight asks each host about the specifications that are for it. One that is not part of the cluster yet can't tell.
+func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
+	byHost := map[string][]domain.MemberSpec{}
+	for _, spec := range specs {
+		byHost[spec.Host] = append(byHost[spec.Host], spec)
+	}
+	p, err := e.whole(ctx)
+	if err != nil {
+		return nil, unlessGone(err)
+	}
+	found, failed := onAll(byHost, func(name string) (relay.Findings, error) {
+		if _, known := p.hosts[name]; !known {
+			return nil, nil
+		}
+		return askHost(ctx, e, p, name, relay.Preflight, byHost[name])
+	})
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnreachable) {
+			delete(failed, name)
+		}
+	}
+	var problems domain.Problems
+	for _, findings := range found {
+		problems = append(problems, findings.Problems()...)
+	}
+	return problems, joined(failed)
+}
+
+// Survey returns the cluster as it is stored, with the host as manager that has the store by now.
+func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
+	p, err := e.place(ctx)
+	if err != nil {
+		return cluster, err
+	}
+	cluster.Hosts = maps.Clone(cluster.Hosts)
+	for name, host := range cluster.Hosts {
+		switch {
+		case name == p.ledger.Store:
+			host.Role = domain.HostManager
+		case host.Role == domain.HostManager:
+			host.Role = domain.HostWorker
+		}
+		cluster.Hosts[name] = host
+	}
+	return cluster, nil
+}
+
+// Dissolve ends all that runs on the hosts, and removes all that is there of the cluster: from the store host last, so
+// that whoever dies before finds the others again.
+func (e *Engine) Dissolve(ctx context.Context) error {
+	if err := e.StopController(ctx); err != nil {
+		return err
+	}
+	p, err := e.writable(ctx)
+	if err != nil {
+		return unlessGone(err)
+	}
+	others := map[string]domain.Host{}
+	for name, host := range p.hosts {
+		if name != p.ledger.Store {
+			others[name] = host
+		}
+	}
+	if err := e.clean(ctx, p, others); err != nil {
+		return err
+	}
+	_, err = relay.Leave.Ask(ctx, p.store.Client, e.ref.Name, none)
+	return err
+}

@@ -1,0 +1,132 @@
+package systemd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// errNotRenewed is why a lock has to be taken for lost that nobody told of.
+var errNotRenewed = errors.New("the store host could not be reached to renew it")
+
+// Lock takes a lock by a lease on the store host.
+func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
+	_, release, err = e.Hold(ctx, name, holder)
+	return release, err
+}
+
+// Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
+func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
+	p, err := e.writable(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &lock{engine: e, lease: relay.Lease{Lock: name, Token: rand.Text(), Holder: holder}, asked: time.Now()}
+	if _, err := relay.Acquire.Ask(ctx, p.store.Client, e.ref.Name, l.lease); err != nil {
+		if ctx.Err() != nil { // it may have been taken
+			l.drop()
+		}
+		return nil, nil, err
+	}
+	l.lease.Renew = true
+	held, lose := context.WithCancelCause(ctx)
+	return held, l.keep(context.WithoutCancel(ctx), lose), nil
+}
+
+// lock is a lock that is held.
+type lock struct {
+	engine *Engine
+	lease  relay.Lease
+	// asked is when the last renewal was asked for that was made: it can't have been made before.
+	asked time.Time
+}
+
+// keep renews the lease until the lock is released. It tells lose when the lock has to be taken for lost.
+func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
+	renewing, stop := context.WithCancel(ctx)
+	lost := make(chan error, 1)
+	go func() { lost <- l.renewUntil(renewing, lose) }()
+	return sync.OnceValue(func() error {
+		lose(nil)
+		stop()
+		err := <-lost
+		if err == nil {
+			err = l.free(ctx)
+		}
+		switch {
+		case errors.Is(err, relay.ErrLeaseLost):
+			return fmt.Errorf("lock %q was lost: %w", l.lease.Lock, relay.ErrLeaseLost)
+		case errors.Is(err, engine.ErrNotFound):
+			return nil // the cluster went, with all its locks
+		case err != nil:
+			return fmt.Errorf("lock %q can't be released, and ends by itself after %s: %w", l.lease.Lock, relay.LeaseDuration, err)
+		}
+		return nil
+	})
+}
+
+// free ends the lease.
+func (l *lock) free(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, relay.LeaseDuration)
+	defer cancel()
+	err := l.ask(ctx, relay.Release)
+	if !errors.Is(err, engine.ErrUnreachable) {
+		return err
+	}
+	// The connection broke: the lock may have been released before.
+	if err = l.ask(ctx, relay.Release); errors.Is(err, relay.ErrLeaseLost) {
+		err = nil
+	}
+	return err
+}
+
+// drop ends a lease that may be there.
+func (l *lock) drop() {
+	go func() { _ = l.free(context.Background()) }() // it ends by itself otherwise
+}
+
+// ask asks the store host, whichever it is by now.
+func (l *lock) ask(ctx context.Context, call relay.Call[relay.Lease, relay.None]) error {
+	p, err := l.engine.writable(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = call.Ask(ctx, p.store.Client, l.engine.ref.Name, l.lease)
+	return err
+}
+
+// renewUntil renews the lease until ctx is done, or until it is lost. From some time before anybody else can have the
+// lock, nobody is to rely on it any more.
+func (l *lock) renewUntil(ctx context.Context, lose context.CancelCauseFunc) error {
+	const period = relay.LeaseDuration / relay.Renewals
+	reliable := func() time.Duration { return time.Until(l.asked.Add(relay.LeaseDuration - period/2)) }
+	unreliable := time.AfterFunc(reliable(), func() { lose(fmt.Errorf("lock %q was lost: %w", l.lease.Lock, errNotRenewed)) })
+	defer unreliable.Stop()
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		asked := time.Now()
+		limited, cancel := context.WithTimeout(ctx, period)
+		err := l.ask(limited, relay.Acquire)
+		cancel()
+		switch {
+		case errors.Is(err, relay.ErrLeaseLost):
+			lose(fmt.Errorf("lock %q was lost: %w", l.lease.Lock, err))
+			return err
+		case err == nil:
+			l.asked = asked
+			unreliable.Reset(reliable())
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// Observe asks each host for the members there.
+func (e *Engine) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return nil, unlessGone(err)
+	}
+	found, failed := askAll(ctx, e, p, relay.Observe, group)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := e.remembered(ctx, group, found, failed); err != nil {
+		return nil, err
+	}
+	return merged(found), nil
+}
+
+// merged returns the members of all hosts in the order of their names. One that is on its way to another host is told of
+// by the host where it is in force.
+func merged(found map[string][]domain.Observed) []domain.Observed {
+	all := map[string]domain.Observed{}
+	for _, here := range found {
+		for _, o := range here {
+			if other, twice := all[o.Name]; !twice || o.Run > other.Run || o.Run == other.Run && o.Instance != "" {
+				all[o.Name] = o
+			}
+		}
+	}
+	list := make([]domain.Observed, 0, len(all))
+	for _, o := range all {
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b domain.Observed) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Specified returns the members as Observe does.
+func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
+	return e.Observe(ctx, group)
+}
+
+// Stage hands each host the specifications of its members.
+func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return err
+	}
+	byHost := map[string][]domain.MemberSpec{}
+	for _, spec := range specs {
+		byHost[spec.Host] = append(byHost[spec.Host], spec)
+	}
+	return onHosts(p, byHost, func(name string, specs []domain.MemberSpec) error {
+		e.staged.add(name, specs)
+		_, err := askHost(ctx, e, p, name, relay.Stage, specs)
+		return err
+	})
+}
+
+// stagedHosts are hosts by the starts for which something was staged there.
+type stagedHosts struct {
+	mu    sync.Mutex
+	hosts map[relay.Starting]map[string]bool
+}
+
+// add notes that a host is about to get specifications.
+func (s *stagedHosts) add(host string, specs []domain.MemberSpec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, spec := range specs {
+		start := relay.Starting{Group: spec.Group, Run: spec.Run}
+		if s.hosts == nil {
+			s.hosts = map[relay.Starting]map[string]bool{}
+		}
+		if s.hosts[start] == nil {
+			s.hosts[start] = map[string]bool{}
+		}
+		s.hosts[start][host] = true
+	}
+}
+
+// besidesLost returns the errors of hosts but those that can't be reached, and on which nothing was staged for a start.
+func (s *stagedHosts) besidesLost(start relay.Starting, failed map[string]error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	amiss := map[string]error{}
+	for name := range s.hosts[start] {
+		if err := failed[name]; errors.Is(err, engine.ErrUnreachable) {
+			amiss[name] = err
+		}
+	}
+	return errors.Join(joined(amiss), besidesLost(failed))
+}
+
+// done forgets a start that was made.
+func (s *stagedHosts) done(start relay.Starting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.hosts, start)
+}
+
+// onHosts calls a function for each host that something is for, all at once. A host that is none of the cluster's is an error.
+func onHosts[T any](p place, byHost map[string]T, do func(name string, own T) error) error {
+	_, failed := onAll(byHost, func(name string) (relay.None, error) {
+		if _, known := p.hosts[name]; !known {
+			return none, errors.New("it is not a host of the cluster")
+		}
+		return none, do(name, byHost[name])
+	})
+	return joined(failed)
+}
+
+// Start has each host start what is staged there. A member that is still on another host is ended there first.
+func (e *Engine) Start(ctx context.Context, group string, run int) error {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return err
+	}
+	start := relay.Starting{Group: group, Run: run}
+	staged, failed := askAll(ctx, e, p, relay.Staged, start)
+	if err := e.staged.besidesLost(start, failed); err != nil {
+		return err
+	}
+	if err := e.endElsewhere(ctx, p, group, staged); err != nil {
+		return err
+	}
+	if err := e.recordStart(ctx, group, staged); err != nil {
+		return err
+	}
+	_, failed = askAll(ctx, e, p, relay.Start, start)
+	if err := e.staged.besidesLost(start, failed); err != nil {
+		return err
+	}
+	e.staged.done(start)
+	return nil
+}
+
+// besidesLost returns the errors of hosts but those that can't be reached: nothing could be staged there, and what was
+// before is looked after when they are back.
+func besidesLost(failed map[string]error) error {
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrUnreachable) {
+			delete(failed, name)
+		}
+	}
+	return joined(failed)
+}
+
+// endElsewhere ends the members of which another host than before has the specification to be started, where they are,
+// and returns when they have ended.
+func (e *Engine) endElsewhere(ctx context.Context, p place, group string, staged map[string][]domain.Observed) error {
+	found, failed := askAll(ctx, e, p, relay.Observe, group)
+	if err := besidesLost(failed); err != nil {
+		return err
+	}
+	starting, leaving := stagedMembers(staged), map[string][]string{}
+	for from, here := range found {
+		for _, o := range here {
+			if to, starts := starting[o.Name]; starts && to.Host != from {
+				leaving[from] = append(leaving[from], o.Name)
+			}
+		}
+	}
+	return onHosts(p, leaving, func(name string, members []string) error {
+		_, err := askHost(ctx, e, p, name, relay.Evict, members)
+		return err
+	})
+}
+
+// Stop asks all hosts, as only they know which members they have.
+func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
+	return everywhere(ctx, e, relay.Stop, relay.Stopping{Names: names, Reason: reason})
+}
+
+// Remove asks all hosts.
+func (e *Engine) Remove(ctx context.Context, names []string) error {
+	if err := e.forget(ctx, names); err != nil {
+		return unlessGone(err)
+	}
+	return everywhere(ctx, e, relay.Remove, names)
+}
+
+// Pause halts members.
+func (e *Engine) Pause(ctx context.Context, names []string) error {
+	return everywhere(ctx, e, relay.Pause, names)
+}
+
+// Continue has members go on.
+func (e *Engine) Continue(ctx context.Context, names []string) error {
+	return everywhere(ctx, e, relay.Continue, names)
+}
+
+// everywhere asks all hosts that can be reached for something to be done; without a cluster there is nothing to be done.
+func everywhere[Q any](ctx context.Context, e *Engine, call relay.Call[Q, relay.None], question Q) error {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return unlessGone(err)
+	}
+	_, failed := askAll(ctx, e, p, call, question)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return besidesLost(failed)
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Prune does nothing: what members need goes with them.
+func (e *Engine) Prune(context.Context, string, *domain.Group) error { return nil }
+
+// Logs returns the end of a member's log, from whichever host has it.
+func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
+	p, err := e.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, failed := askAll(ctx, e, p, relay.Logs, relay.LogQuery{Member: member, Options: options})
+	for _, lines := range found {
+		return lines, nil
+	}
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrNotFound) {
+			delete(failed, name)
+		}
+	}
+	if err := joined(failed); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)
+}

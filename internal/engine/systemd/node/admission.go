@@ -1,0 +1,131 @@
+//go:build linux
+
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+)
+
+// relink has a link lead to a file.
+func relink(file, link string) error {
+	if present, err := os.Readlink(link); err == nil && present == file {
+		return nil
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(file, link)
+}
+
+// loginsFile holds, in the state directory of a cluster, the users as whom its controller was ever let in.
+const loginsFile = "logins.json"
+
+// admit lets the controller of the cluster in with a key, for nothing but the relay, and no one else by an earlier one. It
+// logs in as who brought the program here does. Without a key it is let in no more, as whoever that was.
+func (p part) admit(key string) error {
+	name := cmp.Or(os.Getenv("SUDO_USER"), "root")
+	names, err := statedir.Read[[]string](p.dir.Path(loginsFile))
+	if err != nil && !notFound(err) {
+		return err
+	}
+	known := slices.Contains(names, name)
+	if !known {
+		names = append(names, name)
+	}
+	if key == "" {
+		for _, name := range names {
+			if err := p.admitAs(name, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !known {
+		if err := statedir.Write(p.dir.Path(loginsFile), names, statedir.Durable); err != nil {
+			return err
+		}
+	}
+	return p.admitAs(name, key)
+}
+
+// admitAs is admit for one user.
+func (p part) admitAs(name, key string) error {
+	login, err := user.Lookup(name)
+	if _, unknown := errors.AsType[user.UnknownUserError](err); unknown && key == "" {
+		return nil // there is nobody to be let in as
+	}
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(login.HomeDir, ".ssh")
+	file := filepath.Join(folder, "authorized_keys")
+	before, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	mark := "trainyard cluster " + p.dir.Cluster
+	var lines []string
+	for line := range strings.Lines(string(before)) {
+		if line = strings.TrimSuffix(line, "\n"); !strings.HasSuffix(line, " "+mark) {
+			lines = append(lines, line)
+		}
+	}
+	if key != "" {
+		command := p.dir.Path(programLink) + " relay"
+		if login.Uid != "0" {
+			command = "sudo -n " + command
+		}
+		lines = append(lines, fmt.Sprintf("restrict,command=%q %s %s", command, key, mark))
+	}
+	after := strings.Join(append(lines, ""), "\n")
+	if after == string(before) || after == "\n" && len(before) == 0 {
+		return nil
+	}
+	return writeAs(login, folder, file, after)
+}
+
+// writeAs replaces a user's file of authorized keys. A reader finds the old one or the new one.
+func writeAs(login *user.User, folder, file, text string) (err error) {
+	uid, err := strconv.Atoi(login.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(login.Gid)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o700); err == nil {
+		err = os.Chown(folder, uid, gid)
+		if err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	temporary, err := os.CreateTemp(folder, ".authorized_keys-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary.Name())
+			err = fmt.Errorf("the controller can't be let in: %w", err)
+		}
+	}()
+	_, err = temporary.WriteString(text)
+	if err = errors.Join(err, temporary.Chown(uid, gid), temporary.Sync(), temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), file)
+}

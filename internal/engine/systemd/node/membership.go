@@ -1,0 +1,157 @@
+//go:build linux
+
+package node
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// join makes this host part of the cluster, or tells it that another host is the store.
+func (p part) join(ctx context.Context, m relay.Membership) (credentials relay.Credentials, err error) {
+	if err := os.MkdirAll(layout.Clusters, 0o711); err != nil { //nolint:gosec // members find their files below
+		return credentials, err
+	}
+	if err := p.dir.Create(); err != nil {
+		return credentials, err
+	}
+	err = p.alone(ctx, ledgerLock, func() error {
+		own, err := p.ledger()
+		switch {
+		case notFound(err):
+			own = m.Ledger
+			if own.Host != own.Store {
+				own.Sequence = -1 // nothing was copied yet
+			}
+		case err != nil:
+			return err
+		case own.Epoch > m.Ledger.Epoch:
+			return p.deposed(own, m.Ledger)
+		default:
+			own.Host, own.Store, own.Epoch = m.Ledger.Host, m.Ledger.Store, m.Ledger.Epoch
+		}
+		return p.writeLedger(own)
+	})
+	if err != nil {
+		return credentials, err
+	}
+	machine, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return credentials, err
+	}
+	credentials.Machine = strings.TrimSpace(string(machine))
+	if credentials.HostKeys, err = hostKeys(); err != nil {
+		return credentials, err
+	}
+	private, public, err := p.clusterKey(m.Key)
+	if err != nil {
+		return credentials, err
+	}
+	credentials.Key = private
+	return credentials, p.admit(public)
+}
+
+// introduce keeps how the controller reaches the other hosts.
+func (p part) introduce(i relay.Introduction) error {
+	return statedir.Write(p.dir.Path(layout.PeersFile), i, statedir.Durable)
+}
+
+// leave ends all that runs for the cluster on this host, and removes all that is there of it.
+func (p part) leave(ctx context.Context) error {
+	unit := layout.SupervisorUnit(p.dir.Cluster)
+	// The state directory tells who was let in.
+	if err := p.admit(""); err != nil {
+		return err
+	}
+	if err := p.Dissolve(ctx); err != nil {
+		return err
+	}
+	file := filepath.Join(layout.Units, unit)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// What was removed can't be enabled any more; a supervisor that has not ended yet would find no cluster.
+	if err := systemctl(ctx, "disable", "--now", "--no-reload", "--quiet", unit); err != nil {
+		return err
+	}
+	// Slices stay when the last of their units has gone, those of groups in that of the cluster.
+	if err := systemctl(ctx, "stop", units.Slice(p.dir.Cluster, "")); err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return forgetStale(ctx, unit) // as where the host was started anew meanwhile
+}
+
+// hostKeys returns the public keys of this host's SSH server.
+func hostKeys() ([]string, error) {
+	files, err := filepath.Glob("/etc/ssh/ssh_host_*_key.pub")
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if fields := strings.Fields(string(text)); len(fields) >= 2 {
+			keys = append(keys, fields[0]+" "+fields[1])
+		}
+	}
+	return keys, nil
+}
+
+// clusterKey returns the key by which the controller logs in to hosts, and its public part. Where none is given, it is the
+// one that is there, or else a new one.
+func (p part) clusterKey(given string) (private, public string, err error) {
+	file := p.dir.Path(layout.KeyFile)
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", fmt.Errorf("the cluster's key: %w", err)
+	}
+	if given != "" && given != string(text) || err != nil {
+		if text = []byte(given); given == "" {
+			if text, err = newKey(p.dir.Cluster); err != nil {
+				return "", "", err
+			}
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return "", "", fmt.Errorf("the cluster's key: %w", err)
+		}
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	if err != nil {
+		return "", "", fmt.Errorf("the cluster's key: %s: %w", file, err)
+	}
+	return string(text), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))), nil
+}
+
+// newKey returns a new private key.
+func newKey(cluster string) ([]byte, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(key, "trainyard cluster "+cluster)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(block), nil
+}

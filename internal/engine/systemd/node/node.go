@@ -1,0 +1,132 @@
+//go:build linux
+
+// Package node is what a host of a cluster on the engine "systemd" does: it answers the calls of package relay, for each
+// cluster by the engine "process" on a state directory of the host, whose supervisor is a unit of systemd and runs the
+// members as units.
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// Node answers for this host.
+type Node struct {
+	// program is the file that this process runs, installed on this host.
+	program string
+
+	watches watches
+
+	mu sync.Mutex
+	// engines are those of clusters, which remember what they read, by all that they depend on.
+	engines map[engineKey]*process.Engine
+}
+
+// engineKey is what an engine of a cluster is opened for.
+type engineKey struct {
+	cluster, agent, version string
+	elsewhere               bool
+}
+
+// New returns the node of this host.
+func New() *Node {
+	return &Node{program: supervisor.Executable(), engines: map[engineKey]*process.Engine{}}
+}
+
+// Serve answers over standard input and output until they end, or ctx is done.
+func Serve(ctx context.Context) error {
+	if _, err := fmt.Fprint(os.Stdout, relay.Greeting); err != nil {
+		return err
+	}
+	return relay.Serve(ctx, relay.Stdio{}, New().Handler())
+}
+
+// Dial returns a connection to this host's node in the present process.
+func Dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	go func() { _ = relay.Serve(context.WithoutCancel(ctx), theirs, New().Handler()) }() // it ends with the connection
+	return ours, nil
+}
+
+// part is a cluster's part on this host.
+type part struct {
+	*process.Engine
+	node *Node
+	dir  statedir.Dir
+}
+
+// part returns the part of a cluster, which may not be there.
+func (n *Node) part(cluster string) (part, error) {
+	var problems domain.Problems
+	domain.CheckName(&problems, domain.Path{"name"}, "cluster", cluster)
+	if err := problems.Err(); err != nil {
+		return part{}, err // the name becomes part of a path
+	}
+	dir, err := statedir.Open(layout.Clusters, cluster)
+	if err != nil {
+		return part{}, err
+	}
+	p := part{node: n, dir: dir}
+	ledger, err := p.ledger()
+	if err != nil && !notFound(err) {
+		return part{}, err
+	}
+	p.Engine = n.engine(dir, engineKey{cluster, p.agent(), p.version(), ledger.Host != ledger.Store})
+	return p, nil
+}
+
+// engine returns the engine of a cluster.
+func (n *Node) engine(dir statedir.Dir, key engineKey) *process.Engine {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if known := n.engines[key]; known != nil {
+		return known
+	}
+	e := process.OpenAt(dir, process.Program{File: n.program, Agent: key.agent, Version: key.version}, process.Site{
+		Supervise:   func(ctx context.Context) error { return n.supervise(ctx, key) },
+		Controller:  []string{"--engine", layout.Engine},
+		Elsewhere:   key.elsewhere,
+		Environment: map[string]string{"PATH": defaultPath, "LANG": "C.UTF-8"},
+	})
+	n.engines[key] = e
+	return e
+}
+
+// agent is the file of the agent; empty where none was brought.
+func (p part) agent() string {
+	if _, err := os.Stat(p.dir.Path(agentLink)); err != nil {
+		return ""
+	}
+	return p.dir.Path(agentLink)
+}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// answer has a server answer a call about a cluster that this host is in.
+func answer[Q, A any](n *Node, mux *http.ServeMux, call relay.Call[Q, A], do func(ctx context.Context, p part, question Q) (A, error)) {
+	call.Answer(mux, func(ctx context.Context, cluster string, question Q) (A, error) {
+		p, err := n.part(cluster)
+		if err != nil {
+			return *new(A), err
+		}
+		return do(ctx, p, question)
+	})
+}
+
+// act has a server answer a call that returns nothing.
+func act[Q any](n *Node, mux *http.ServeMux, call relay.Call[Q, relay.None], do func(ctx context.Context, p part, question Q) error) {
+	answer(n, mux, call, func(ctx context.Context, p part, question Q) (relay.None, error) {
+		return relay.None{}, do(ctx, p, question)
+	})
+}

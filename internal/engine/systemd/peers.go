@@ -1,0 +1,71 @@
+package systemd
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
+)
+
+// localAddress stands for the very host that the controller runs on.
+const localAddress = "local"
+
+// peers is what the controller was told of the hosts of its cluster.
+type peers struct {
+	// dir is the cluster's state directory.
+	dir string
+	// read is when what was read was written.
+	read       time.Time
+	introduced relay.Introduction
+}
+
+// introduced returns what the controller was told of the hosts: anew where an apply has changed that since, as it does when
+// a host joins. Hosts are reached by the key of the cluster.
+func (r *reach) introduced() (relay.Introduction, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.peers
+	file := filepath.Join(p.dir, layout.PeersFile)
+	info, err := os.Stat(file)
+	if err == nil && info.ModTime().Equal(p.read) {
+		return p.introduced, nil
+	}
+	var next relay.Introduction
+	var text []byte
+	if err == nil {
+		if text, err = os.ReadFile(file); err == nil {
+			err = json.Unmarshal(text, &next)
+		}
+	}
+	if err != nil {
+		return next, fmt.Errorf("the other hosts of cluster %q are not known: %w", r.cluster, err)
+	}
+	for _, before := range p.introduced.Peers {
+		address := "ssh://" + before.Login
+		if h := r.hosts[address]; h != nil && !knows(next, before) {
+			delete(r.hosts, address)
+			go h.Close() // it waits for who is just connecting
+		}
+	}
+	p.introduced, p.read = next, info.ModTime()
+	r.credentials = sshclient.Credentials{
+		IdentityFiles: []string{filepath.Join(p.dir, layout.KeyFile)}, KnownHostsText: next.KnownHosts(),
+	}
+	return next, nil
+}
+
+// knows reports whether a host is reached as before.
+func knows(introduced relay.Introduction, peer relay.Peer) bool {
+	for _, known := range introduced.Peers {
+		if known.Login == peer.Login && slices.Equal(known.HostKeys, peer.HostKeys) {
+			return true
+		}
+	}
+	return false
+}

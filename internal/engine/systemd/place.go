@@ -1,0 +1,228 @@
+package systemd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// place is where a cluster is: its hosts, and which of them keeps the store.
+type place struct {
+	// hosts are those of the cluster's document, or where there is none yet, the one that answered.
+	hosts map[string]domain.Host
+	// store is the host that reads go to, and ledger is its own.
+	store  *host
+	ledger relay.Ledger
+	// unread is why the hosts are not known, where the cluster's document can't be read; nil otherwise.
+	unread error
+	// lost says why the store host itself can't be asked, where store is another that has a copy; nil otherwise.
+	lost error
+}
+
+// find returns where the cluster is, by the host that had the store when it was last looked for, or else by all.
+func (e *Engine) find(ctx context.Context) (place, error) {
+	if h := e.reach.store.Load(); h != nil {
+		located, err := relay.Locate.Ask(ctx, h.Client, e.ref.Name, none)
+		if err == nil && located.Ledger.Host == located.Ledger.Store && located.Cluster != nil {
+			p := place{store: h, ledger: located.Ledger}
+			p.read(located)
+			return p, nil
+		}
+		if ctx.Err() != nil {
+			return place{}, context.Cause(ctx)
+		}
+	}
+	p, err := e.search(ctx)
+	if err == nil && p.lost == nil && p.ledger.Store != "" {
+		e.reach.store.Store(p.store)
+	}
+	return p, err
+}
+
+// whole returns where the cluster is, with its hosts.
+func (e *Engine) whole(ctx context.Context) (place, error) {
+	p, err := e.place(ctx)
+	if err == nil {
+		err = p.unread
+	}
+	return p, err
+}
+
+// read takes the hosts from the cluster's item.
+func (p *place) read(located relay.Located) {
+	if located.Cluster == nil {
+		return
+	}
+	var cluster domain.ClusterDocument
+	cluster, p.unread = engine.Cluster(context.Background(), only{item: *located.Cluster})
+	p.hosts = cluster.Spec.Hosts
+}
+
+// only is a store with one item that can be read.
+type only struct {
+	engine.Store
+	item engine.Item
+}
+
+// Get returns the item.
+func (o only) Get(context.Context, engine.Key) (engine.Item, error) { return o.item, nil }
+
+// search asks the hosts that are known until one tells of the cluster, and then all of the cluster's: the store is the
+// host that the newest of them say.
+func (e *Engine) search(ctx context.Context) (place, error) {
+	first, located, err := e.first(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{store: first, ledger: located.Ledger}
+	if p.read(located); len(p.hosts) == 0 {
+		return p, nil
+	}
+	type answer struct {
+		host   *host
+		ledger relay.Ledger
+	}
+	answers, failed := onAll(p.hosts, func(name string) (answer, error) {
+		h, err := e.reach.named(name, p.hosts[name])
+		if err != nil {
+			return answer{}, err
+		}
+		ledger, err := relay.ReadLedger.Ask(ctx, h.Client, e.ref.Name, none)
+		return answer{h, ledger}, err
+	})
+	if ctx.Err() != nil {
+		return place{}, context.Cause(ctx)
+	}
+	for name, a := range answers {
+		if a.ledger.Newer(p.ledger) || a.ledger.Host == a.ledger.Store && !p.ledger.Newer(a.ledger) {
+			p.store, p.ledger = answers[name].host, a.ledger
+		}
+	}
+	if p.ledger.Host != p.ledger.Store {
+		if a, answered := answers[p.ledger.Store]; answered && a.ledger.Epoch == p.ledger.Epoch {
+			p.store, p.ledger = a.host, a.ledger // it is as current as any copy that was made of it
+		} else {
+			p.lost = cmp.Or(failed[p.ledger.Store], fmt.Errorf("host %s no longer has the store", p.ledger.Store))
+		}
+	}
+	if p.store != first { // which may have had an older copy of the cluster
+		if located, err = relay.Locate.Ask(ctx, p.store.Client, e.ref.Name, none); err == nil {
+			p.read(located)
+		}
+	}
+	return p, err
+}
+
+// first returns a host that is in the cluster. None is [engine.ErrNotFound] only where all that are known say so.
+func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
+	var reasons []error
+	absent := true
+	for h, err := range e.known() {
+		var located relay.Located
+		if err == nil {
+			located, err = relay.Locate.Ask(ctx, h.Client, e.ref.Name, none)
+		}
+		if err == nil {
+			return h, located, nil
+		}
+		if ctx.Err() != nil {
+			return nil, located, context.Cause(ctx)
+		}
+		absent = absent && errors.Is(err, engine.ErrNotFound)
+		reasons = append(reasons, err)
+	}
+	switch {
+	case len(reasons) == 0:
+		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w: no host of it is known: give the address of one, such as endpoint = \"ssh://ops@gpu1\"", e.ref.Name, engine.ErrNotFound)
+	case absent:
+		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w", e.ref.Name, engine.ErrNotFound)
+	}
+	return nil, relay.Located{}, errors.Join(reasons...)
+}
+
+// known yields the hosts that may be in the cluster, the likeliest first.
+func (e *Engine) known() func(yield func(*host, error) bool) {
+	return func(yield func(*host, error) bool) {
+		if e.reach.peers != nil {
+			introduced, err := e.reach.introduced()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, name := range append([]string{introduced.Self}, slices.Sorted(maps.Keys(introduced.Peers))...) {
+				if !yield(e.reach.named(name, domain.Host{})) {
+					return
+				}
+			}
+			return
+		}
+		tried := map[string]bool{"": true}
+		addresses := append([]string{e.ref.Endpoint}, e.settings.Endpoints...)
+		for _, name := range slices.Sorted(maps.Keys(e.settings.Hosts)) {
+			addresses = append(addresses, e.settings.Hosts[name].Address)
+		}
+		for _, address := range addresses {
+			if tried[address] {
+				continue
+			}
+			tried[address] = true
+			if !yield(e.reach.client(address)) {
+				return
+			}
+		}
+	}
+}
+
+// onAll calls a function for each of some hosts, all at once, and returns what came of each, or why nothing did.
+func onAll[H, A any](hosts map[string]H, do func(name string) (A, error)) (answers map[string]A, failed map[string]error) {
+	answers, failed = make(map[string]A, len(hosts)), map[string]error{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for name := range hosts {
+		all.Go(func() {
+			answer, err := do(name)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed[name] = err
+			} else {
+				answers[name] = answer
+			}
+		})
+	}
+	all.Wait()
+	return answers, failed
+}
+
+// askAll asks all hosts of the cluster the same.
+func askAll[Q, A any](ctx context.Context, e *Engine, p place, call relay.Call[Q, A], question Q) (map[string]A, map[string]error) {
+	return onAll(p.hosts, func(name string) (A, error) { return askHost(ctx, e, p, name, call, question) })
+}
+
+// askHost asks one host of the cluster.
+func askHost[Q, A any](ctx context.Context, e *Engine, p place, name string, call relay.Call[Q, A], question Q) (A, error) {
+	h, err := e.reach.named(name, p.hosts[name])
+	if err != nil {
+		return *new(A), err
+	}
+	return call.Ask(ctx, h.Client, e.ref.Name, question)
+}
+
+// joined returns the errors of hosts as one, by their names; nil where there is none.
+func joined(failed map[string]error) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		errs = append(errs, fmt.Errorf("host %s: %w", name, failed[name]))
+	}
+	return errors.Join(errs...)
+}
+
+var none = relay.None{}

@@ -1,0 +1,198 @@
+package systemd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// placedKind are what is known of a group's members without their hosts: which there are, where, and how they ended.
+// While a host can't be reached, its members are told from that; when it is back, what is elsewhere by then is ended there.
+var placedKind = domain.Kind{Name: "placed", Noun: "placement of group"}
+
+// placed are the members of a group by name.
+type placed map[string]domain.Observed
+
+// placedOf returns what is known of the members of a group, or of all groups where group is empty, by group.
+func (e *Engine) placedOf(ctx context.Context, group string) (map[string]placed, error) {
+	var items []engine.Item
+	var err error
+	if group == "" {
+		items, err = e.List(ctx, placedKind)
+	} else {
+		var item engine.Item
+		if item, err = e.Get(ctx, engine.Key{Kind: placedKind, Name: group}); err == nil {
+			items = append(items, item)
+		}
+	}
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return nil, err
+	}
+	groups := make(map[string]placed, len(items))
+	for _, item := range items {
+		var members placed
+		if err := json.Unmarshal(item.Data, &members); err != nil {
+			return nil, &engine.CorruptError{Where: item.Where, Err: err}
+		}
+		groups[item.Name] = members
+	}
+	return groups, nil
+}
+
+// record has a change made to what is known of a group's members, and stored if it is one. Of several who do so at once,
+// each has its own made.
+func (e *Engine) record(ctx context.Context, group string, change func(members placed)) error {
+	key := engine.Key{Kind: placedKind, Name: group}
+	for {
+		item, err := e.Get(ctx, key)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return err
+		}
+		before := placed{}
+		if err == nil {
+			if err := json.Unmarshal(item.Data, &before); err != nil {
+				return &engine.CorruptError{Where: item.Where, Err: err}
+			}
+		}
+		after := maps.Clone(before)
+		change(after)
+		switch {
+		case reflect.DeepEqual(before, after):
+			return nil
+		case len(after) == 0:
+			return e.Delete(ctx, key)
+		}
+		item.Key = key
+		if item.Data, err = json.Marshal(after); err != nil {
+			return err
+		}
+		if _, err = e.Put(ctx, item); !errors.Is(err, engine.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// remembered adds to the members that were found those of hosts that could not be reached, as they were last. Other
+// failures of hosts are errors.
+func (e *Engine) remembered(ctx context.Context, group string, found map[string][]domain.Observed, failed map[string]error) error {
+	troubles := map[string]string{}
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrUnreachable) {
+			troubles[name] = fmt.Sprintf("host %s can't be reached", name)
+			delete(failed, name)
+		}
+	}
+	if err := joined(failed); err != nil || len(troubles) == 0 {
+		return err
+	}
+	groups, err := e.placedOf(ctx, group)
+	if err != nil {
+		return err
+	}
+	for _, members := range groups {
+		for _, o := range members {
+			if trouble, away := troubles[o.Host]; away {
+				o.HostTrouble = trouble
+				found[o.Host] = append(found[o.Host], o)
+			}
+		}
+	}
+	return nil
+}
+
+// forget drops what is known of members.
+func (e *Engine) forget(ctx context.Context, names []string) error {
+	groups, err := e.placedOf(ctx, "")
+	if err != nil {
+		return err
+	}
+	for group, members := range groups {
+		if !slices.ContainsFunc(names, func(name string) bool { return members[name].Name != "" }) {
+			continue
+		}
+		err := e.record(ctx, group, func(members placed) {
+			for _, name := range names {
+				delete(members, name)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note stores how members ended since, as the hosts tell.
+func (e *Engine) note(ctx context.Context, found map[string][]domain.Observed) error {
+	groups, err := e.placedOf(ctx, "")
+	if err != nil {
+		return err
+	}
+	seen := map[string]map[string]domain.Observed{}
+	for _, here := range found {
+		for _, o := range here {
+			known := groups[o.Group][o.Name]
+			if known.Host == o.Host && known.Run == o.Run && (o.State.Ended() || known.State.Ended()) && known.State != o.State {
+				if seen[o.Group] == nil {
+					seen[o.Group] = map[string]domain.Observed{}
+				}
+				o.Instance = ""
+				seen[o.Group][o.Name] = o
+			}
+		}
+	}
+	for group, ended := range seen {
+		err := e.record(ctx, group, func(members placed) {
+			for name, o := range ended {
+				if known := members[name]; known.Host == o.Host && known.Run == o.Run {
+					members[name] = o
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strays returns the members that are in force on hosts and should not be, by host: those that were moved or removed
+// while the host was away.
+func strays(found map[string][]domain.Observed, groups map[string]placed) map[string][]string {
+	strays := map[string][]string{}
+	for name, here := range found {
+		for _, o := range here {
+			if o.Run > 0 && groups[o.Group][o.Name].Host != name {
+				strays[name] = append(strays[name], o.Name)
+			}
+		}
+	}
+	return strays
+}
+
+// stagedMembers are what a start puts in force, as they are known before they run.
+func stagedMembers(staged map[string][]domain.Observed) placed {
+	members := placed{}
+	for _, here := range staged {
+		for _, o := range here {
+			members[o.Name] = o
+		}
+	}
+	return members
+}
+
+// recordStart stores where the members of a group are from now on.
+func (e *Engine) recordStart(ctx context.Context, group string, staged map[string][]domain.Observed) error {
+	next := stagedMembers(staged)
+	if len(next) == 0 {
+		return nil
+	}
+	return e.record(ctx, group, func(members placed) { maps.Copy(members, next) })
+}

@@ -1,0 +1,180 @@
+package systemd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
+)
+
+// reach is how this process gets at hosts: one client an address.
+type reach struct {
+	cluster string
+	program Program
+	// peers are the hosts as the controller logs in to them; nil for who is none.
+	peers *peers
+
+	// store is the host that had the store when it was last looked for; nil where nobody did.
+	store atomic.Pointer[host]
+
+	credentials sshclient.Credentials
+	mu          sync.Mutex
+	hosts       map[string]*host
+}
+
+// host is a host at an address.
+type host struct {
+	*relay.Client
+	ssh *sshclient.Client // nil for this very machine
+}
+
+func newReach(cluster string, settings engine.Settings, program Program) (*reach, error) {
+	program.Binaries = settings.AgentBinaries
+	r := &reach{cluster: cluster, program: program, hosts: map[string]*host{}, credentials: settings.SSH}
+	if settings.Controller {
+		r.peers = &peers{dir: filepath.Join(settings.StateDir, cluster)}
+		_, err := r.introduced()
+		return r, err
+	}
+	return r, nil
+}
+
+// named returns the client of a host of the cluster.
+func (r *reach) named(name string, of domain.Host) (*host, error) {
+	if r.peers == nil {
+		return r.client(of.Address)
+	}
+	introduced, err := r.introduced()
+	if err != nil {
+		return nil, err
+	}
+	if name == introduced.Self {
+		return r.at(localAddress, func() (*host, error) {
+			return &host{Client: relay.NewClient("host "+name, r.program.Local)}, nil
+		})
+	}
+	peer, known := introduced.Peers[name]
+	if !known {
+		return nil, fmt.Errorf("host %s %w: it was not introduced", name, engine.ErrUnreachable)
+	}
+	return r.client("ssh://" + peer.Login)
+}
+
+// client returns the client of the host at an address.
+func (r *reach) client(address string) (*host, error) {
+	return r.at(address, func() (*host, error) {
+		login, err := loginOf(address)
+		if err != nil {
+			return nil, err
+		}
+		to, err := sshclient.ParseHost(login)
+		if err != nil {
+			return nil, err
+		}
+		client, err := sshclient.New(to, r.credentials, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &host{relay.NewClient("the host at "+address, r.installing(client, greeted(func(ctx context.Context) (net.Conn, error) { return r.dial(ctx, client) }))), client}, nil
+	})
+}
+
+func (r *reach) at(address string, open func() (*host, error)) (*host, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.hosts[address]; known != nil {
+		return known, nil
+	}
+	opened, err := open()
+	if err == nil {
+		r.hosts[address] = opened
+	}
+	return opened, err
+}
+
+// errOther is for a host of the cluster that has other versions of our programs.
+var errOther = errors.New("it has another version of Trainyard")
+
+// installing returns a dial that brings our programs to a host of the cluster that has other versions of them. What runs
+// there goes on.
+func (r *reach) installing(client *sshclient.Client, dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		conn, err := dial(ctx)
+		if !errors.Is(err, errOther) {
+			return conn, err
+		}
+		found, err := facts.Read(ctx, client)
+		if err == nil {
+			err = r.program.install(ctx, client, found)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return dial(ctx)
+	}
+}
+
+// dial runs the relay on a host.
+func (r *reach) dial(ctx context.Context, client *sshclient.Client) (net.Conn, error) {
+	command, err := r.relayCommand()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := client.Exec(ctx, command)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
+	}
+	return conn, nil
+}
+
+// greeted returns a dial that returns when the relay has answered.
+func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		conn, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		reader := bufio.NewReader(conn)
+		greeting, err := reader.ReadString('\n')
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case greeting == relay.Greeting:
+			return &buffered{conn, reader}, nil
+		case greeting == relay.Absent:
+			err = fmt.Errorf("nothing of Trainyard's is there: %w", engine.ErrNotFound)
+		case greeting == relay.Other:
+			err = errOther
+		case errors.Is(err, io.EOF):
+			err = fmt.Errorf("%w: its relay ended at once, after %q", engine.ErrUnreachable, greeting)
+		case err != nil:
+			err = fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
+		default:
+			err = fmt.Errorf("%w: instead of the relay, something answers %.100q: what its shell prints at login?", engine.ErrUnreachable, greeting)
+		}
+		_ = conn.Close()
+		return nil, err
+	}
+}
+
+// buffered is a connection of which something was read ahead.
+type buffered struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+// Read reads what was read ahead first.
+func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }

@@ -1,0 +1,106 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+)
+
+// Call is a call that takes a Q and returns an A.
+type Call[Q, A any] struct {
+	name string
+	// once is true for a call that must not be made again where nobody knows whether it was carried out.
+	once bool
+}
+
+// mostAsked bounds what a host reads of a question: all specifications of a large group, or all that is stored.
+const mostAsked = 64 << 20
+
+// pattern is the path of a call or stream, for a server.
+func pattern(name string) string { return "POST /{cluster}/" + name }
+
+// path is the path of a call or stream about a cluster; "-" stands for none.
+func path(cluster, name string) string {
+	if cluster == "" {
+		cluster = "-"
+	}
+	return "/" + cluster + "/" + name
+}
+
+// Ask asks the host.
+func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, question Q) (answer A, err error) {
+	asked, err := json.Marshal(question)
+	if err != nil {
+		return answer, err
+	}
+	told, err := c.ask(ctx, client, cluster, asked)
+	if _, broke := errors.AsType[*brokenError](err); broke && !c.once {
+		told, err = c.ask(ctx, client, cluster, asked) // over another connection
+	}
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(told, &answer); err != nil {
+		return answer, fmt.Errorf("the answer of %s to %q can't be read: %w", client.name, c.name, err)
+	}
+	return answer, nil
+}
+
+// ask returns the answer as it came.
+func (c Call[Q, A]) ask(ctx context.Context, client *Client, cluster string, asked []byte) ([]byte, error) {
+	response, err := client.post(ctx, path(cluster, c.name), bytes.NewReader(asked))
+	if err != nil {
+		return nil, err
+	}
+	defer response.Close()
+	told, err := bounded.ReadAll(response, mostAsked)
+	if err != nil {
+		err = client.failure(ctx, &brokenError{err})
+	}
+	return told, err
+}
+
+// Answer has a server answer the call.
+func (c Call[Q, A]) Answer(mux *http.ServeMux, answer func(ctx context.Context, cluster string, question Q) (A, error)) {
+	mux.HandleFunc(pattern(c.name), func(w http.ResponseWriter, r *http.Request) {
+		var question Q
+		asked, err := bounded.ReadAll(r.Body, mostAsked)
+		if err == nil {
+			err = json.Unmarshal(asked, &question)
+		}
+		var told A
+		if err == nil {
+			told, err = answer(r.Context(), r.PathValue("cluster"), question)
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(told) // who asked is gone otherwise
+	})
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	w.WriteHeader(http.StatusConflict)
+	_ = json.NewEncoder(w).Encode(faultOf(err))
+}
+
+// readFault returns the error that a host answered with.
+func readFault(body io.Reader) error {
+	told, err := bounded.ReadAll(body, bounded.Answer)
+	if err != nil {
+		return err
+	}
+	var f fault
+	if err := json.Unmarshal(told, &f); err != nil {
+		return fmt.Errorf("it answered %.200q", told)
+	}
+	return f.err()
+}

@@ -1,0 +1,47 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// breaking returns a client whose first connection breaks while the first call is answered, and what counts the calls.
+func breaking(t *testing.T) (*Client, *int) {
+	t.Helper()
+	calls := new(int)
+	connections := 0
+	return NewClient("gpu1", func(context.Context) (net.Conn, error) {
+		connections++
+		first := connections == 1
+		ours, theirs := net.Pipe()
+		mux := http.NewServeMux()
+		for _, name := range []string{"again", "once"} {
+			(Call[None, int]{name: name}).Answer(mux, func(context.Context, string, None) (int, error) {
+				*calls++
+				if first {
+					_ = theirs.Close()
+				}
+				return *calls, nil
+			})
+		}
+		go func() { _ = Serve(t.Context(), theirs, mux) }()
+		return ours, nil
+	}), calls
+}
+
+// TestConnectionBreaks: what was asked is asked again, unless it may have been done.
+func TestConnectionBreaks(t *testing.T) {
+	client, calls := breaking(t)
+	if answer, err := (Call[None, int]{name: "again"}).Ask(t.Context(), client, "lab", None{}); err != nil || answer != 2 {
+		t.Errorf("the answer is %d (%v), after %d calls", answer, err, *calls)
+	}
+	client, calls = breaking(t)
+	if _, err := (Call[None, int]{name: "once", once: true}).Ask(t.Context(), client, "lab", None{}); !errors.Is(err, engine.ErrUnreachable) || *calls != 1 {
+		t.Errorf("the error is %v, after %d calls", err, *calls)
+	}
+}

@@ -1,0 +1,179 @@
+package relay
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const (
+	// pingAfter is how long a connection is silent before the other side is asked whether it is still there, and
+	// pingLimit how long it may take to answer.
+	pingAfter = 10 * time.Second
+	pingLimit = 15 * time.Second
+)
+
+// A failure to connect is the answer to all calls for a second, and where it took longer to find out, for failureFactor
+// times that: the many calls of one plan wait for an absent host once.
+const (
+	failureMemory = time.Second
+	failureFactor = 2
+)
+
+// Client asks one host, over one connection at a time: made for the first call, and anew when it broke.
+type Client struct {
+	name      string
+	transport *http.Transport
+
+	mu   sync.Mutex
+	conn *http.ClientConn
+	// connecting is closed when the attempt that is under way has come to an end; nil where none is.
+	connecting chan struct{}
+	// failed is why the last attempt failed, and counts until then.
+	failed error
+	until  time.Time
+}
+
+// NewClient returns a client of a host, which errors name, that connects by dial. An attempt goes on when who asked for it
+// does not wait any longer: dial has to end by itself.
+func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *Client {
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true) // what encrypts is below
+	return &Client{name: name, transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		Protocols:   protocols,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},
+	}}
+}
+
+// Close ends the connection, and what is asked over it.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// Forget has the next call connect, however lately that failed: what the attempt missed is there by now.
+func (c *Client) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed, c.until = nil, time.Time{}
+}
+
+// connect returns the connection.
+func (c *Client) connect(ctx context.Context) (*http.ClientConn, error) {
+	for {
+		c.mu.Lock()
+		conn, failed, connecting := c.conn, c.failed, c.connecting
+		switch {
+		case conn != nil && conn.Err() == nil:
+			c.mu.Unlock()
+			return conn, nil
+		case time.Now().Before(c.until):
+			c.mu.Unlock()
+			return nil, failed
+		case connecting == nil:
+			connecting = make(chan struct{})
+			c.connecting = connecting
+			go c.attempt(context.WithoutCancel(ctx), connecting)
+		}
+		c.mu.Unlock()
+		select {
+		case <-connecting:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// attempt connects once.
+func (c *Client) attempt(ctx context.Context, done chan struct{}) {
+	began := time.Now()
+	conn, err := c.transport.NewClientConn(ctx, "http", "host:80")
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn, c.failed, c.until = conn, err, time.Time{}
+	if err != nil {
+		c.conn, c.until = nil, now.Add(max(failureMemory, failureFactor*now.Sub(began)))
+	}
+	c.connecting = nil
+	close(done)
+}
+
+// post sends a request, and returns the body of the answer, or the error that it is.
+func (c *Client) post(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.connect(ctx)
+	var response *http.Response
+	if err == nil {
+		if response, err = conn.RoundTrip(request); err != nil {
+			err = &brokenError{err}
+		}
+	}
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+		return response.Body, nil
+	case http.StatusNotFound:
+		err = fmt.Errorf("the program on %s is of another version: it does not know %s", c.name, path)
+	default:
+		err = readFault(response.Body)
+	}
+	_ = response.Body.Close()
+	return nil, err
+}
+
+// brokenError is for a connection that broke before the answer was there.
+type brokenError struct{ err error }
+
+func (b *brokenError) Error() string { return b.err.Error() }
+
+func (b *brokenError) Unwrap() error { return b.err }
+
+// failure is why a host did not answer.
+func (c *Client) failure(ctx context.Context, err error) error {
+	if ended := context.Cause(ctx); ended != nil {
+		return ended
+	}
+	for _, meaning := range []error{engine.ErrUnreachable, engine.ErrNotFound, engine.ErrNotFormed} {
+		if errors.Is(err, meaning) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s %w: %w", c.name, engine.ErrUnreachable, err)
+}
+
+// Watch calls changed after each change of a cluster on the host, and once it watches, until ctx is done or the
+// connection is lost.
+func (c *Client) Watch(ctx context.Context, cluster string, changed func()) error {
+	body, err := c.post(ctx, path(cluster, watchPath), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	changes := bufio.NewReader(body)
+	for {
+		if _, err := changes.ReadByte(); err != nil {
+			return c.failure(ctx, err)
+		}
+		_, _ = changes.Discard(changes.Buffered()) // those in quick succession are one
+		changed()
+	}
+}

@@ -1,0 +1,133 @@
+package relay
+
+import (
+	"errors"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+var (
+	// ErrBehind is for a copy of the store that misses an earlier change than the one it was told of.
+	ErrBehind = errors.New("its copy misses earlier changes")
+	// ErrDeposed is for who takes a host for the store host that is not, or not any more.
+	ErrDeposed = errors.New("it is not the store host")
+	// ErrLeaseLost is for a lease that somebody else has by now, or that has ended.
+	ErrLeaseLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
+)
+
+// kinds are the errors that keep their meaning from one host to another.
+var kinds = map[string]error{
+	"not found": engine.ErrNotFound, "conflict": engine.ErrConflict,
+	"behind": ErrBehind, "deposed": ErrDeposed, "lease lost": ErrLeaseLost,
+}
+
+// fault is an error as it goes over the wire.
+type fault struct {
+	Text   string              `json:"text"`
+	Kind   string              `json:"kind,omitempty"`
+	Locked *engine.LockedError `json:"locked,omitempty"`
+	// Corrupt is the place of a document that can't be read.
+	Corrupt  string   `json:"corrupt,omitempty"`
+	Problems Findings `json:"problems,omitempty"`
+}
+
+func faultOf(err error) fault {
+	f := fault{Text: err.Error()}
+	for kind, sentinel := range kinds {
+		if errors.Is(err, sentinel) {
+			f.Kind = kind
+		}
+	}
+	if locked, ok := errors.AsType[*engine.LockedError](err); ok {
+		f.Locked = locked
+	}
+	if corrupt, ok := errors.AsType[*engine.CorruptError](err); ok {
+		f.Corrupt, f.Text = corrupt.Where, corrupt.Err.Error()
+	}
+	if problems, ok := errors.AsType[domain.Problems](err); ok {
+		f.Problems = FindingsOf(problems)
+	}
+	return f
+}
+
+func (f fault) err() error {
+	switch {
+	case f.Locked != nil:
+		return f.Locked
+	case f.Corrupt != "":
+		return &engine.CorruptError{Where: f.Corrupt, Err: errors.New(f.Text)}
+	case len(f.Problems) > 0:
+		return f.Problems.Problems()
+	}
+	return &told{f.Text, kinds[f.Kind]}
+}
+
+// told is an error of a host in its own words.
+type told struct {
+	text string
+	is   error
+}
+
+func (t *told) Error() string { return t.text }
+
+// Unwrap returns which of the errors with a meaning it is, or nil.
+func (t *told) Unwrap() error { return t.is }
+
+// Findings are problems as they go over the wire.
+type Findings []finding
+
+type finding struct {
+	Path    []step `json:"path,omitempty"`
+	Summary string `json:"summary"`
+	Detail  string `json:"detail"`
+	Warning bool   `json:"warning,omitempty"`
+}
+
+// step is a step of a path; one of its fields is set.
+type step struct {
+	Attribute string  `json:"attribute,omitempty"`
+	Key       *string `json:"key,omitempty"`
+	Index     *int    `json:"index,omitempty"`
+}
+
+// FindingsOf returns problems for the wire.
+func FindingsOf(problems domain.Problems) Findings {
+	findings := make(Findings, len(problems))
+	for i, p := range problems {
+		findings[i] = finding{Summary: p.Summary, Detail: p.Detail, Warning: p.Warning}
+		for _, at := range p.Path {
+			var s step
+			switch at := at.(type) {
+			case domain.Key:
+				s.Key = new(string(at))
+			case int:
+				s.Index = &at
+			case string:
+				s.Attribute = at
+			}
+			findings[i].Path = append(findings[i].Path, s)
+		}
+	}
+	return findings
+}
+
+// Problems returns the problems that came over the wire.
+func (f Findings) Problems() domain.Problems {
+	var problems domain.Problems
+	for _, found := range f {
+		p := domain.Problem{Summary: found.Summary, Detail: found.Detail, Warning: found.Warning}
+		for _, s := range found.Path {
+			switch {
+			case s.Key != nil:
+				p.Path = p.Path.At(domain.Key(*s.Key))
+			case s.Index != nil:
+				p.Path = p.Path.At(*s.Index)
+			default:
+				p.Path = p.Path.At(s.Attribute)
+			}
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}

@@ -1,0 +1,191 @@
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// copyOf reads the store's copy on one host.
+type copyOf struct {
+	*host
+	cluster string
+}
+
+// Get returns an item.
+func (c copyOf) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
+	item, err := relay.Get.Ask(ctx, c.Client, c.cluster, key)
+	item.Key = key
+	return item, err
+}
+
+// List returns the items of a kind.
+func (c copyOf) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
+	items, err := relay.List.Ask(ctx, c.Client, c.cluster, kind)
+	for i := range items {
+		items[i].Kind = kind
+	}
+	return items, err
+}
+
+// Put is not for copies.
+func (copyOf) Put(context.Context, engine.Item) (engine.Item, error) {
+	return engine.Item{}, relay.ErrDeposed
+}
+
+// Delete is not for copies.
+func (copyOf) Delete(context.Context, engine.Key) error { return relay.ErrDeposed }
+
+// Get returns an item, from the store host, or while that is down from the newest copy.
+func (e *Engine) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
+	p, err := e.place(ctx)
+	if err != nil {
+		return engine.Item{}, err
+	}
+	return copyOf{p.store, e.ref.Name}.Get(ctx, key)
+}
+
+// List returns the items of a kind as Get does. A cluster that is not there has none.
+func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
+	p, err := e.place(ctx)
+	if err != nil {
+		return nil, unlessGone(err)
+	}
+	return copyOf{p.store, e.ref.Name}.List(ctx, kind)
+}
+
+// writable returns the place of the cluster, whose store host is there.
+func (e *Engine) writable(ctx context.Context) (place, error) {
+	p, err := e.find(ctx)
+	if err == nil && p.lost != nil {
+		err = fmt.Errorf("nothing of cluster %q can be changed while its store host %s is down (%w): wait for it, or have another host take its place: "+
+			"terraform-provider-trainyard promote --cluster %s --endpoint <address of that host>", e.ref.Name, p.ledger.Store, p.lost, e.ref.Name)
+	}
+	return p, err
+}
+
+// Put stores an item, and returns when a second host has it, if there is one that answers.
+func (e *Engine) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
+	if err := item.Check(e.Traits()); err != nil {
+		return item, err
+	}
+	p, err := e.writable(ctx)
+	if err != nil {
+		return item, err
+	}
+	written, err := relay.Put.Ask(ctx, p.store.Client, e.ref.Name, item)
+	if errors.Is(err, engine.ErrUnreachable) {
+		if p, err = e.writable(ctx); err == nil {
+			written, err = e.putAgain(ctx, p, item)
+		}
+	}
+	if err != nil {
+		return item, err
+	}
+	written.Item.Key = item.Key
+	if item.Kind == domain.ClusterKind { // it may have other hosts
+		if p, err = e.find(ctx); err != nil {
+			return written.Item, err
+		}
+	}
+	return written.Item, e.spread(ctx, p, relay.Change{Ledger: written.Ledger, Item: &written.Item})
+}
+
+// putAgain stores an item that may have been stored by a call whose connection broke.
+func (e *Engine) putAgain(ctx context.Context, p place, item engine.Item) (relay.Written, error) {
+	ledger, err := relay.ReadLedger.Ask(ctx, p.store.Client, e.ref.Name, none)
+	if err != nil {
+		return relay.Written{}, err
+	}
+	written, conflict := relay.Put.Ask(ctx, p.store.Client, e.ref.Name, item)
+	if !errors.Is(conflict, engine.ErrConflict) {
+		return written, conflict
+	}
+	stored, err := copyOf{p.store, e.ref.Name}.Get(ctx, item.Key)
+	if err != nil {
+		return relay.Written{}, err
+	}
+	if stored.Revision != item.Revision+1 || !bytes.Equal(stored.Data, item.Data) {
+		return relay.Written{}, conflict
+	}
+	return relay.Written{Item: stored, Ledger: ledger}, nil
+}
+
+// Delete removes an item.
+func (e *Engine) Delete(ctx context.Context, key engine.Key) error {
+	p, err := e.writable(ctx)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ledger, err := relay.Delete.Ask(ctx, p.store.Client, e.ref.Name, key)
+	if err != nil || key.Kind == domain.ClusterKind {
+		return err
+	}
+	return e.spread(ctx, p, relay.Change{Ledger: ledger, Deleted: &key})
+}
+
+// spread has the other hosts repeat a change of the store, and returns when one of them has. The rest go on meanwhile; a
+// host that can't be reached is brought up to date by the controller.
+func (e *Engine) spread(ctx context.Context, p place, change relay.Change) error {
+	others := map[string]domain.Host{}
+	for name, host := range p.hosts {
+		if name != change.Ledger.Store {
+			others[name] = host
+		}
+	}
+	outcomes := make(chan error, len(others))
+	for name := range others {
+		go func() {
+			// The first to have it ends the call, and not the others.
+			outcomes <- e.copyTo(context.WithoutCancel(ctx), p, name, change)
+		}()
+	}
+	enough := time.NewTimer(copyPatience)
+	defer enough.Stop()
+	for range others {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-enough.C:
+			return nil // the store host has it, and the controller sees to the copies
+		case err := <-outcomes:
+			if err == nil {
+				return nil
+			}
+			if errors.Is(err, relay.ErrDeposed) {
+				return err // what was written is not in the store of the cluster
+			}
+		}
+	}
+	return nil
+}
+
+// copyPatience bounds the wait for a second host to have what was stored.
+const copyPatience = 2 * time.Second
+
+// copyTo has one host repeat a change, or all of the store where that host misses more.
+func (e *Engine) copyTo(ctx context.Context, p place, name string, change relay.Change) error {
+	_, err := askHost(ctx, e, p, name, relay.Copy, change)
+	if errors.Is(err, relay.ErrBehind) {
+		return e.restore(ctx, p, name)
+	}
+	return err
+}
+
+// restore gives a host all that is stored.
+func (e *Engine) restore(ctx context.Context, p place, name string) error {
+	contents, err := relay.Dump.Ask(ctx, p.store.Client, e.ref.Name, none)
+	if err == nil {
+		_, err = askHost(ctx, e, p, name, relay.Restore, contents)
+	}
+	return err
+}

@@ -1,0 +1,56 @@
+package systemd
+
+import (
+	"context"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// Usage has the agents tell of their hosts, and of the processes of the members.
+func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
+	answers, running, err := e.told(ctx, window)
+	if err != nil {
+		return engine.Usage{}, err
+	}
+	return telemetry.Usage(answers, running), nil
+}
+
+// GPUs has the agents tell of the GPUs of their hosts.
+func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
+
+func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
+	answers, running, err := e.told(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return telemetry.GPUs(answers, running), nil
+}
+
+// told returns what the agents tell, and what runs. They are asked once more where one does not know yet of a member that runs.
+func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+	running := telemetry.Running{Noun: "process"}
+	p, err := e.whole(ctx)
+	if err != nil {
+		return nil, running, err
+	}
+	if running.Observed, err = e.Observe(ctx, ""); err != nil {
+		return nil, running, err
+	}
+	answers := e.reports(ctx, p, telemetry.Query{Window: window})
+	if window > 0 && running.Unmeasured(answers) {
+		answers = e.reports(ctx, p, telemetry.Query{Window: window, New: true})
+	}
+	return answers, running, ctx.Err()
+}
+
+func (e *Engine) reports(ctx context.Context, p place, q telemetry.Query) map[string]telemetry.Answer {
+	answers, failed := askAll(ctx, e, p, relay.Report, q)
+	for name, err := range failed {
+		answers[name] = telemetry.Answer{Why: err.Error()}
+	}
+	return answers
+}

@@ -1,0 +1,66 @@
+package systemd
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// watchAgain is when a host is watched again of which the connection was lost.
+const watchAgain = time.Second
+
+// Watch reports changes on all hosts, from when it returns. One that is lost is watched again as soon as it is there;
+// that, too, is a change.
+func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
+	p, err := e.place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	watched := map[string]*host{p.ledger.Host: p.store}
+	for name, of := range p.hosts {
+		if watched[name], err = e.reach.named(name, of); err != nil {
+			return nil, err
+		}
+	}
+	changes := make(chan struct{}, 1)
+	changed := func() {
+		select {
+		case changes <- struct{}{}:
+		default: // a change is waiting to be seen already
+		}
+	}
+	var begun, ended sync.WaitGroup
+	for _, h := range watched {
+		begun.Add(1)
+		ended.Go(func() { e.watch(ctx, h, sync.OnceFunc(begun.Done), changed) })
+	}
+	begun.Wait()
+	go func() {
+		ended.Wait()
+		close(changes)
+	}()
+	return changes, ctx.Err()
+}
+
+// watch calls begun when it watches a host, or can't, and changed after each change from then on, until ctx is done.
+func (e *Engine) watch(ctx context.Context, h *host, begun, changed func()) {
+	first := true
+	for ctx.Err() == nil {
+		// Why it can't be watched is told to whoever asks it something.
+		_ = h.Watch(ctx, e.ref.Name, func() {
+			if first {
+				first = false
+				begun()
+				return
+			}
+			changed()
+		})
+		first = false
+		begun()
+		changed()
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchAgain):
+		}
+	}
+}

@@ -1,0 +1,40 @@
+// Package promote is the command "promote", which has another host of a cluster keep its store.
+package promote
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
+)
+
+// Run has the host at the endpoint in the arguments take the place of a store host that is down, and says so.
+func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
+	var cluster command.Cluster
+	flags := flag.NewFlagSet("promote", flag.ContinueOnError)
+	cluster.AddFlags(flags, engines)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("promote: unknown argument %q", flags.Arg(0))
+	}
+	if cluster.Endpoint == "" {
+		return fmt.Errorf("promote: name the host that is to keep the store from now on, such as --endpoint ssh://ops@gpu2")
+	}
+	name, e, err := cluster.Find(ctx, engines)
+	if err != nil {
+		return err
+	}
+	from, to, err := engine.Promote(ctx, e)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s keeps the store of cluster %s from now on, in the place of %s.\n"+
+		"Give it role = \"manager\" in the configuration, or the next apply moves the store back.", to, name, from)))
+	return err
+}
