@@ -1,5 +1,5 @@
-# Two parameter servers and four workers learn to read handwritten digits: as processes of this machine, or, with
-# engine = "swarm", as containers on several hosts.
+# Two parameter servers and four workers learn to read handwritten digits: as processes of this machine, or on several
+# hosts, with engine = "swarm" as containers, with engine = "systemd" as units.
 
 terraform {
   required_version = ">= 1.8"
@@ -12,11 +12,14 @@ terraform {
   }
 }
 
-provider "trainyard" {}
+provider "trainyard" {
+  ssh = var.ssh
+}
 
 locals {
   as_service = var.completion == "never"
   swarm      = var.engine == "swarm"
+  systemd    = var.engine == "systemd"
   trainer    = coalesce(var.trainer, abspath("${path.module}/digits-trainer"))
 }
 
@@ -35,13 +38,23 @@ resource "trainyard_image" "trainer" {
   build   = { context = path.module }
 }
 
+# Bare hosts get the trainer's file, each under the same path.
+resource "trainyard_files" "trainer" {
+  count = local.systemd ? 1 : 0
+
+  cluster  = trainyard_cluster.lab
+  name     = "digits-trainer"
+  source   = dirname(local.trainer)
+  excludes = ["/*", "!/${basename(local.trainer)}"]
+}
+
 resource "trainyard_group" "digits" {
   cluster   = trainyard_cluster.lab
   name      = "digits"
   framework = "tensorflow" # each member finds its place in TF_CONFIG
 
   image   = one(trainyard_image.trainer[*].image_id)
-  command = local.swarm ? null : [local.trainer]
+  command = local.swarm ? null : [local.systemd ? "${trainyard_files.trainer[0].path}/${basename(local.trainer)}" : local.trainer]
   args    = local.as_service ? ["-steps", "0", "-step-interval", "50ms", "-log-every", "20"] : ["-steps", tostring(var.steps)]
 
   roles = {

@@ -4,11 +4,13 @@
 #   run.sh          a job: the apply waits until the model is trained
 #   run.sh service  a service: it trains on after Terraform has ended, until it is destroyed
 #   run.sh swarm    the job, as containers on several hosts
+#   run.sh systemd  the job, as units of systemd on several hosts, over nothing but SSH
 #
 # TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
 # PROVIDER  the provider's binary (default: built from this tree)
-# HOSTS     for swarm: the hosts, as in "gpu1=ssh://ops@gpu1 gpu2=ssh://ops@gpu2", the first of which is the manager where
-#           they are no Swarm yet (default: a Swarm of three Docker Engines that is made on this machine, as root)
+# HOSTS     for swarm and systemd: the hosts, as in "ssh://ops@gpu1 ssh://ops@gpu2", or with names of their own, as in
+#           "gpu1=ssh://ops@10.0.0.1 gpu2=ssh://ops@10.0.0.2"; the first is the manager, of a Swarm where they are none yet
+#           (default: three Docker Engines, or three machines with systemd, that are made on this machine, as root)
 #
 # All files, the provider's state directory included, are in one temporary folder, kept only where something failed.
 set -euo pipefail
@@ -19,7 +21,7 @@ engine=process completion=chief
 case ${1:-job} in
 job) ;;
 service) completion=never ;;
-swarm) engine=swarm ;;
+swarm | systemd) engine=$1 ;;
 *)
   sed -n '2,/^set /{s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2
   exit 2
@@ -41,6 +43,8 @@ state=$work/state
 log=$work/log
 standing= # set from the first apply to the end of the destroy
 bed=      # process of the hosts that were made here, as long as they are there
+key=      # the file of the key that logs in to them, and that with their own keys
+known_hosts=
 
 # ---- printing
 
@@ -106,27 +110,46 @@ init() {
   mkdir "$work/config" && cp "$here"/{*.tf,Dockerfile,.dockerignore} "$work/config/" && cp "$work/trainer" "$work/config/digits-trainer" || return
   printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/cli.tfrc"
   printf 'engine     = "%s"\ncompletion = "%s"\n' "$engine" "$completion" >"$work/config/terraform.tfvars"
-  if [[ $engine == swarm ]]; then
+  if [[ $engine != process ]]; then
     describe_hosts >>"$work/config/terraform.tfvars"
   fi
   tf init -no-color
 }
 
-# describe_hosts: the value of the variable hosts, from HOSTS.
+# describe_hosts: the values of the variables hosts and ssh, from HOSTS, KEY and KNOWN_HOSTS. A host may have, after its
+# address, the one by which the others reach it: gpu1=ssh://ops@gpu1=10.0.0.1.
 describe_hosts() {
-  local host role='role = "manager"'
+  local host name address inside role='role = "manager"'
   echo 'hosts = {'
   for host in $HOSTS; do
-    printf '  "%s" = { address = "%s", %s }\n' "${host%%=*}" "${host#*=}" "$role"
+    [[ $host == *=* ]] || host=$(name_of "$host")=$host
+    IFS== read -r name address inside <<<"$host"
+    printf '  "%s" = { address = "%s", %s%s }\n' "$name" "$address" "${inside:+advertise_address = \"$inside\", }" "$role"
     role=
   done
   echo '}'
+  if [[ -n $key ]]; then
+    printf 'ssh = { identity_files = ["%s"], known_hosts_files = ["%s"] }\n' "$key" "$known_hosts"
+  fi
+}
+
+# name_of ADDRESS: what a host is called, by its address: the host name, or for an IP address the same with hyphens.
+name_of() {
+  local host=${1#*://}
+  host=${host#*@} host=${host%%[:/]*}
+  if [[ $host =~ ^[0-9.]+$ ]]; then
+    echo "host-${host//./-}"
+  else
+    tr '[:upper:]' '[:lower:]' <<<"${host%%.*}"
+  fi
 }
 
 # make_hosts: starts a test bed, and sets HOSTS to its nodes.
 make_hosts() {
+  local of=(-managers 0)
+  [[ $engine == swarm ]] || of=(-hosts 3)
   (cd "$root" && go build -o "$work/testbed" ./internal/acctest/testbed/keep) || return
-  "$work/testbed" -managers 0 >"$work/hosts" 2>&1 &
+  "$work/testbed" "${of[@]}" >"$work/hosts" 2>&1 &
   bed=$!
   until grep -q Ctrl-C "$work/hosts"; do
     if ! kill -0 "$bed" 2>/dev/null; then
@@ -136,7 +159,15 @@ make_hosts() {
     fi
     sleep 0.1
   done
-  HOSTS=$(awk '/^node/ { name = $1 } /DOCKER_HOST=/ { sub(/.*DOCKER_HOST=/, ""); print name "=" $0 }' "$work/hosts")
+  if [[ $engine == swarm ]]; then
+    HOSTS=$(awk '/^node/ { name = $1 } /DOCKER_HOST=/ { sub(/.*DOCKER_HOST=/, ""); print name "=" $0 }' "$work/hosts")
+    return
+  fi
+  # host1  10.200.0.1
+  #   ssh -p 40001 -i KEY -o UserKnownHostsFile=FILE root@127.0.0.1
+  HOSTS=$(awk '/^host/ { name = $1; inside = $2 } $1 == "ssh" { print name "=ssh://ops@127.0.0.1:" $3 "=" inside ":22" }' "$work/hosts")
+  key=$(awk '$1 == "ssh" { print $5; exit }' "$work/hosts")
+  known_hosts=$(sed -n 's/.*UserKnownHostsFile=\([^ ]*\) .*/\1/p' "$work/hosts" | head -n 1)
 }
 
 end_hosts() {
@@ -218,8 +249,10 @@ trap 'echo; exit 143' TERM
 
 printf '\n%sTrainyard quickstart%s: 2 parameter servers and 4 workers learn to read handwritten digits\n\n' "$bold" "$plain"
 step build "the trainer and the provider" build
-if [[ $engine == swarm && -z ${HOSTS:-} ]]; then
-  step hosts "three Docker Engines on this machine" make_hosts
+made="three Docker Engines"
+[[ $engine == swarm ]] || made="three machines with systemd"
+if [[ $engine != process && -z ${HOSTS:-} ]]; then
+  step hosts "$made on this machine" make_hosts
 fi
 step init "$(CHECKPOINT_DISABLE=1 "$TF" version 2>/dev/null | sed -n 1p), with the provider that was built" init
 if [[ $completion == chief ]]; then
@@ -258,7 +291,7 @@ printf '\n'
 step plan "a second plan finds nothing to do" plan
 step destroy "group and cluster" destroy
 if [[ -n $bed ]]; then
-  step hosts "the Docker Engines end" end_hosts
+  step hosts "${made#three } end" end_hosts
 fi
 step check "no process and no state is left" nothing_left
 printf '\n'

@@ -1,17 +1,23 @@
 variable "engine" {
-  description = "What runs the members: `process`, this machine, or `swarm`."
+  description = "What runs the members: `process`, this machine; `swarm`; or `systemd`, bare hosts."
   type        = string
   default     = "process"
 }
 
 variable "hosts" {
-  description = "For swarm: the hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. They form a Swarm, or are one already."
-  type        = map(object({ address = string, role = optional(string) }))
+  description = "For swarm and systemd: the hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. For swarm they form a Swarm, or are one already."
+  type        = map(object({ address = string, role = optional(string), advertise_address = optional(string) }))
+  default     = null
+}
+
+variable "ssh" {
+  description = "How to log in to hosts. Defaults to the keys and known hosts that ssh would use."
+  type        = object({ user = optional(string), identity_files = optional(list(string)), known_hosts_files = optional(list(string)) })
   default     = null
 }
 
 variable "trainer" {
-  description = "For process: path of the training program. Defaults to `digits-trainer` in this folder, where it has to be for swarm: what `CGO_ENABLED=0 go build -o digits-trainer ./trainer` makes."
+  description = "Path of the training program, for all but swarm. Defaults to `digits-trainer` in this folder, where it has to be for swarm: what `CGO_ENABLED=0 go build -o digits-trainer ./trainer` makes."
   type        = string
   default     = null
 }

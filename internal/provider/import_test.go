@@ -18,6 +18,8 @@ func TestImportByID(t *testing.T) {
 		{"trainyard_group", "lab", "<cluster>/<group>"},
 		{"trainyard_group", "lab/", "<cluster>/<group>"},
 		{"trainyard_group", "lab/g/x", "<cluster>/<group>"},
+		{"trainyard_group", "ssh://gpu1/lab", "<cluster>/<group>"},
+		{"trainyard_cluster", "ssh://gpu1", "the ID of a cluster"},
 	} {
 		resp, err := tf.server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: test.resource, ID: test.id})
 		if err != nil {

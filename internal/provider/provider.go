@@ -6,6 +6,8 @@ package provider
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -13,6 +15,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/backtest"
@@ -54,6 +58,7 @@ var (
 
 type providerModel struct {
 	StateDir   *string                         `tfsdk:"state_dir"`
+	Binaries   map[string]string               `tfsdk:"agent_binaries"`
 	SSH        *sshModel                       `tfsdk:"ssh"`
 	Docker     *dockerModel                    `tfsdk:"docker"`
 	Prometheus map[string]prometheusLoginModel `tfsdk:"prometheus"`
@@ -69,13 +74,24 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 		MarkdownDescription: "Trainyard declares training infrastructure: clusters of hosts, and groups of parameter servers, " +
 			"workers and other roles that train on them. It is for teams with one to some hundred machines and no wish to run Kubernetes.\n\n" +
 			"The engine `process` runs everything as processes of this machine and needs nothing to be installed. " +
-			"The engine `swarm` runs it as services of a Docker Swarm, which may be there already, or is formed.",
+			"The engine `swarm` runs it as services of a Docker Swarm, which may be there already, or is formed. " +
+			"The engine `systemd` runs it as units of systemd on bare hosts, over nothing but SSH.",
 		Attributes: map[string]schema.Attribute{
 			"state_dir": schema.StringAttribute{
 				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, their logs among it. " +
 					"Whoever works on a cluster names the same folder. Defaults to the environment variable `" + stateDirVariable + "`, " +
 					"else to `$XDG_STATE_HOME/trainyard`, else to `~/.local/state/trainyard`.",
 				Optional: true,
+			},
+			"agent_binaries": schema.MapAttribute{
+				MarkdownDescription: "Files of the program `trainyard-agent`, built for Linux, by the architecture of hosts: `amd64` or `arm64`. For the engine `systemd`, which brings it there. " +
+					"A release has them beside the provider; give those that a build from source lacks, which has that of its own machine at most.",
+				ElementType: types.StringType,
+				Optional:    true,
+				Validators: []validator.Map{
+					mapvalidator.NoNullValues(), mapvalidator.KeysAre(stringvalidator.OneOf("amd64", "arm64")),
+					mapvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)),
+				},
 			},
 			"ssh":        sshAttribute(),
 			"docker":     dockerAttribute(),
@@ -86,10 +102,11 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 
 func (p *trainyardProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	for attribute, unknown := range map[string]string{
-		"state_dir":  "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
-		"ssh":        unknownCredentials,
-		"docker":     unknownCredentials,
-		"prometheus": "Who may ask a Prometheus has to be known before it is asked: write it down, take it from a variable, or from an ephemeral resource.",
+		"state_dir":      "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
+		"agent_binaries": "The programs for hosts have to be known before anything is planned: write their paths down, or take them from a variable.",
+		"ssh":            unknownCredentials,
+		"docker":         unknownCredentials,
+		"prometheus":     "Who may ask a Prometheus has to be known before it is asked: write it down, take it from a variable, or from an ephemeral resource.",
 	} {
 		if !resourcekit.KnownAttribute(req.Config.Raw, attribute) {
 			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Unknown provider configuration", unknown)
@@ -102,7 +119,9 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	s := resourcekit.NewSession(p.engines, engine.Settings{StateDir: resourcekit.Value(config.StateDir), SSH: config.SSH.expand(), Docker: config.Docker.expand()})
+	s := resourcekit.NewSession(p.engines, engine.Settings{
+		StateDir: resourcekit.Value(config.StateDir), AgentBinaries: config.Binaries, SSH: config.SSH.expand(), Docker: config.Docker.expand(),
+	})
 	s.Logins = resourcekit.ConvertMap(config.Prometheus, prometheusLoginModel.expand)
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
 }

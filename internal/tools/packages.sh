@@ -16,7 +16,7 @@ what() {
   libc6-dev) program=/usr/include/stdlib.h use="for gcc" ;;
   docker.io) program=dockerd use="for the tests' own Docker Engines" ;;
   iptables) program=iptables use="for Docker Engines" ;;
-  debootstrap) program=debootstrap use="to install Debian 13 with its Docker Engine into a cache folder" ;;
+  debootstrap) program=debootstrap use="to install the Debian systems of test machines into a cache folder" ;;
   prometheus) program=prometheus use="for tests that ask one" ;;
   redis-server) program=redis-server use="for tests that measure queues" ;;
   git) program=git use="for tests that compare with what it ignores" ;;

@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 	"github.com/hashicorp/terraform-plugin-testing/tfversion"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
@@ -80,67 +77,6 @@ func (l *lab) expectCount(want int) resource.TestCheckFunc {
 		acctest.Eventually(l, fmt.Sprintf("%d workers", want), func() bool { return l.expectAlive(want)(nil) == nil })
 		return nil
 	}
-}
-
-// A policy is created with its group, changed in place, made anew when it is gone, and shown as it is where somebody else has changed it.
-// The group's members take no notice.
-func TestAccAutoscalingPolicy(t *testing.T) {
-	l := newLab(t)
-	config := func(most int) string {
-		return l.scaledJob(scaling(fmt.Sprintf("  min = 1\n  max = %d\n  interval = \"10s\"\n  scale_in = { stabilisation_window = \"60s\" }%s", most, idle)))
-	}
-	known := func(name string, check knownvalue.Check) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue(theScaling, tfjsonpath.New(name), check)
-	}
-	acted := func(want plancheck.ResourceActionType) plancheck.PlanCheck {
-		return plancheck.ExpectResourceAction(theScaling, want)
-	}
-	l.test(
-		resource.TestStep{
-			Config:           config(4),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate), plancheck.ExpectUnknownValue(theScaling, tfjsonpath.New("id"))),
-			ConfigStateChecks: []statecheck.StateCheck{
-				known("id", knownvalue.StringExact("lab/job/worker")), known("group", knownvalue.StringExact("job")), known("max", knownvalue.Int64Exact(4)),
-				known("interval", knownvalue.StringExact("10s")), known("initial", knownvalue.Null()), known("paused", knownvalue.Null()), known("on_destroy", knownvalue.Null()),
-			},
-			Check: resource.ComposeTestCheckFunc(l.expectPolicy("1 to 4, after 1"), l.changes("+job-worker-0")),
-		},
-		resource.TestStep{
-			Config:           config(6),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
-			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
-		},
-		// The same in other words is no change.
-		resource.TestStep{
-			Config:           strings.NewReplacer(`"60s"`, `"1m"`, `"10s"`, `"10000ms"`).Replace(config(6)),
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
-		},
-		resource.TestStep{
-			PreConfig: func() {
-				document := l.policy()
-				document.Spec.Max, document.Spec.Paused = 3, domain.PauseAll
-				_, err := engine.Put(t.Context(), l.engine(), document)
-				l.must(err)
-			},
-			Config: config(6),
-			ConfigPlanChecks: acceptance.Planned(
-				acted(plancheck.ResourceActionUpdate), acceptance.Shows(theScaling, tfjsonpath.New("max"), 3, 6), acceptance.Shows(theScaling, tfjsonpath.New("paused"), "all", nil),
-			),
-			Check: l.expectPolicy("1 to 6, after 1"),
-		},
-		resource.TestStep{
-			PreConfig:        func() { l.must(engine.Delete[domain.AutoscalingPolicyDocument](t.Context(), l.engine(), "job/worker")) },
-			Config:           config(6),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate)),
-			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
-		},
-		// Without it the group stays as it is.
-		resource.TestStep{
-			Config:           l.scaledJob(),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionDestroy), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
-			Check:            resource.ComposeTestCheckFunc(l.expectPolicy(""), l.changes()),
-		},
-	)
 }
 
 // richJob is a group for which all there is to say of a policy can be said.

@@ -3,7 +3,6 @@
 package process_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,17 +10,12 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 	"github.com/hashicorp/terraform-plugin-testing/tfversion"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
-	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
-	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/filesource"
 )
 
@@ -62,12 +56,6 @@ resource "trainyard_files" "code" {
 `, c.source)}, parts...)...)
 }
 
-// runner is a group that runs from the files, and in their folder.
-var runner = group("job", `
-  command     = ["/bin/sh", "${trainyard_files.code.path}/run.sh", local.member, "wait"]
-  working_dir = trainyard_files.code.path
-  roles       = { worker = { replicas = 2 } }`)
-
 // versions are the digests of the versions that are there.
 func (c codeLab) versions() []string {
 	c.Helper()
@@ -85,118 +73,6 @@ func (c codeLab) expectOneVersion() resource.TestCheckFunc {
 		}
 		return nil
 	}
-}
-
-// says returns a check of what a member wrote last.
-func (c codeLab) says(member, want string) resource.TestCheckFunc {
-	return func(*terraform.State) error {
-		acctest.Eventually(c, member+" says "+want, func() bool {
-			lines := c.logs(member)[member]
-			return len(lines) > 0 && lines[len(lines)-1] == want
-		})
-		return nil
-	}
-}
-
-// path returns where a file is that was brought.
-func (c codeLab) path(name string) string {
-	c.Helper()
-	return filepath.Join(filestore.Store{Dir: c.files.Path(statedir.Content)}.Path(c.versions()[0]), name)
-}
-
-// A group runs from files, and is updated with them in one apply; the former version is gone then.
-func TestAccFiles(t *testing.T) {
-	c := newCodeLab(t)
-	c.test(
-		resource.TestStep{
-			Config: c.configure(runner),
-			Check: resource.ComposeTestCheckFunc(
-				c.changes("+job-worker-0", "+job-worker-1"), c.says("job-worker-0", "version one"), c.expectOneVersion(),
-				resource.TestCheckResourceAttr(theCode, "id", "lab/code"),
-				resource.TestCheckResourceAttrPair(theCode, "hosts.local", theCode, "digest"),
-			),
-		},
-		resource.TestStep{
-			PreConfig: func() { c.write("train.log", "ignored\n") },
-			Config:    c.configure(runner), PlanOnly: true,
-		},
-		resource.TestStep{
-			PreConfig: func() { c.write("say/version.sh", "echo version two\n") },
-			Config:    c.configure(runner),
-			ConfigPlanChecks: acceptance.Planned(
-				plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionUpdate),
-				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate),
-			),
-			Check: resource.ComposeTestCheckFunc(
-				c.changes("~job-worker-0", "~job-worker-1"), c.says("job-worker-1", "version two"), c.expectOneVersion(),
-			),
-		},
-	)
-}
-
-// showsBefore is a plan that shows what was found of an attribute.
-type showsBefore struct {
-	path  tfjsonpath.Path
-	found string
-}
-
-func (s showsBefore) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
-	for _, change := range req.Plan.ResourceChanges {
-		if change.Address != theCode {
-			continue
-		}
-		got, err := tfjsonpath.Traverse(change.Change.Before, s.path)
-		if err == nil && fmt.Sprint(got) != s.found {
-			err = fmt.Errorf("the plan shows %v, want %s", got, s.found)
-		}
-		resp.Error = err
-	}
-}
-
-// A file that is altered or missing on a host is drift, and mended; what members add is not.
-func TestAccFilesDrift(t *testing.T) {
-	c := newCodeLab(t)
-	drift := func(shown string, change func()) resource.TestStep {
-		return resource.TestStep{
-			PreConfig: change,
-			Config:    c.configure(runner),
-			ConfigPlanChecks: acceptance.Planned(
-				plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionUpdate),
-				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop),
-				plancheck.ExpectUnknownValue(theCode, acceptance.Attribute("hosts")),
-				showsBefore{acceptance.Attribute("hosts"), shown},
-			),
-			Check: resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion(), resource.TestCheckResourceAttrPair(theCode, "hosts.local", theCode, "digest")),
-		}
-	}
-	c.test(
-		resource.TestStep{Config: c.configure(runner), Check: c.changes("+job-worker-0", "+job-worker-1")},
-		resource.TestStep{
-			PreConfig: func() {
-				c.must(os.Chmod(c.path("."), 0o700))
-				c.must(os.WriteFile(c.path("added.pyc"), nil, 0o600))
-			},
-			Config: c.configure(runner), PlanOnly: true,
-		},
-		drift("map[local:altered: run.sh]", func() {
-			c.must(os.Chmod(c.path("run.sh"), 0o700))
-			c.must(os.WriteFile(c.path("run.sh"), []byte("echo other\n"), 0o600))
-		}),
-		drift("map[local:missing: say/version.sh]", func() {
-			c.must(os.Chmod(c.path("say"), 0o700))
-			c.must(os.RemoveAll(c.path("say")))
-		}),
-		drift("map[]", func() { c.must(filestore.Store{Dir: c.files.Path(statedir.Content)}.Clear()) }),
-		resource.TestStep{
-			// What is definitely gone is made anew.
-			PreConfig: func() {
-				c.must(engine.Delete[domain.FilesDocument](context.Background(), c.engine(), "code"))
-			},
-			Config:           c.configure(runner),
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionCreate)),
-			Check:            resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion()),
-		},
-	)
 }
 
 // Files that a group or sweep refers to are not destroyed; the error names both.

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // gpuLab is a lab on a machine with GPUs: an agent that is built as it is released finds those that a fake of NVIDIA's library shows.
@@ -56,22 +54,6 @@ func (l *gpuLab) change(n int, change func(*fakenvml.Device)) {
 	l.Helper()
 	change(&l.devices[n])
 	l.nvml.Set(l.devices...)
-}
-
-// awaitSample returns when the utilisation shows the devices as they are by now: the agent tells of the last sample that it took, and that
-// holds what was found when the devices were last looked at.
-func (l *gpuLab) awaitSample() {
-	l.Helper()
-	changed := time.Now()
-	var told time.Time // of a look at the devices since then
-	acctest.Eventually(l, "a sample of the GPUs as they are", func() bool {
-		usage, err := l.engine().Usage(l.Context(), engine.ShortestWindow)
-		l.must(err)
-		if told.IsZero() && usage.GPUs[l.devices[0].UUID].SampledAt.After(changed) {
-			told = time.Now()
-		}
-		return !told.IsZero() && usage.Hosts["local"].SampledAt.After(told)
-	})
 }
 
 // usedBy has processes use a device, and no others.

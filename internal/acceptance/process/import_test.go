@@ -35,34 +35,6 @@ const rich = `
   restart_scope = "group"
   triggers      = { run = "1" }`
 
-// An import brings all back that the configuration says: the plan after it is empty.
-func TestAccImport(t *testing.T) {
-	l := newLab(t)
-	config := l.job(rich)
-	by := func(kind resource.ImportStateKind, name, id string) resource.TestStep {
-		return resource.TestStep{
-			Config: config, ResourceName: name, ImportState: true, ImportStateKind: kind, ImportStateId: id,
-			ImportStateVerify: kind == resource.ImportCommandWithID,
-		}
-	}
-	failing := func(name, id string, phrases ...string) resource.TestStep {
-		step := by(resource.ImportCommandWithID, name, id)
-		step.ExpectError = acceptance.Says(phrases...)
-		return step
-	}
-	l.test(
-		resource.TestStep{Config: config},
-		by(resource.ImportCommandWithID, acceptance.TheLab, "lab"),
-		by(resource.ImportCommandWithID, acceptance.TheJob, "lab/job"),
-		// These check that the plan is empty.
-		by(resource.ImportBlockWithID, acceptance.TheLab, "lab"),
-		by(resource.ImportBlockWithID, acceptance.TheJob, "lab/job"),
-		failing(acceptance.TheLab, "nowhere", `cluster "nowhere"`, `state_dir`),
-		failing(acceptance.TheJob, "job", `"job" is not the ID of a group`, `<cluster>/<group>`),
-		failing(acceptance.TheJob, "lab/nothing", `Cannot import non-existent remote object`),
-	)
-}
-
 // Terraform can import by identity from 1.12 on.
 func TestAccImportByIdentity(t *testing.T) {
 	l := newLab(t)

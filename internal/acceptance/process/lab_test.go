@@ -49,6 +49,12 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	acceptance.Test(t)
+	return openLab(t)
+}
+
+// openLab is newLab for a test that runs in parallel already.
+func openLab(t *testing.T) *lab {
+	t.Helper()
 	dir := t.TempDir()
 	t.Cleanup(func() { acctest.ExpectNobody(t, dir, "at the end") })
 	return &lab{T: t, files: statedir.Dir{Root: dir, Cluster: "lab"}, port: freePorts(t)}
@@ -101,15 +107,17 @@ func (l *lab) program() process.Program {
 // config returns a configuration of these parts. It may refer to the program of members and the first port of the lab.
 func (l *lab) config(parts ...string) string {
 	l.Helper()
-	return fmt.Sprintf(`
-provider "trainyard" {
-  state_dir = %q
-}
+	return l.providerBlock() + fmt.Sprintf(`
 locals {
   member = %q
   port   = %d
 }
-`, l.files.Root, acctest.Build(l, acctest.Member), l.port) + strings.Join(parts, "\n")
+`, acctest.Build(l, acctest.Member), l.port) + strings.Join(parts, "\n")
+}
+
+// providerBlock is the configuration of the provider.
+func (l *lab) providerBlock() string {
+	return fmt.Sprintf("\nprovider \"trainyard\" {\n  state_dir = %q\n}\n", l.files.Root)
 }
 
 // theCluster is this machine as a cluster.
@@ -236,21 +244,6 @@ func (l *lab) expectStates(want map[string]domain.State) resource.TestCheckFunc 
 		}
 		return acceptance.Differences(want, got)
 	}
-}
-
-// edit changes the stored document of a group by hand.
-func (l *lab) edit(name string, change func(*domain.GroupDocument)) {
-	l.Helper()
-	key := engine.Key{Kind: domain.GroupKind, Name: name}
-	item, err := statedir.ReadItem(l.files.Item(key))
-	l.must(err)
-	var document domain.GroupDocument
-	l.must(json.Unmarshal(item.Data, &document))
-	change(&document)
-	item.Key = key
-	item.Data, err = json.Marshal(document)
-	l.must(err)
-	l.must(l.files.WriteItem(item))
 }
 
 // logs returns the lines that members wrote.

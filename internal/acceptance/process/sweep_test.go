@@ -20,7 +20,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
@@ -98,78 +97,6 @@ func (l *lab) attemptsOf() map[string]int {
 		got[key] = found.Runs[key].Attempts
 	}
 	return got
-}
-
-// A sweep is created, and stays as it is once its runs have ended; a run that is added, changed or removed touches that
-// one alone; triggers start those anew that failed; it is made anew when it is gone, and imported; the plan after each
-// step is empty.
-func TestAccSweep(t *testing.T) {
-	l := newLab(t)
-	const waits, failed = `wait_for = "completed"`, `rerun = "failed"`
-	ends := map[string]string{"a": "exit:0", "b": "print:score 2", "c": "print:score 3"}
-	with := func(changes map[string]string) map[string]string {
-		all := map[string]string{}
-		for _, m := range []map[string]string{ends, changes} {
-			for key, step := range m {
-				if all[key] = step; step == "" {
-					delete(all, key)
-				}
-			}
-		}
-		return all
-	}
-	config := func(steps map[string]string, attributes ...string) string {
-		return l.config(theCluster, runs(steps, strings.Join(append(attributes, `objective = { pattern = "^score ([0-9]+)" }`), "\n")), readRuns)
-	}
-	known := func(check knownvalue.Check, steps ...string) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue(theRuns, acceptance.Attribute(steps[0], steps[1:]...), check)
-	}
-	update := plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionUpdate)
-	l.test(
-		resource.TestStep{
-			Config: config(ends, waits),
-			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(theSweep, tfjsonpath.New("id"), knownvalue.StringExact("lab/lr")),
-				known(knownvalue.Int64Exact(3), "total"), known(knownvalue.Int64Exact(3), "counts", "succeeded"), known(knownvalue.Bool(true), "ended"),
-				known(knownvalue.StringExact("c"), "best"), known(textList("c", "b"), "ranking"),
-				known(knownvalue.Float64Exact(2), "runs", "b", "value"), known(knownvalue.Int64Exact(0), "runs", "a", "exit_code"),
-				known(knownvalue.StringExact("lr-a-0"), "runs", "a", "member"), known(knownvalue.StringExact("local"), "runs", "a", "host"),
-			},
-			Check: l.attempts(map[string]int{"a": 1, "b": 1, "c": 1}),
-		},
-		resource.TestStep{
-			Config:           config(with(map[string]string{"b": "", "c": "print:score 1", "d": "exit:0"}), waits),
-			ConfigPlanChecks: acceptance.Planned(update),
-			ConfigStateChecks: []statecheck.StateCheck{
-				known(textList("c"), "ranking"), known(knownvalue.Int64Exact(3), "counts", "succeeded"),
-			},
-			Check: l.attempts(map[string]int{"a": 1, "c": 1, "d": 1}),
-		},
-		resource.TestStep{
-			Config:            config(with(map[string]string{"d": "exit:7"}), waits, failed),
-			ConfigStateChecks: []statecheck.StateCheck{known(knownvalue.Int64Exact(1), "counts", "failed"), known(knownvalue.StringExact("exit code 7"), "runs", "d", "reason")},
-		},
-		resource.TestStep{
-			Config:           config(with(map[string]string{"d": "exit:7"}), failed),
-			ConfigPlanChecks: acceptance.Planned(update), // it no longer waits
-			Check:            l.attempts(map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}),
-		},
-		resource.TestStep{
-			Config: config(with(map[string]string{"d": "exit:7"}), failed, `triggers = { again = "2" }`),
-			Check: checked(func() error {
-				l.swept("the run that failed to be started anew, and no other", func(found reconcile.Sweep, s sweep.Summary) bool {
-					return s.Ended() && found.Runs["d"].Revision == found.Document.Revision && found.Runs["a"].Revision < found.Document.Revision
-				})
-				return nil
-			}),
-		},
-		resource.TestStep{
-			PreConfig: func() { l.must(reconcile.Reconciler{Engine: l.engine()}.DeleteSweep(t.Context(), "lr")) },
-			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionCreate)),
-		},
-		resource.TestStep{Config: config(ends, waits), ResourceName: theSweep, ImportState: true, ImportStateId: "lab/lr", ImportStateVerify: true},
-		resource.TestStep{Config: config(ends, waits), ResourceName: theSweep, ImportState: true, ImportStateId: "lr", ExpectError: acceptance.Says(`"lr" is not the ID of a sweep`)},
-	)
 }
 
 // While thirty runs are on, one is removed, one is changed, and one is added: the others go on undisturbed.

@@ -78,7 +78,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"address": schema.StringAttribute{
-						MarkdownDescription: "For `process`, where members on this host are reached by others, without a port; for `swarm`, where its Docker Engine is reached, null where that is not declared.",
+						MarkdownDescription: "For `process`, where members on this host are reached by others, without a port; for `swarm`, where its Docker Engine is reached, null where that is not declared; for `systemd`, where its SSH server is reached.",
 						Computed:            true,
 					},
 					"role": schema.StringAttribute{
@@ -90,7 +90,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"advertise_address": schema.StringAttribute{
-						MarkdownDescription: "Where the other hosts of the Swarm reach this one; null where it is not declared.",
+						MarkdownDescription: "Where the other hosts reach this one; null where it is not declared.",
 						Computed:            true,
 					},
 					"socket": schema.StringAttribute{

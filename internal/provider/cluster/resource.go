@@ -172,7 +172,7 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 			return domain.ClusterDocument{}, false
 		case !sameCluster(existing.Spec, spec):
 			resp.Diagnostics.AddAttributeError(path.Root("name"), "Cluster exists already",
-				fmt.Sprintf("There is a cluster %q already, with other hosts. Choose another name, or import it: terraform import <address> %s", spec.Name, spec.Name))
+				fmt.Sprintf("There is a cluster %q already, with other hosts. Choose another name, or import it: terraform import <address> %s", spec.Name, eng.Traits().ImportFrom+spec.Name))
 			return domain.ClusterDocument{}, false
 		}
 		resp.Diagnostics.AddWarning("Cluster adopted",
@@ -350,7 +350,8 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if len(groups)+len(sweeps) > 0 {
 		resp.Diagnostics.AddError("Cluster in use",
 			fmt.Sprintf("Cluster %q still has %s. Destroy them first; those of which Terraform lost track can be imported and then destroyed: terraform import <address> %s",
-				state.Name.ValueString(), domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))), domain.GroupID(state.Name.ValueString(), "<name>")))
+				state.Name.ValueString(), domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))),
+				reconciler.Engine.Traits().ImportFrom+domain.GroupID(state.Name.ValueString(), "<name>")))
 		return
 	}
 	if err := reconciler.Engine.Dissolve(ctx); err != nil {
@@ -360,10 +361,11 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	r.Session.Plans.DropCluster(resourcekit.IDOf(state.key()))
 }
 
-// ImportState takes the cluster's name, as ID or as identity. The engine is the one that has a document of it.
+// ImportState takes the cluster's name, as ID, after an address or not, or as identity. The engine is the one that has a
+// document of it.
 func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	name := req.ID
-	if name == "" && req.Identity != nil {
+	endpoint, name := resourcekit.CutEndpoint(req.ID)
+	if req.ID == "" && req.Identity != nil {
 		var identity identity
 		resp.Diagnostics.Append(req.Identity.Get(ctx, &identity)...)
 		name = identity.Name.ValueString()
@@ -371,7 +373,11 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	key, err := r.Session.Find(ctx, name)
+	if name == "" {
+		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of a cluster, which is its name, such as lab, after the address of a host where need be: ssh://ops@gpu1/lab.", req.ID))
+		return
+	}
+	key, err := r.Session.Find(ctx, endpoint, name)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, "Unable to import the cluster", err)
 		return

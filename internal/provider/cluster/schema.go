@@ -21,7 +21,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		MarkdownDescription: "A named set of hosts that one engine runs groups on.\n\n" +
 			"Its specification is stored with the cluster itself, and a small controller runs there that acts between two applies: " +
 			"it starts the runs of sweeps, ends groups that have completed, restarts groups as a whole, and on a Swarm restarts members and places those anew whose hosts are lost. A cluster is destroyed only when no group or sweep is left in it; " +
-			"then those hosts leave a Swarm that joined it by this resource.",
+			"then those hosts leave a Swarm that joined it by this resource, and bare hosts are cleaned of everything that Trainyard has put there.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",
@@ -35,7 +35,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"engine": schema.StringAttribute{
-				MarkdownDescription: "What runs the members: `process`, as processes of this machine, or `swarm`, as services of a Docker Swarm. Defaults to `process`. " +
+				MarkdownDescription: "What runs the members: `process`, as processes of this machine; `swarm`, as services of a Docker Swarm; or `systemd`, as units of systemd on hosts that are reached over SSH. Defaults to `process`. " +
 					"Forces replacement.",
 				Optional:      true,
 				Computed:      true,
@@ -46,14 +46,16 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"endpoint": schema.StringAttribute{
 				MarkdownDescription: "Where a manager of the Swarm is reached: `unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`; credentials are in the provider's `ssh` and `docker`. " +
 					"Should it not answer, the other managers are tried at their `address`. Defaults to the address of the first manager among the `hosts`, by name, that has one; else it stays null, " +
-					"and the Docker Engine is the one that the `docker` command would use (`DOCKER_HOST`, the current context, the local socket). Another endpoint is no other cluster. For `swarm` only.",
+					"and the Docker Engine is the one that the `docker` command would use (`DOCKER_HOST`, the current context, the local socket). Another endpoint is no other cluster. " +
+					"For `systemd`, the address of a host of the cluster, `ssh://user@host[:port]`; defaults to that of the manager. Not for `process`.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"hosts": schema.MapNestedAttribute{
 				MarkdownDescription: "The hosts by name, each a host name in lower case. For `swarm`, the name is the host's own host name, or, with an `address`, any other; hosts that are not part of the Swarm yet join it, over their `address`, " +
-					"and where no Swarm is there at all the hosts form one. Left out, the hosts are all nodes of a Swarm that is there, or one host, `local`, which is this machine with all its capacity, for `process`. " +
+					"and where no Swarm is there at all the hosts form one. " +
+					"For `systemd`, any names: each host needs an `address`, and one of them the role `manager`; a host that is taken out is cleaned of everything that Trainyard has put there. Left out for the other engines, the hosts are all nodes of a Swarm that is there, or one host, `local`, which is this machine with all its capacity, for `process`. " +
 					"More can be declared for `process`: they share the machine, each with a capacity of its own, and serve to try out placement. " +
 					"Members on a host that is taken away move when their group is applied next, which is in the same apply for groups that refer to this resource.",
 				Optional:   true,
@@ -110,7 +112,8 @@ func hostAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"address": schema.StringAttribute{
 			MarkdownDescription: "For `process`, where members on this host are reached by others: an address of this machine, without a port; defaults to `127.0.0.1`. " +
-				"For `swarm`, where its Docker Engine is reached, such as `ssh://ops@gpu1`: it is needed for a host to join or leave the Swarm, and optional for one that is part of it anyway.",
+				"For `swarm`, where its Docker Engine is reached, such as `ssh://ops@gpu1`: it is needed for a host to join or leave the Swarm, and optional for one that is part of it anyway. " +
+				"For `systemd`, where its SSH server is reached: `ssh://[user@]host[:port]`, as root or as a user with sudo and without a password.",
 			Optional:   true,
 			Computed:   true,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
@@ -122,22 +125,24 @@ func hostAttributes() map[string]schema.Attribute {
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"role": schema.StringAttribute{
-			MarkdownDescription: "`manager` or `worker`, for `swarm`: hosts are promoted and demoted, as long as the Swarm keeps its quorum. Left out, it is not managed; a host that joins does so as a worker.",
-			Optional:            true,
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			MarkdownDescription: "`manager` or `worker`. For `swarm`, hosts are promoted and demoted, as long as the Swarm keeps its quorum; left out, it is not managed, and a host that joins does so as a worker. " +
+				"For `systemd`, exactly one host is the `manager`: it keeps the cluster's documents and runs its controller. Not for `process`.",
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"availability": schema.StringAttribute{
-			MarkdownDescription: "Whether the host takes members, for `swarm`: `active`, `pause` (it keeps those that it has) or `drain` (they move to other hosts). Left out, it is not managed.",
+			MarkdownDescription: "Whether the host takes members, for `swarm` only: `active`, `pause` (it keeps those that it has) or `drain` (they move to other hosts). Left out, it is not managed.",
 			Optional:            true,
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"advertise_address": schema.StringAttribute{
-			MarkdownDescription: "Where the other hosts of the Swarm reach this one: an IP address or a network interface, with a port if need be. It counts when the host joins. Left out, Docker chooses it, which it can where the host has one address.",
-			Optional:            true,
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			MarkdownDescription: "Where the other hosts reach this one, if need be with a port. For `swarm`, an IP address or a network interface; it counts when the host joins, and left out, Docker chooses it, which it can where the host has one address. " +
+				"For `systemd`, a name or an IP address, for members and for the controller, which logs in there at this port; left out, they use the host of its `address`.",
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"socket": schema.StringAttribute{
-			MarkdownDescription: "Path of the Docker Engine's socket on the host, for the controller to mount. Defaults to the path in an `ssh://` address, " +
+			MarkdownDescription: "Path of the Docker Engine's socket on the host, for the controller to mount; for `swarm` only. Defaults to the path in an `ssh://` address, " +
 				"else, over SSH, the one that the host's `docker` command uses, else `/var/run/docker.sock`. For rootless Docker behind `tcp://`: `/run/user/1000/docker.sock`.",
 			Optional: true,
 		},

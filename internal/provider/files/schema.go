@@ -25,7 +25,7 @@ const resourceDescription = "A folder or archive of the machine where Terraform 
 	"On the hosts the files belong to the user who runs members, are for this user alone, and are read-only: write results elsewhere. " +
 	"A file that is altered or missing on a host is drift, shown in `hosts`, and mended in place by an apply. What members add to the folder (root can, such as `__pycache__`) is left alone, and is removed with the version.\n\n" +
 	"A source may have 100,000 files and 4 GiB. It is read at every plan: leave out data and checkpoints. With `source = path.module`, exclude `.terraform` and `terraform.tfstate*`, which may hold secrets.\n\n" +
-	"Clusters of the engine `process` have files; on `swarm`, put them into an image with `trainyard_image`."
+	"Clusters of the engines `process` and `systemd` have files; on `swarm`, put them into an image with `trainyard_image`."
 
 // Schema is the schema of trainyard_files.
 func Schema(ctx context.Context, engines []string) schema.Schema {

@@ -21,7 +21,7 @@ const maxSecretBytes = 500_000
 // counts.
 func containerAttribute(precedence string) schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: strings.TrimSpace("What the members' containers have and may do, for `swarm`; what is left out is the engine's default. " + precedence),
+		MarkdownDescription: strings.TrimSpace("What the members' containers have and may do, for `swarm`; of it, `systemd` heeds `user`, `stop_signal` and `ulimits` for its plain programs. What is left out is the engine's default. " + precedence),
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"pull_policy": schema.StringAttribute{
@@ -29,7 +29,7 @@ func containerAttribute(precedence string) schema.Attribute {
 				Optional:            true,
 			},
 			"user": schema.StringAttribute{
-				MarkdownDescription: "User that the members run as: a name that the image knows or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own. Files of `secrets` are root's: give them a `mode` such as `0444` for another user.",
+				MarkdownDescription: "User that the members run as: a name that the image, or on `systemd` the host, knows, or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own, on `systemd` to root. Files of `secrets` are root's: give them a `mode` such as `0444` for another user.",
 				Optional:            true,
 			},
 			"init": schema.BoolAttribute{

@@ -142,7 +142,7 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 	own := func(description string) string { return strings.TrimSpace(description + " " + precedence.Own) }
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			MarkdownDescription: own("Container image, for engines that run containers; `process` does not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits."),
+			MarkdownDescription: own("Container image, for engines that run containers; `process` and `systemd` do not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits."),
 			Optional:            true,
 		},
 		"command": schema.ListAttribute{
@@ -166,11 +166,11 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 			Validators:  []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"working_dir": schema.StringAttribute{
-			MarkdownDescription: own("Folder in which members start: an absolute path of a folder that exists. Without one, each member starts in a folder of its own, which `process` keeps in its state directory."),
+			MarkdownDescription: own("Folder in which members start: an absolute path of a folder that exists. Without one, each member starts in a folder of its own, which `process` keeps in its state directory, and `systemd` in the one of the cluster on the host."),
 			Optional:            true,
 		},
 		"mounts": schema.ListNestedAttribute{
-			MarkdownDescription: own("Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members of `process` see the files of the machine where they are, so that they take bind mounts alone, with the same source and target."),
+			MarkdownDescription: own("Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members of `process` and `systemd` see the files of their host where they are, so that they take bind mounts alone, with the same source and target."),
 			Optional:            true,
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -187,7 +187,7 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 					Required:            true,
 				},
 				"read_only": schema.BoolAttribute{
-					MarkdownDescription: "Whether members may only read; `process` does not enforce it. Defaults to `false`.",
+					MarkdownDescription: "Whether members may only read; `process` and `systemd` do not enforce it. Defaults to `false`.",
 					Optional:            true,
 				},
 				"size_mib": schema.Int64Attribute{
@@ -214,8 +214,8 @@ func roleAttributes() map[string]schema.Attribute {
 			Optional: true,
 		},
 		"port": schema.Int64Attribute{
-			MarkdownDescription: "First port of the members, 1 to 65535. Where members share the address of their host, as with `process`, those on one address get this port and the following ones, by index, and keep theirs while others come and go. " +
-				"Left out, each member gets a free port (of `process`: 20000 to 29999) during the apply and keeps it.",
+			MarkdownDescription: "First port of the members, 1 to 65535. Where members share the address of their host, as with `process` and `systemd`, those on one address get this port and the following ones, by index, and keep theirs while others come and go. " +
+				"Left out, each member gets a free port (where they share that address: 20000 to 29999) during the apply and keeps it.",
 			Optional: true,
 		},
 		"resources":    ResourcesAttribute("member"),

@@ -43,7 +43,7 @@ func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bo
 	for member, place := range resourcekit.TextsIn(found.places) {
 		host, known := view.Inventory.Hosts[domain.ParsePlace(place).Host]
 		address, _, err := net.SplitHostPort(addresses[member])
-		if known && err == nil && address != host.Address {
+		if known && err == nil && address != host.MemberAddress() {
 			return true
 		}
 	}

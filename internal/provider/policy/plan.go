@@ -140,7 +140,7 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 	}
 	stored, found := policies[at.Key]
 	if known := plans.Policy(at); found && created && !stored.Ending && !stored.Spec.Equal(spec) && !known.Had && !known.Leaving {
-		exists := reconcile.PolicyExistsError{Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role}
+		exists := reconcile.PolicyExistsError{Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role, From: reconciler.Engine.Traits().ImportFrom}
 		problems.Add(domain.Path{"role"}, "Autoscaling policy exists already", "%v", &exists)
 		return found, problems, nil
 	}

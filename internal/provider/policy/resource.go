@@ -78,9 +78,10 @@ func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler recon
 	return nil
 }
 
-// ImportState takes <cluster>/<group>/<role>, as ID or in parts as identity.
+// ImportState takes <cluster>/<group>/<role>, as ID, after an address or not, or in parts as identity.
 func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	parts := strings.Split(req.ID, "/")
+	endpoint, names := resourcekit.CutEndpoint(req.ID)
+	parts := strings.Split(names, "/")
 	if req.ID == "" && req.Identity != nil {
 		var given identity
 		resp.Diagnostics.Append(req.Identity.Get(ctx, &given)...)
@@ -93,7 +94,7 @@ func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resourc
 		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of an autoscaling policy, which is <cluster>/<group>/<role>, such as lab/spark/worker.", req.ID))
 		return
 	}
-	if !resourcekit.ImportCluster(ctx, r.Session, parts[0], "autoscaling policy", resp) {
+	if !resourcekit.ImportCluster(ctx, r.Session, endpoint, parts[0], "autoscaling policy", resp) {
 		return
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("group"), parts[1])...)

@@ -54,7 +54,7 @@ const (
 	ClusterReferenceDescription = "The cluster, as a whole: `cluster = trainyard_cluster.lab`. An object of its name, engine and endpoint does as well."
 	ClusterNameDescription      = "Name of the cluster."
 	ClusterEngineDescription    = "Engine of the cluster. Defaults to `" + DefaultEngine + "`."
-	ClusterEndpointDescription  = "Where the cluster's engine is reached, for `swarm`: `unix://`, `tcp://` or `ssh://`. Defaults to where the `docker` command looks."
+	ClusterEndpointDescription  = "Where the cluster's engine is reached: for `swarm`, `unix://`, `tcp://` or `ssh://`, which defaults to where the `docker` command looks; for `systemd`, the `ssh://` address of one of the hosts, which is needed."
 )
 
 // ClusterReferenceAttribute is the attribute by which a resource refers to its cluster.

@@ -35,9 +35,21 @@ type Importable struct {
 	Valid func(name string) bool
 }
 
+// CutEndpoint cuts an import ID into the address of a host of the cluster, such as ssh://ops@gpu1, which is empty where
+// the ID does not begin with one, and the names after it.
+func CutEndpoint(id string) (endpoint, names string) {
+	scheme, rest, ok := strings.Cut(id, "://")
+	if !ok {
+		return "", id
+	}
+	host, names, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host, names
+}
+
 // Into imports by ID, or by the parts of it as identity. The engine is the one that has a document of the cluster.
 func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	cluster, name, ok := strings.Cut(req.ID, "/")
+	endpoint, names := CutEndpoint(req.ID)
+	cluster, name, ok := strings.Cut(names, "/")
 	if req.ID == "" && req.Identity != nil {
 		var given Identity
 		resp.Diagnostics.Append(req.Identity.Get(ctx, &given)...)
@@ -50,15 +62,15 @@ func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportSta
 		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of %s.", req.ID, i.Form))
 		return
 	}
-	if ImportCluster(ctx, s, cluster, i.Kind, resp) {
+	if ImportCluster(ctx, s, endpoint, cluster, i.Kind, resp) {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
 		resp.Diagnostics.Append(resp.Identity.Set(ctx, Identity{Cluster: types.StringValue(cluster), Name: types.StringValue(name)})...)
 	}
 }
 
-// ImportCluster imports the cluster that a kind of things is of, by its name.
-func ImportCluster(ctx context.Context, s *Session, cluster, kind string, resp *resource.ImportStateResponse) bool {
-	key, err := s.Find(ctx, cluster)
+// ImportCluster imports the cluster that a kind of things is of, by its name, and by the address of a host where there is one.
+func ImportCluster(ctx context.Context, s *Session, endpoint, cluster, kind string, resp *resource.ImportStateResponse) bool {
+	key, err := s.Find(ctx, endpoint, cluster)
 	if err != nil {
 		AddError(&resp.Diagnostics, "Unable to import the "+kind, err)
 		return false

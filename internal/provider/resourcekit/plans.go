@@ -295,7 +295,7 @@ func (p *Plans) foresee(id ClusterID, view *reconcile.View, but string) {
 // release takes a group, or the runs of a sweep, out of a view, with the ports on which its members listen.
 func release(view *reconcile.View, among map[string]domain.GroupDocument, name string) {
 	for _, assigned := range among[name].Assignments {
-		address := view.Inventory.Hosts[assigned.Host].Address
+		address := view.Inventory.Hosts[assigned.Host].MemberAddress()
 		if busy, found := view.Inventory.BusyPorts[address]; found {
 			view.Inventory.BusyPorts[address] = slices.DeleteFunc(slices.Clone(busy), func(port int) bool { return port == assigned.Port })
 		}

@@ -1,6 +1,7 @@
 package resourcekit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -148,18 +150,25 @@ func (s *Session) Know(cluster domain.Cluster) {
 	}
 }
 
-// Find returns the reference to a stored cluster of which only the name is known. All engines are asked for it, where they are
-// by default: one that can't be reached, or is not there at all, matters only where no other has the cluster.
-func (s *Session) Find(ctx context.Context, cluster string) (domain.ClusterRef, error) {
+// Find returns the reference to a stored cluster of which only the name is known, and perhaps the address of a host. All
+// engines are asked for it that have such addresses, where they are by default without one: one that can't be reached, or
+// is not there at all, matters only where no other has the cluster.
+func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.ClusterRef, error) {
 	var answers []error
+	var asked []string
 	unsure := false
+	scheme, _, _ := strings.Cut(endpoint, "://")
 	for _, name := range s.engines.Names() {
-		ref := domain.ClusterRef{Engine: name, Name: cluster}
+		if endpoint != "" && !slices.Contains(s.engines[name].Schemes, scheme) {
+			continue
+		}
+		asked = append(asked, name)
+		ref := domain.ClusterRef{Engine: name, Name: cluster, Endpoint: endpoint}
 		document, err := s.Document(ctx, ref)
 		switch {
 		case err == nil:
 			s.Know(document.Spec)
-			ref.Endpoint = document.Spec.Endpoint
+			ref.Endpoint = cmp.Or(document.Spec.Endpoint, endpoint)
 			return ref, nil
 		case errors.Is(err, engine.ErrNotFound):
 			answers = append(answers, fmt.Errorf("engine %q: there is no such cluster", name))
@@ -168,11 +177,14 @@ func (s *Session) Find(ctx context.Context, cluster string) (domain.ClusterRef, 
 			answers = append(answers, fmt.Errorf("engine %q: %w", name, err))
 		}
 	}
-	if unsure {
+	switch {
+	case unsure:
 		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could tell:\n%w", cluster, errors.Join(answers...))
+	case endpoint != "":
+		return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w at %s by any of the engines %q", cluster, engine.ErrNotFound, endpoint, asked)
 	}
-	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s",
-		cluster, engine.ErrNotFound, s.engines.Names(), s.engines.Say(func(d engine.Driver) string { return d.Lookup }))
+	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s. Where that is elsewhere, begin the ID with the address of a host: ssh://ops@gpu1/%s",
+		cluster, engine.ErrNotFound, asked, s.engines.Say(func(d engine.Driver) string { return d.Lookup }), cluster)
 }
 
 // PlannedCluster returns a cluster as this run has planned it, or else as it is stored. It is not settled where there is

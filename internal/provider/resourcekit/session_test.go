@@ -22,12 +22,12 @@ func TestFind(t *testing.T) {
 		"the first":             {engine.Registry{"a": providertest.Driver(has), "b": providertest.Driver(none)}, "a", ""},
 		"the second":            {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(has)}, "b", ""},
 		"beside a broken one":   {engine.Registry{"a": providertest.Driver(broken), "b": providertest.Driver(has)}, "b", ""},
-		"nowhere":               {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(none)}, "", `any of the engines ["a" "b"]`},
+		"nowhere":               {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(none)}, "", `begin the ID with the address of a host: ssh://ops@gpu1/lab`},
 		"perhaps in the broken": {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(broken)}, "", "engine \"a\": there is no such cluster\nengine \"b\": unreachable"},
 		"can't be opened":       {engine.Registry{"a": unopened("unreachable: no credentials"), "b": providertest.Driver(none)}, "", `engine "a": unreachable: no credentials`},
 		"beside one that can't": {engine.Registry{"a": unopened("no credentials"), "b": providertest.Driver(has)}, "b", ""},
 	} {
-		got, err := NewSession(test.engines, engine.Settings{}).Find(t.Context(), "lab")
+		got, err := NewSession(test.engines, engine.Settings{}).Find(t.Context(), "", "lab")
 		if test.failure == "" {
 			if err != nil || got != (domain.ClusterRef{Engine: test.want, Name: "lab"}) {
 				t.Errorf("%s: got %v, %v", name, got, err)
@@ -43,6 +43,41 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindAtAnAddress: an address is for the engines that have such addresses.
+func TestFindAtAnAddress(t *testing.T) {
+	has, none := providertest.Driver(providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))), providertest.Driver(&providertest.Stub{})
+	at := func(driver engine.Driver, schemes ...string) engine.Driver {
+		driver.Schemes = schemes
+		return driver
+	}
+	engines := engine.Registry{"a": has, "b": at(none, "tcp", "ssh"), "c": at(has, "ssh")}
+	for endpoint, want := range map[string]string{"": "a", "ssh://ops@gpu1": "c"} {
+		got, err := NewSession(engines, engine.Settings{}).Find(t.Context(), endpoint, "lab")
+		if err != nil || got != (domain.ClusterRef{Engine: want, Name: "lab", Endpoint: endpoint}) {
+			t.Errorf("%q: got %v, %v", endpoint, got, err)
+		}
+	}
+	_, err := NewSession(engines, engine.Settings{}).Find(t.Context(), "tcp://gpu1", "lab")
+	if says := `cluster "lab": not found at tcp://gpu1 by any of the engines ["b"]`; err == nil || err.Error() != says {
+		t.Errorf("got %v, want %s", err, says)
+	}
+}
+
+func TestCutEndpoint(t *testing.T) {
+	for id, want := range map[string][2]string{
+		"":                         {"", ""},
+		"lab/mnist":                {"", "lab/mnist"},
+		"ssh://ops@gpu1:2222/lab":  {"ssh://ops@gpu1:2222", "lab"},
+		"tcp://gpu1/lab/spark/ps":  {"tcp://gpu1", "lab/spark/ps"},
+		"ssh://gpu1":               {"ssh://gpu1", ""},
+		"ssh://[2001:db8::1]:22/a": {"ssh://[2001:db8::1]:22", "a"},
+	} {
+		if endpoint, names := CutEndpoint(id); endpoint != want[0] || names != want[1] {
+			t.Errorf("%q: got %q and %q", id, endpoint, names)
+		}
+	}
+}
+
 func unopened(reason string) engine.Driver {
 	return engine.Driver{Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, errors.New(reason) }}
 }
@@ -50,7 +85,7 @@ func unopened(reason string) engine.Driver {
 func TestFindReturnsTheStoredEndpoint(t *testing.T) {
 	lab := providertest.LabOf("local")
 	lab.Spec.Endpoint = "ssh://gpu1"
-	got, err := NewSession(engine.Registry{"swarm": providertest.Driver(providertest.Set(&providertest.Stub{}, lab))}, engine.Settings{}).Find(t.Context(), "lab")
+	got, err := NewSession(engine.Registry{"swarm": providertest.Driver(providertest.Set(&providertest.Stub{}, lab))}, engine.Settings{}).Find(t.Context(), "", "lab")
 	if want := (domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "ssh://gpu1"}); err != nil || got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}

@@ -1,0 +1,122 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+)
+
+// reads are the data sources about a cluster and its group "job".
+const reads = `
+data "trainyard_cluster" "lab" {
+  name       = trainyard_cluster.lab.name
+  engine     = "systemd"
+  endpoint   = trainyard_cluster.lab.endpoint
+  depends_on = [trainyard_group.job]
+}
+data "trainyard_utilisation" "now" {
+  cluster    = trainyard_cluster.lab
+  depends_on = [trainyard_group.job]
+}
+data "trainyard_logs" "job" {
+  cluster    = trainyard_cluster.lab
+  member     = "job-worker-1"
+  depends_on = [trainyard_group.job]
+}
+`
+
+// A cluster takes hosts in and gives them up, with the members there; what it gives up has nothing of it any more.
+func TestAccHosts(t *testing.T) {
+	l := newLab(t, 0, 1, 2)
+	one, two, three := l.hosts[0], l.hosts[1], l.hosts[2]
+	update := acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate))
+	const clusterData, usage = "data.trainyard_cluster.lab", "data.trainyard_utilisation.now"
+	l.test(
+		resource.TestStep{
+			Config: l.config(l.cluster(one, two), waiting(2), reads),
+			Check: resource.ComposeTestCheckFunc(
+				l.expectMembers(1, 1, 0),
+				resource.TestCheckResourceAttr(acceptance.TheLab, "endpoint", address(one)),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-0", fmt.Sprintf("%s:%d", one.Address, l.port)),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1", fmt.Sprintf("%s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(clusterData, "controller.state", "running"),
+				resource.TestCheckResourceAttr(clusterData, "controller.host", one.Name),
+				resource.TestCheckResourceAttr(clusterData, "agents.%", "2"),
+				resource.TestCheckResourceAttr(clusterData, "agents."+two.Name+".state", "running"),
+				resource.TestCheckResourceAttr(usage, "hosts.%", "2"),
+				resource.TestCheckResourceAttr(usage, "members.%", "2"),
+				resource.TestCheckResourceAttr("data.trainyard_logs.job", "lines.0", "hello from job-worker-1"),
+			),
+		},
+		resource.TestStep{Config: l.config(l.cluster(one, two, three), waiting(3)), ConfigPlanChecks: update, Check: l.expectMembers(1, 1, 1)},
+		resource.TestStep{
+			Config: l.config(l.cluster(one, three), waiting(3)), ConfigPlanChecks: update,
+			Check: func(*terraform.State) error {
+				l.expectNothingOn(two)
+				return acceptance.Differences(3, l.members(one)+l.members(three))
+			},
+		},
+	)
+}
+
+// A member that somebody stops is started again, and is no drift; a supervisor that somebody removes is brought back by the next
+// apply, and its members go on meanwhile.
+func TestAccHandsOnHosts(t *testing.T) {
+	l := newLab(t, 1, 2)
+	one, two := l.hosts[0], l.hosts[1]
+	unit := layout.SupervisorUnit(l.name)
+	config := func(workers int) string { return l.config(l.cluster(one, two), waiting(workers)) }
+	l.test(
+		resource.TestStep{Config: config(2), Check: l.expectMembers(0, 1, 1)},
+		resource.TestStep{
+			PreConfig: func() {
+				stopped := l.unitOf(two, "job-worker-1")
+				l.on(two, "systemctl stop -- %s", stopped)
+				acctest.Eventually(l, "the member to be started again", func() bool {
+					return l.unitOf(two, "job-worker-1") != stopped && l.members(two) == 1
+				})
+			},
+			Config: config(2), PlanOnly: true,
+		},
+		resource.TestStep{
+			PreConfig: func() {
+				l.on(two, "systemctl disable --now --quiet %[1]s && rm /etc/systemd/system/%[1]s && systemctl daemon-reload", unit)
+				l.must(acceptance.Differences(1, l.members(two)))
+			},
+			Config: config(1),
+			Check: func(*terraform.State) error {
+				state := strings.TrimSpace(l.on(two, "systemctl is-active %[1]s; systemctl is-enabled %[1]s", unit))
+				return acceptance.Differences("active\nenabled", state)
+			},
+		},
+	)
+}
+
+// A plan works while one of the hosts can't be reached: nothing changes, and a new group gets the others.
+func TestAccHostAway(t *testing.T) {
+	acceptance.Test(t)
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: []string{shared}})
+	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 0, 1)
+	away := l.hosts[1]
+	config := l.config(l.cluster(l.hosts...), waiting(2))
+	other := strings.ReplaceAll(job(`command = [local.member, "wait"]
+  roles = { worker = { replicas = 1 } }`), `"job"`, `"other"`)
+	l.test(
+		resource.TestStep{Config: config, Check: l.expectMembers(1, 1)},
+		// Who is logged in, as the controller is, stays.
+		resource.TestStep{PreConfig: func() { l.on(away, "systemctl stop ssh.socket ssh.service") }, Config: config, PlanOnly: true},
+		resource.TestStep{Config: config + other, Check: l.expectMembers(2, 1)},
+		resource.TestStep{PreConfig: func() { l.on(away, "systemctl start ssh.service") }, Config: config, Check: l.expectMembers(1, 1)},
+	)
+}

@@ -1,0 +1,76 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// exampleHost is the address of a host in the examples: gpu1, gpu2, ….
+var exampleHost = regexp.MustCompile(`ssh://ops@gpu(\d)\b`)
+
+// Every example for bare hosts plans, on those of the bed.
+func TestAccExamples(t *testing.T) {
+	l := newLab(t, 0, 1, 2)
+	files, err := filepath.Glob(filepath.Join(acceptance.Examples, "*", "*", "*.tf"))
+	l.must(err)
+	planned := 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		l.must(err)
+		if !strings.Contains(string(content), `engine = "systemd"`) {
+			continue
+		}
+		planned++
+		w := acctest.NewWorkspace(t, l.provider)
+		w.Write("main.tf", required+l.providerBlock()+exampleHost.ReplaceAllStringFunc(string(content), func(at string) string {
+			var number int
+			if _, err := fmt.Sscanf(at, "ssh://ops@gpu%d", &number); err != nil || number < 1 || number > len(l.hosts) {
+				t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, at, len(l.hosts))
+			}
+			return address(l.hosts[number-1])
+		}))
+		w.Must("plan")
+	}
+	if planned == 0 {
+		t.Error("there are no examples")
+	}
+}
+
+// leastAccuracy is what the quickstart's model reads rightly, at least. It is about 0.97.
+const leastAccuracy = 0.9
+
+// The quickstart is the same configuration with another engine: it trains, and finds nothing to do then.
+func TestAccQuickstart(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.name = "lab" // as the example calls it
+	w := acctest.NewWorkspace(t, l.provider)
+	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "quickstart"))))
+	trainer, err := os.ReadFile(acctest.Build(t, acctest.Trainer))
+	l.must(err)
+	l.must(os.WriteFile(filepath.Join(w.Dir, "digits-trainer"), trainer, 0o755)) //nolint:gosec // a program
+	var hosts strings.Builder
+	for i, host := range l.hosts {
+		role := []string{"manager", "worker"}[i]
+		fmt.Fprintf(&hosts, "  %s = { address = %q, advertise_address = %q, role = %q }\n", host.Name, address(host), host.Address.String()+":22", role)
+	}
+	w.Write("terraform.tfvars", fmt.Sprintf("engine = \"systemd\"\nsteps = 300\nhosts = {\n%s}\nssh = { identity_files = [%q], known_hosts_files = [%q] }\n",
+		&hosts, l.bed.KeyFile, l.bed.KnownHosts))
+	w.Must("apply", "-auto-approve")
+	w.ExpectNoChange("after the training")
+	var outputs map[string]struct{ Value any }
+	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
+	if accuracy, known := outputs["accuracy"].Value.(float64); outputs["phase"].Value != "completed" || !known || accuracy < leastAccuracy {
+		t.Errorf("got %v", outputs)
+	}
+	w.Must("destroy", "-auto-approve")
+}
