@@ -188,7 +188,7 @@ func TestNotFound(t *testing.T) {
 	}{
 		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "a cluster was not found in the state directory /nowhere; say by --engine and --endpoint which engine runs the cluster, and where"},
 		"a relative directory":  {[]string{"--endpoint", "state"}, "a cluster was not found in the state directory " + here + "/state;"},
-		"no such engine":        {[]string{"--engine", "docker"}, `--engine: "docker" is not an engine; known are ["process" "swarm"]`},
+		"no such engine":        {[]string{"--engine", "docker"}, `--engine: "docker" is not an engine; known are ["process" "swarm" "systemd"]`},
 		"no directory at all":   {nil, ".local/state/trainyard; say by --engine and --endpoint"},
 		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "a cluster was not found in the state directory /nowhere"},
 		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] by --cluster`},
