@@ -64,8 +64,8 @@ func TestReadEngineCalls(t *testing.T) {
 		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call=Observe duration=1.5ms`,
 		`2026-01-01T00:00:00.000Z [DEBUG] provider.x: engine call: call="Get group" duration=1s`,
 	}, "\n")
-	calls, err := readEngineCalls(strings.NewReader(log))
-	if err != nil {
+	calls := engineCalls{counts: map[string]int{}}
+	if err := readLog(strings.NewReader(log), "engine call", calls.log); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := calls.String(), "Get group 2, Observe 1"; got != want {
@@ -77,7 +77,7 @@ func TestReadEngineCalls(t *testing.T) {
 	if want := time.Second + 1771500*time.Nanosecond; calls.time != want {
 		t.Errorf("they took %s, not %s", calls.time, want)
 	}
-	if _, err := readEngineCalls(strings.NewReader(`x: engine call: call="Get group" duration=soon`)); err == nil {
+	if err := readLog(strings.NewReader(`x: engine call: call="Get group" duration=soon`), "engine call", calls.log); err == nil {
 		t.Error("a duration that is none is no error")
 	}
 }

@@ -34,7 +34,8 @@ type bench struct {
 	tf       string    // the path of terraform or tofu
 	provider string    // the path of the provider's binary
 	bare     string    // the path of the provider that does nothing
-	member   string    // the path of the program that members run on a Swarm, linked statically
+	member   string    // the path of the program that members run on a Swarm and on hosts, linked statically
+	trainer  string    // the path of the quickstart's trainer
 	gpus     gpus      // what agents see
 	work     string    // a folder for everything
 	cli      string    // the path of Terraform's CLI configuration
@@ -58,6 +59,7 @@ var parts = []struct {
 	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false},
 	{"sweeps", "Sweeps of independent runs", (*bench).sweeps, false},
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
+	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true},
 }
 
@@ -82,7 +84,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
 	flags.StringVar(&b.bare, "bare", "", "path of the provider that plans are compared with")
-	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm")
+	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm and on hosts")
+	flags.StringVar(&b.trainer, "trainer", "", "path of the quickstart's trainer")
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
 	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, that policies are compared on, too")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
@@ -138,8 +141,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 
 // prepare has everything be there that parts need which measure, and says what they are measured with.
 func (b *bench) prepare(ctx context.Context) error {
-	if b.tf == "" || b.provider == "" || b.bare == "" || b.gpus.agent == "" || b.member == "" || b.work == "" || b.runs < 1 {
-		return errors.New("-tf, -provider, -bare, -agent, -member and -work are needed, and at least one run: start it with internal/bench/run.sh")
+	if b.tf == "" || b.provider == "" || b.bare == "" || b.gpus.agent == "" || b.member == "" || b.trainer == "" || b.work == "" || b.runs < 1 {
+		return errors.New("-tf, -provider, -bare, -agent, -member, -trainer and -work are needed, and at least one run: start it with internal/bench/run.sh")
 	}
 	if err := b.install(ctx); err != nil {
 		return err

@@ -173,62 +173,77 @@ func times(factor float64) string { return fmt.Sprintf("%.2f ×", factor) }
 
 // traced plans once more with a log, and returns the engine calls that it holds.
 func (g *planned) traced(ctx context.Context) (engineCalls, error) {
-	path := filepath.Join(g.dir, "provider.log")
-	if _, err := g.terraformWith(ctx, []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + path}, "plan", "-detailed-exitcode"); err != nil {
-		return engineCalls{}, err
-	}
-	log, err := os.Open(path)
-	if err != nil {
-		return engineCalls{}, err
-	}
-	defer log.Close()
-	calls, err := readEngineCalls(log)
+	calls := engineCalls{counts: map[string]int{}}
+	err := g.tracedPlan(ctx, "engine call", calls.log)
 	if err == nil && calls.total() == 0 {
 		err = fmt.Errorf("%s: the provider's log names no engine call", g.name)
 	}
 	return calls, err
 }
 
-// engineCalls are the calls to the engine that a run of the provider logged.
+// tracedPlan plans with a log, and hands over the fields of its lines with a message.
+func (w *workspace) tracedPlan(ctx context.Context, message string, each func(fields map[string]string) error) error {
+	path := filepath.Join(w.dir, "provider.log")
+	if _, err := w.terraformWith(ctx, []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + path}, "plan", "-detailed-exitcode"); err != nil {
+		return err
+	}
+	log, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return errors.Join(readLog(log, message, each), os.Remove(path))
+}
+
+// logField is a field of a line of a log, with or without quotation marks.
+var logField = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
+
+// readLog reads a log of Terraform's, in which a call is a line such as
+//
+//	2026-01-01T00:00:00.000Z [DEBUG] provider.x.engine: engine call: call="Get group" duration=1.2ms …
+func readLog(log io.Reader, message string, each func(fields map[string]string) error) error {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		_, text, found := strings.Cut(lines.Text(), ": "+message+": ")
+		if !found {
+			continue
+		}
+		fields := map[string]string{}
+		for _, field := range logField.FindAllStringSubmatch(text, -1) {
+			fields[field[1]] = strings.Trim(field[2], `"`)
+		}
+		if err := each(fields); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// engineCalls are calls that were counted by their names.
 type engineCalls struct {
 	names  []string // in the order of their first call
 	counts map[string]int
 	time   time.Duration
 }
 
-// logField is a field of a line of a log, with or without quotation marks.
-var logField = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
-
-// readEngineCalls reads a log of Terraform's, in which a call is a line such as
-//
-//	2026-01-01T00:00:00.000Z [DEBUG] provider.x.engine: engine call: call="Get group" duration=1.2ms …
-func readEngineCalls(log io.Reader) (engineCalls, error) {
-	calls := engineCalls{counts: map[string]int{}}
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		_, fields, found := strings.Cut(lines.Text(), ": engine call: ")
-		if !found {
-			continue
-		}
-		for _, field := range logField.FindAllStringSubmatch(fields, -1) {
-			value := strings.Trim(field[2], `"`)
-			switch field[1] {
-			case "call":
-				if calls.counts[value] == 0 {
-					calls.names = append(calls.names, value)
-				}
-				calls.counts[value]++
-			case "duration":
-				took, err := time.ParseDuration(value)
-				if err != nil {
-					return calls, fmt.Errorf("engine call with the duration %q: %w", value, err)
-				}
-				calls.time += took
-			}
-		}
+// log adds the call of a line of a log.
+func (c *engineCalls) log(fields map[string]string) error {
+	took, err := time.ParseDuration(fields["duration"])
+	if err != nil {
+		return fmt.Errorf("engine call with the duration %q: %w", fields["duration"], err)
 	}
-	return calls, lines.Err()
+	c.add(fields["call"])
+	c.time += took
+	return nil
+}
+
+// add adds a call.
+func (c *engineCalls) add(name string) {
+	if c.counts[name] == 0 {
+		c.names = append(c.names, name)
+	}
+	c.counts[name]++
 }
 
 // total returns the number of calls.

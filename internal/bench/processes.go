@@ -75,13 +75,21 @@ func privateMemory(pids ...int) (bytes uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		maps, err := p.ProcSMapsRollup()
+		private, err := privateOf(p)
 		if err != nil {
-			return 0, fmt.Errorf("memory of process %d: %w", pid, err)
+			return 0, err
 		}
-		bytes += maps.PrivateClean + maps.PrivateDirty
+		bytes += private
 	}
 	return bytes, nil
+}
+
+func privateOf(p procfs.Proc) (bytes uint64, err error) {
+	maps, err := p.ProcSMapsRollup()
+	if err != nil {
+		return 0, fmt.Errorf("memory of process %d: %w", p.PID, err)
+	}
+	return maps.PrivateClean + maps.PrivateDirty, nil
 }
 
 // cpuTime returns the processor time that processes took so far.

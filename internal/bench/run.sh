@@ -2,7 +2,7 @@
 # Prints the benchmark tables: what plans, applies, the provider's start, supervision and autoscaling cost on this
 # machine, and what scaling policies make of jobs and loads.
 #
-#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,swarm,policies] [-trace load.csv]
+#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,sweeps,swarm,hosts,policies] [-trace load.csv]
 #
 # TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
 # PROVIDER  the provider's binary (default: built from this tree, stripped as for a release)
@@ -14,12 +14,14 @@ if [[ -n ${PROVIDER:-} ]]; then
   PROVIDER=$(realpath "$PROVIDER")
 fi
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-bench.XXXXXX")
+# The hosts of the part hosts see it, but no /tmp.
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/trainyard-bench.XXXXXX")
 work=$(cd "$work" && pwd -P)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
 go build -o "$work/bench" ./internal/bench
 CGO_ENABLED=0 go build -o "$work/member" ./internal/engine/enginetest/member
+CGO_ENABLED=0 go build -o "$work/trainer" ./examples/quickstart/trainer
 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/bare" ./internal/bench/bare
 CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -extldflags=-Wl,-z,lazy' -o "$work/agent" ./internal/program/trainyard-agent
 if [[ -z ${PROVIDER:-} ]]; then
@@ -27,4 +29,4 @@ if [[ -z ${PROVIDER:-} ]]; then
   CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$PROVIDER" .
 fi
 # From here on the program answers for the folder, also when it is interrupted.
-exec "$work/bench" -tf "$TF" -provider "$PROVIDER" -bare "$work/bare" -agent "$work/agent" -member "$work/member" -work "$work" "$@"
+exec "$work/bench" -tf "$TF" -provider "$PROVIDER" -bare "$work/bare" -agent "$work/agent" -member "$work/member" -trainer "$work/trainer" -work "$work" "$@"

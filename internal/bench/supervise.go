@@ -13,9 +13,9 @@ const (
 	supervised = 200
 	// memoryBar is how much private memory the supervision of the members may cost in all, in bytes.
 	memoryBar = 400e6
-	// settling is how long after the apply the members count as idle, and idle for how long they are watched.
+	// settling is how long after the apply the members count as idle, and idleFor for how long they are watched.
 	settling = 2 * time.Second
-	idle     = 20 * time.Second
+	idleFor  = 20 * time.Second
 	// cpuBar is the share of a core from which on processor time counts as measurable.
 	cpuBar = 0.01
 )
@@ -40,7 +40,7 @@ func (b *bench) supervise(ctx context.Context) (_ []fmt.Stringer, err error) {
 			return nil, err
 		}
 	}
-	b.say("supervise: watching them for %s", idle)
+	b.say("supervise: watching them for %s", idleFor)
 	many := crews[supervised]
 	alone, err := privateMemory(crews[1].supervisor)
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *bench) supervise(ctx context.Context) (_ []fmt.Stringer, err error) {
 		}
 	}
 	begin := time.Now()
-	if err := pause(ctx, idle); err != nil {
+	if err := pause(ctx, idleFor); err != nil {
 		return nil, err
 	}
 	elapsed := time.Since(begin)
@@ -80,7 +80,7 @@ func (b *bench) supervise(ctx context.Context) (_ []fmt.Stringer, err error) {
 		}
 	}
 
-	t := &table{head: []string{"processes", "private memory", fmt.Sprintf("CPU time in %s", idle), "of a core"}}
+	t := &table{head: []string{"processes", "private memory", fmt.Sprintf("CPU time in %s", idleFor), "of a core"}}
 	for _, row := range rows {
 		t.add(row.name, mebibytes(row.memory), fmt.Sprintf("%.2f s", row.cpu.Seconds()), fmt.Sprintf("%.2f %%", 100*row.cpu.Seconds()/elapsed.Seconds()))
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,25 +45,15 @@ const (
 
 // swarm measures on a Swarm of three real Engines on this machine.
 func (b *bench) swarm(ctx context.Context) (_ []fmt.Stringer, err error) {
-	b.say("swarm: starting three Engines")
-	bed, err := testbed.Start(ctx, testbed.Options{Nodes: 3, Managers: 1})
+	s, err := b.startSwarm(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, bed.Close()) }()
-	s := &swarmBench{bench: b, bed: bed}
-	if s.proxy, err = testbed.StartProxy(bed.Nodes[0]); err != nil {
+	defer func() { err = errors.Join(err, s.bed.Close()) }()
+	if s.proxy, err = testbed.StartProxy(s.bed.Nodes[0]); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.proxy.Close()) }()
-	for i, version := range []string{"one", "two"} {
-		if s.images[i], err = s.loadMember(ctx, version); err != nil {
-			return nil, err
-		}
-	}
-	if s.agent, err = s.loadAgent(ctx); err != nil {
-		return nil, err
-	}
 	plans, err := s.plans(ctx)
 	if err != nil {
 		return nil, err
@@ -75,11 +64,33 @@ func (b *bench) swarm(ctx context.Context) (_ []fmt.Stringer, err error) {
 
 // swarmBench is a bed with two images of the members' program.
 type swarmBench struct {
-	*bench
+	lab
 	bed    *testbed.Bed
-	proxy  *testbed.Proxy
-	images [2]string // their IDs
-	agent  string    // the name of the image of the controller and the agents
+	proxy  *testbed.Proxy // nil where requests are not counted
+	images [2]string      // their IDs
+}
+
+// startSwarm starts the bed, which has to be closed.
+func (b *bench) startSwarm(ctx context.Context) (_ *swarmBench, err error) {
+	b.say("swarm: starting three Engines")
+	bed, err := testbed.Start(ctx, testbed.Options{Nodes: 3, Managers: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, bed.Close())
+		}
+	}()
+	s := &swarmBench{lab: lab{bench: b, engine: "swarm", docker: bed.Nodes[0].Host(), pooled: bed.Nodes[0].Name}, bed: bed}
+	for i, version := range []string{"one", "two"} {
+		if s.images[i], err = s.loadMember(ctx, version); err != nil {
+			return nil, err
+		}
+	}
+	agent, err := s.loadAgent(ctx)
+	s.settings = fmt.Sprintf("docker = { controller_image = %q }", agent)
+	return s, err
 }
 
 // loadMember loads an image of the members' program onto all nodes, and returns its ID.
@@ -107,19 +118,6 @@ func (s *swarmBench) load(ctx context.Context, name string, config v1.Config, fi
 	return image.ID(built)
 }
 
-// workspace makes a workspace with the Swarm as a cluster, and these hosts declared; "" leaves them to the Swarm.
-func (s *swarmBench) workspace(ctx context.Context, name, hosts string) (*workspace, error) {
-	w := &workspace{bench: s.bench, name: name, dir: filepath.Join(s.work, name), docker: s.bed.Nodes[0].Host(), hosts: hosts}
-	if err := os.Mkdir(w.dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := s.configure(w, 0, "", false); err != nil {
-		return nil, err
-	}
-	_, err := w.terraform(ctx, "init")
-	return w, err
-}
-
 // addresses are the nodes as hosts that can be reached.
 func (s *swarmBench) addresses() string {
 	var hosts strings.Builder
@@ -129,116 +127,46 @@ func (s *swarmBench) addresses() string {
 	return "{ " + hosts.String() + "}"
 }
 
-// configure writes a configuration with a group of an image, of which a part have GPUs where it is pooled; without members, the cluster alone.
-func (s *swarmBench) configure(w *workspace, members int, imageID string, pooled bool) error {
-	w.members = members
-	config := fmt.Sprintf(`
-terraform {
-  required_providers {
-    trainyard = { source = "trainyard/trainyard" }
-  }
+// waiting is what a group runs that waits, from an image.
+func waiting(imageID string) string {
+	return fmt.Sprintf("image     = %q\n  args      = [\"wait\"]", imageID)
 }
 
-provider "trainyard" {
-  docker = { controller_image = %q }
-}
-
-resource "trainyard_cluster" "bench" {
-  name   = %q
-  engine = "swarm"
-  hosts  = %s
-}
-`, s.agent, w.name, cmp.Or(w.hosts, "null"))
-	if members > 0 {
-		const port = 9000
-		attributes := fmt.Sprintf(`grace_period = "1s", update = { parallelism = %d }`, swarmParallel)
-		roles := role("worker", members, port, attributes)
-		if pooled {
-			config += gpuPool(fmt.Sprintf("hosts = [%q]", s.bed.Nodes[0].Name))
-			roles = pooledRoles(members, port, attributes)
-		}
-		config += fmt.Sprintf(`
-resource "trainyard_group" "job" {
-  cluster   = trainyard_cluster.bench
-  name      = "job"
-  framework = "none"
-  image     = %q
-  args      = ["wait"]
-  roles = {
-%s  }
-  completion = { when = "never" }
-}
-`, imageID, roles)
-	}
-	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
-}
-
-// swarmPlan is what was measured of a plan without change.
-type swarmPlan struct {
-	members int
-	took    sample
-	calls   int
-	memory  uint64 // the provider's peak
-}
-
-// plans measures plans without change, one size at a time: groups that stand beside each other would be listed together.
+// plans measures plans without change.
 func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
 	w, err := s.workspace(ctx, "swarm-plan", "") // by way of the one endpoint, so that its requests can be counted
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx, w)) }()
-	var plans []swarmPlan
-	for _, size := range swarmPlanSizes {
-		s.say("swarm: creating a group of %s", count(size))
-		if err := s.configure(w, size, s.images[0], true); err != nil {
-			return nil, err
-		}
-		if _, err := w.apply(ctx); err != nil {
-			return nil, err
-		}
-		if err := pause(ctx, swarmRest); err != nil {
-			return nil, err
-		}
-		p := swarmPlan{members: size}
-		for range s.runs {
-			took, err := w.plan(ctx)
-			if err != nil {
-				return nil, err
-			}
-			p.took = append(p.took, took)
-		}
-		if p.calls, err = s.calls(ctx, w); err != nil {
-			return nil, err
-		}
-		if p.memory, err = s.peak(func() error { _, err := w.plan(ctx); return err }); err != nil {
-			return nil, err
-		}
-		plans = append(plans, p)
-		if _, err := w.destroy(ctx); err != nil {
-			return nil, err
-		}
+	plans, err := s.lab.plans(ctx, w, swarmPlanSizes, waiting(s.images[0]), swarmRest, s.calls)
+	if err != nil {
+		return nil, err
 	}
 	return swarmPlanTable(plans), nil
 }
 
-// calls returns how many requests a plan takes, by way of a proxy: to copy what it answers would be part of the plan's time.
-func (s *swarmBench) calls(ctx context.Context, w *workspace) (int, error) {
+// calls returns the requests of a plan, by way of a proxy: to copy what it answers would be part of the plan's time.
+func (s *swarmBench) calls(ctx context.Context, w *workspace) (engineCalls, error) {
 	direct := w.docker
 	defer func() { w.docker = direct }()
 	w.docker = s.proxy.Host()
 	s.proxy.Reset()
 	_, err := w.plan(ctx)
-	return len(s.proxy.Calls()), err
+	calls := engineCalls{counts: map[string]int{}}
+	for _, call := range s.proxy.Calls() {
+		calls.add(fmt.Sprint(call))
+	}
+	return calls, err
 }
 
-func swarmPlanTable(plans []swarmPlan) []fmt.Stringer {
+func swarmPlanTable(plans []labPlan) []fmt.Stringer {
 	first, last := plans[0], plans[len(plans)-1]
 	t := &table{head: []string{"members", "plan", "ratio", "requests", "provider's peak memory"}}
 	calls := 0
 	for _, p := range plans {
-		calls = max(calls, p.calls)
-		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)), count(p.calls), mebibytes(p.memory))
+		calls = max(calls, p.calls.total())
+		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)), count(p.calls.total()), mebibytes(p.memory))
 	}
 	ratio := last.took.ratio(first.took)
 	return []fmt.Stringer{
@@ -276,7 +204,7 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 		{
 			name: fmt.Sprintf("apply %d until all run", swarmMembers), bar: swarmApplyBar,
 			own:  func() error { return s.applied(ctx, w, 0, "") },
-			ours: func() error { return s.applied(ctx, w, swarmMembers, s.images[0]) },
+			ours: func() error { return s.applied(ctx, w, swarmMembers, waiting(s.images[0])) },
 			theirs: func() error {
 				if err := d.deploy(ctx, "wait"); err != nil {
 					return err
@@ -286,13 +214,13 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 		},
 		{
 			name: fmt.Sprintf("another image for %d, %d at a time", swarmMembers, swarmParallel), bar: swarmUpdateBar,
-			own:    func() error { return s.applied(ctx, w, swarmMembers, s.images[0]) },
-			ours:   func() error { return s.applied(ctx, w, swarmMembers, s.images[1]) },
+			own:    func() error { return s.applied(ctx, w, swarmMembers, waiting(s.images[0])) },
+			ours:   func() error { return s.applied(ctx, w, swarmMembers, waiting(s.images[1])) },
 			theirs: func() error { return d.update(ctx) },
 		},
 		{
 			name: fmt.Sprintf("destroy %d until the last container is gone", swarmMembers), bar: swarmApplyBar,
-			own: func() error { return s.applied(ctx, w, swarmMembers, s.images[1]) },
+			own: func() error { return s.applied(ctx, w, swarmMembers, waiting(s.images[1])) },
 			ours: func() error {
 				if _, err := w.terraform(ctx, "destroy", "-auto-approve", "-target=trainyard_group.job"); err != nil {
 					return err
@@ -314,12 +242,6 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 			clearOurs:   func() error { return s.applied(ctx, w, 0, "") },
 			clearTheirs: func() error { return d.remove(ctx) },
 		},
-	}
-	timed := func(do func() error, into *sample) error {
-		begin := time.Now()
-		err := do()
-		*into = append(*into, time.Since(begin))
-		return err
 	}
 	for range swarmRuns {
 		for _, side := range []string{"Trainyard", "docker"} {
@@ -350,15 +272,6 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 	return []fmt.Stringer{t, note(fmt.Sprintf("Medians of %d runs. Trainyard's times include Terraform's own, which is what an apply takes with nothing to do. docker: stack deploy, service update %d at a time, stack rm.", swarmRuns, swarmParallel))}, nil
 }
 
-// applied applies a group of so many members with an image, which waits until all of them run; for 0, the cluster alone.
-func (s *swarmBench) applied(ctx context.Context, w *workspace, members int, imageID string) error {
-	if err := s.configure(w, members, imageID, false); err != nil {
-		return err
-	}
-	_, err := w.apply(ctx)
-	return err
-}
-
 // swept applies a sweep of so many runs that end at once, all of them at a time, and waits until they have ended.
 func (s *swarmBench) swept(ctx context.Context, w *workspace, runs int, imageID string) error {
 	if err := s.configure(w, 0, "", false); err != nil {
@@ -384,15 +297,4 @@ resource "trainyard_sweep" "runs" {
 	}
 	_, err = w.apply(ctx)
 	return err
-}
-
-// close destroys what stands, and deletes the workspace.
-func (s *swarmBench) close(ctx context.Context, w *workspace) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	_, err := w.destroy(ctx)
-	if err := errors.Join(err, os.RemoveAll(w.dir)); err != nil {
-		return &cleanupError{err}
-	}
-	return nil
 }

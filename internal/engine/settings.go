@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+import (
+	"log/slog"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
 
 // Settings are how engines are reached: what the provider's configuration says about it, as a rule. They never enter a state.
 type Settings struct {
@@ -19,6 +23,8 @@ type Settings struct {
 	SSH SSHCredentials
 	// Docker is for engines that speak to Docker Engines.
 	Docker DockerSettings
+	// Log is told of each request to a host, for engines that send several for one call; nil for none.
+	Log *slog.Logger
 }
 
 // DockerSettings are how Docker Engines are reached, and what they need to run members. What is left out is taken from

@@ -22,7 +22,9 @@ func (e *Engine) StartController(ctx context.Context) error {
 }
 
 // Residents returns the states of the controller and the agents.
-func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
+func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) { return e.residents(ctx) }
+
+func (e *Engine) readResidents(ctx context.Context) (domain.Residents, error) {
 	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return domain.Residents{}, err

@@ -26,9 +26,10 @@ type Engine struct {
 	reach    *reach
 	// place finds the store and the hosts of the cluster.
 	place func(ctx context.Context) (place, error)
-	// told and files are what agents and hosts tell, once in a snapshot.
-	gpus  func(ctx context.Context) (map[string]domain.HostGPUs, error)
-	files func(ctx context.Context) (map[string]engine.HostFiles, error)
+	// What agents and hosts tell, once in a snapshot.
+	gpus      func(ctx context.Context) (map[string]domain.HostGPUs, error)
+	files     func(ctx context.Context) (map[string]engine.HostFiles, error)
+	residents func(ctx context.Context) (domain.Residents, error)
 	// staged are the hosts on which this process staged members that it has not started yet.
 	staged *stagedHosts
 }
@@ -66,7 +67,7 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 		return nil, err
 	}
 	e := &Engine{ref: ref, settings: settings, reach: reach, staged: &stagedHosts{}}
-	e.place, e.gpus, e.files = e.find, e.readGPUs, e.findFiles
+	e.place, e.gpus, e.files, e.residents = e.find, e.readGPUs, e.findFiles, e.readResidents
 	return e, nil
 }
 
@@ -94,11 +95,12 @@ func importFrom(endpoint string) string {
 	return strings.TrimSuffix(endpoint, "/") + "/"
 }
 
-// Snapshot returns the engine with its hosts, their GPUs and files looked at once at most.
+// Snapshot returns the engine with its hosts, their GPUs, files and residents looked at once at most.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
 	snapshot.place = engine.Once(e.find)
 	snapshot.gpus, snapshot.files = engine.Once(snapshot.readGPUs), engine.Once(snapshot.findFiles)
+	snapshot.residents = engine.Once(snapshot.readResidents)
 	return &snapshot
 }
 

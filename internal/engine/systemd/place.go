@@ -18,6 +18,8 @@ import (
 type place struct {
 	// hosts are those of the cluster's document, or where there is none yet, the one that answered.
 	hosts map[string]domain.Host
+	// cluster is the cluster's item, as the store has it; nil where there is none.
+	cluster *engine.Item
 	// store is the host that reads go to, and ledger is its own.
 	store  *host
 	ledger relay.Ledger
@@ -61,6 +63,7 @@ func (p *place) read(located relay.Located) {
 	if located.Cluster == nil {
 		return
 	}
+	p.cluster = located.Cluster
 	var cluster domain.ClusterDocument
 	cluster, p.unread = engine.Cluster(context.Background(), only{item: *located.Cluster})
 	p.hosts = cluster.Spec.Hosts

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"sync"
@@ -29,6 +30,7 @@ type reach struct {
 	store atomic.Pointer[host]
 
 	credentials sshclient.Credentials
+	log         *slog.Logger
 	mu          sync.Mutex
 	hosts       map[string]*host
 }
@@ -41,7 +43,7 @@ type host struct {
 
 func newReach(cluster string, settings engine.Settings, program Program) (*reach, error) {
 	program.Binaries = settings.AgentBinaries
-	r := &reach{cluster: cluster, program: program, hosts: map[string]*host{}, credentials: settings.SSH}
+	r := &reach{cluster: cluster, program: program, hosts: map[string]*host{}, credentials: settings.SSH, log: settings.Log}
 	if settings.Controller {
 		r.peers = &peers{dir: filepath.Join(settings.StateDir, cluster)}
 		_, err := r.introduced()
@@ -98,6 +100,7 @@ func (r *reach) at(address string, open func() (*host, error)) (*host, error) {
 	}
 	opened, err := open()
 	if err == nil {
+		opened.Log = r.log
 		r.hosts[address] = opened
 	}
 	return opened, err

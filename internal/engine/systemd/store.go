@@ -48,6 +48,11 @@ func (e *Engine) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
 	if err != nil {
 		return engine.Item{}, err
 	}
+	if key.Kind == domain.ClusterKind && p.cluster != nil {
+		item := *p.cluster // told with the place
+		item.Key = key
+		return item, nil
+	}
 	return copyOf{p.store, e.ref.Name}.Get(ctx, key)
 }
 

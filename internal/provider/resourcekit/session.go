@@ -109,6 +109,7 @@ func (s *Session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	}
 	settings := s.Settings
 	settings.Endpoints, settings.Hosts = endpoints, maps.Clone(s.hosts[id])
+	settings.Log = slog.New(subsystem(engineLog))
 	eng, err := s.engines.Open(cluster, settings)
 	if err != nil {
 		return nil, err

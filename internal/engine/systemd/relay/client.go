@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,8 @@ const (
 
 // Client asks one host, over one connection at a time: made for the first call, and anew when it broke.
 type Client struct {
+	// Log is told of each request; nil for none.
+	Log       *slog.Logger
 	name      string
 	transport *http.Transport
 
@@ -114,6 +118,12 @@ func (c *Client) attempt(ctx context.Context, done chan struct{}) {
 
 // post sends a request, and returns the body of the answer, or the error that it is.
 func (c *Client) post(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
+	if c.Log != nil {
+		defer func(begin time.Time) {
+			c.Log.DebugContext(ctx, "host call", slog.String("host", c.name),
+				slog.String("call", path[strings.LastIndexByte(path, '/')+1:]), slog.String("duration", time.Since(begin).String()))
+		}(time.Now())
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, body)
 	if err != nil {
 		return nil, err

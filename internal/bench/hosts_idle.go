@@ -1,0 +1,184 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
+)
+
+// idleHosts is what supervisors and agents took on hosts with members that do nothing.
+type idleHosts []idleHost
+
+// idleHost is that of one host.
+type idleHost struct {
+	name string
+	// supervisor and agent are their private memory, resident is all memory of both, with that of their programs.
+	supervisor, agent, resident uint64
+	cpu, elapsed                time.Duration
+}
+
+// share is that of a core.
+func (i idleHost) share() float64 { return i.cpu.Seconds() / i.elapsed.Seconds() }
+
+// idle measures hosts with many members each.
+func (h *hostsBench) idle(ctx context.Context, w *workspace) (idle idleHosts, err error) {
+	h.say("hosts: creating a group of %s", count(hostMembers*labHosts))
+	if err := h.applied(ctx, w, hostMembers*labHosts, memberCommand); err != nil {
+		return idle, err
+	}
+	if err := pause(ctx, hostsRest); err != nil {
+		return idle, err
+	}
+	h.say("hosts: watching them for %s", idleFor)
+	began := time.Now()
+	before := make([]time.Duration, len(h.bed.Hosts))
+	idle = make(idleHosts, len(h.bed.Hosts))
+	for i, host := range h.bed.Hosts {
+		if idle[i], err = residentsOf(host.Root()); err != nil {
+			return idle, fmt.Errorf("%s: %w", host.Name, err)
+		}
+		before[i] = idle[i].cpu
+	}
+	if err := pause(ctx, idleFor); err != nil {
+		return idle, err
+	}
+	for i, host := range h.bed.Hosts {
+		now, err := residentsOf(host.Root())
+		if err != nil {
+			return idle, fmt.Errorf("%s: %w", host.Name, err)
+		}
+		now.name, now.cpu, now.elapsed = host.Name, now.cpu-before[i], time.Since(began)
+		idle[i] = now
+	}
+	return idle, nil
+}
+
+// residentsOf reads what the supervisor and the agent take of a host, by its root folder.
+func residentsOf(root string) (r idleHost, err error) {
+	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
+	if err != nil {
+		return r, err
+	}
+	processes, err := proc.AllProcs()
+	if err != nil {
+		return r, err
+	}
+	for _, p := range processes {
+		arguments, err := p.CmdLine()
+		if err != nil || len(arguments) < 2 {
+			continue // it has ended, or is none of them
+		}
+		into := map[string]*uint64{"supervise": &r.supervisor, "agent": &r.agent}[arguments[1]]
+		if into == nil {
+			continue
+		}
+		status, err := p.NewStatus()
+		if err != nil {
+			return r, err
+		}
+		stat, err := p.Stat()
+		if err != nil {
+			return r, err
+		}
+		if *into, err = privateOf(p); err != nil {
+			return r, err
+		}
+		r.resident += status.VmRSS
+		r.cpu += time.Duration(stat.CPUTime() * float64(time.Second))
+	}
+	if r.supervisor == 0 || r.agent == 0 {
+		err = errors.New("no supervisor, or no agent, is at work")
+	}
+	return r, err
+}
+
+func (i idleHosts) table() []fmt.Stringer {
+	t := &table{head: []string{"host", "members", "supervisor", "agent", "both", "resident", "of a core"}}
+	var memory uint64
+	share := 0.0
+	for _, row := range i {
+		both := row.supervisor + row.agent
+		t.add(row.name, count(hostMembers), mebibytes(row.supervisor), mebibytes(row.agent), mebibytes(both), mebibytes(row.resident),
+			fmt.Sprintf("%.2f %%", 100*row.share()))
+		memory, share = max(memory, both), max(share, row.share())
+	}
+	return []fmt.Stringer{
+		t,
+		note(fmt.Sprintf("Private memory, and processor time over %s in which nothing changes; the controller asks the agents every %s. Resident is what", idleFor, asked)),
+		note("both have in memory in all, their programs' files included, which the kernel drops where memory is short."),
+		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory: %s. Under %.0f %% of a core: %s.\n",
+			mebibytes(hostMemoryBar), verdict(float64(memory) < hostMemoryBar), 100*hostCPUBar, verdict(share < hostCPUBar))),
+	}
+}
+
+// unitPrefix is what the names of the units of a member begin with.
+func (h *hostsBench) unitPrefix(w *workspace, member int) string {
+	return strings.TrimSuffix(units.Name(w.name, fmt.Sprintf("job-worker-%d", member), ""), ".service")
+}
+
+// gone returns when no host has a unit of the group any more.
+func (h *hostsBench) gone(ctx context.Context) error {
+	for _, host := range h.bed.Hosts {
+		for {
+			left, err := host.Run(ctx, `systemctl list-units --plain --no-legend 'trainyard-*' | grep -c 'job.x2dworker' || true`)
+			if err != nil {
+				return err
+			}
+			if left == "0" {
+				break
+			}
+			if err := pause(ctx, stackLook); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// restart kills the main process of a unit whose name begins with sys.argv[1], and prints how many microseconds later, by
+// systemd's own record, the main process of such a unit started.
+const restart = `import os, signal, subprocess, sys, time
+def shown():
+    listed = subprocess.run(["systemctl", "list-units", "--plain", "--no-legend", "--full", "*.service"], capture_output=True, text=True).stdout
+    for unit in (line.split()[0] for line in listed.splitlines()):
+        if unit.startswith(sys.argv[1]):
+            said = subprocess.run(["systemctl", "show", "--property", "MainPID,ExecMainStartTimestampMonotonic", "--", unit], capture_output=True, text=True).stdout
+            fields = dict(line.split("=", 1) for line in said.splitlines())
+            yield int(fields["MainPID"]), int(fields["ExecMainStartTimestampMonotonic"])
+pid = next(pid for pid, started in shown() if pid)
+killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+os.kill(pid, signal.SIGKILL)
+while True:
+    for pid, started in shown():
+        if pid and started > killed:
+            print(started - killed)
+            sys.exit()
+    time.sleep(0.1)
+`
+
+// restarts kills members on the first host, one after another, by the prefixes of their units, and returns how long it takes
+// until each is started again.
+func (h *hostsBench) restarts(ctx context.Context, prefix func(member int) string) (took sample, err error) {
+	for i := range restarted {
+		said, err := h.bed.Hosts[0].Run(ctx, fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))
+		if err != nil {
+			return nil, err
+		}
+		micros, err := strconv.Atoi(strings.TrimSpace(said))
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, time.Duration(micros)*time.Microsecond)
+	}
+	return took, nil
+}
