@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +80,35 @@ func TestReadEngineCalls(t *testing.T) {
 	}
 	if err := readLog(strings.NewReader(`x: engine call: call="Get group" duration=soon`), "engine call", calls.log); err == nil {
 		t.Error("a duration that is none is no error")
+	}
+}
+
+// The table says why Ansible is not there, and has all cells all the same.
+func TestSidesWithoutAnsible(t *testing.T) {
+	of := func(name string, ms int) side {
+		s := sample{time.Duration(ms) * time.Millisecond}
+		return side{name: name, apply: s, plan: s, destroy: s, restart: s}
+	}
+	sections := sidesTable([]side{of("systemd", 50), of("swarm", 100)}, errors.New("no route to PyPI"))
+	said := ""
+	for _, section := range sections {
+		said += section.String()
+	}
+	for _, want := range []string{"not there", "no route to PyPI", "0.50 ×", "50 ms (50 – 50)"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	rows := sections[0].(*table)
+	for _, row := range rows.rows {
+		if len(row) != len(rows.head) {
+			t.Errorf("%d cells under %d heads: %q", len(row), len(rows.head), row)
+		}
+	}
+	if strings.Contains(said, "MISSED") {
+		t.Errorf("half of swarm's time misses a bar:\n%s", said)
+	}
+	if missed := sidesTable([]side{of("systemd", 101), of("swarm", 100)}, nil)[0].String(); strings.Count(missed, "MISSED") != 3 {
+		t.Errorf("not all bars are missed:\n%s", missed)
 	}
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints the benchmark tables: what plans, applies, the provider's start, supervision and autoscaling cost on this
-# machine, and what scaling policies make of jobs and loads.
+# machine, and what scaling policies make of jobs and loads. The parts swarm and hosts start machines of their own, as root; hosts
+# also installs Ansible from PyPI, into the user's cache folder, and does without where that fails.
 #
 #   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,sweeps,swarm,hosts,policies] [-trace load.csv]
 #
