@@ -40,7 +40,8 @@ func (h *hostsBench) ansible(ctx context.Context) (_ *ansible, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("Ansible can't be installed: %w: %s", err, bytes.TrimSpace(said.Bytes())) //nolint:staticcheck // a name
 	}
-	a := &ansible{hostsBench: h, program: filepath.Join(strings.TrimSpace(string(folder)), "ansible-playbook"), dir: filepath.Join(h.work, "ansible")}
+	program := filepath.Join(strings.TrimSpace(string(folder)), "ansible-playbook")
+	a := &ansible{hostsBench: h, program: program, dir: filepath.Join(h.work, "ansible")}
 	files, err := fs.Sub(playbooks, "ansible")
 	if err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func ansibleMember(n int) string { return fmt.Sprintf("bench-member-%d", n) }
 func (a *ansible) play(ctx context.Context, arguments ...string) (time.Duration, string, error) {
 	cmd := exec.CommandContext(ctx, a.program, append([]string{"--inventory", "inventory.json"}, arguments...)...)
 	cmd.Dir = a.dir
-	cmd.Env = append(os.Environ(), "ANSIBLE_CONFIG="+filepath.Join(a.dir, "ansible.cfg"), "ANSIBLE_HOME="+filepath.Join(a.dir, "home"),
-		"ANSIBLE_NOCOLOR=1", "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "ANSIBLE_CONFIG="+filepath.Join(a.dir, "ansible.cfg"),
+		"ANSIBLE_HOME="+filepath.Join(a.dir, "home"), "ANSIBLE_NOCOLOR=1", "LC_ALL=C.UTF-8")
 	// A connection that is kept for the next run holds the output, too.
 	output, err := os.CreateTemp(a.dir, "output")
 	if err != nil {

@@ -99,7 +99,10 @@ func TestSidesWithoutAnsible(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
-	rows := sections[0].(*table)
+	rows, ok := sections[0].(*table)
+	if !ok {
+		t.Fatalf("a %T comes first", sections[0])
+	}
 	for _, row := range rows.rows {
 		if len(row) != len(rows.head) {
 			t.Errorf("%d cells under %d heads: %q", len(row), len(rows.head), row)

@@ -47,7 +47,8 @@ const (
 // hosts measures the engine systemd on bare hosts, in one run with a Swarm and with Ansible, one bed after the other.
 func (b *bench) hosts(ctx context.Context) (_ []fmt.Stringer, err error) {
 	if strings.HasPrefix(b.work, "/tmp/") || strings.HasPrefix(b.work, "/run/") {
-		return nil, fmt.Errorf("hosts have a /tmp and a /run of their own, and can't see %s: set TMPDIR to another folder, such as /var/tmp", b.work)
+		return nil, fmt.Errorf("hosts have a /tmp and a /run of their own, and can't see %s: "+
+			"set TMPDIR to another folder, such as /var/tmp", b.work)
 	}
 	byProcess, err := b.train(ctx, lab{bench: b, engine: "process"}, "")
 	if err != nil {
@@ -123,7 +124,8 @@ func (h *hostsBench) addresses() string {
 		if i == 0 {
 			role = "manager"
 		}
-		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://ops@%s\", advertise_address = \"%s:22\", role = %q }\n", host.Name, host.SSH, host.Address, role)
+		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://ops@%s\", advertise_address = \"%s:22\", role = %q }\n",
+			host.Name, host.SSH, host.Address, role)
 	}
 	return hosts.String() + "  }"
 }
@@ -163,8 +165,13 @@ func (b *bench) forming(ctx context.Context) (took sample, err error) {
 
 func formTable(took sample) []fmt.Stringer {
 	t := &table{head: []string{"hosts", "from sshd alone to a cluster that is ready", "bar", ""}}
-	t.add(count(formedHosts), took.seconds(), fmt.Sprintf("≤ %.0f s", formBar.Seconds()), verdict(took.median() <= formBar))
-	return []fmt.Stringer{t, note(fmt.Sprintf("An apply of the cluster, medians of %d: programs are brought, supervisors, agents and the controller run. Before each, all of Trainyard's is removed from the hosts.\n", labRuns))}
+	t.add(count(formedHosts), took.seconds(), fmt.Sprintf("≤ %.0f s", formBar.Seconds()),
+		verdict(took.median() <= formBar))
+	return []fmt.Stringer{
+		t,
+		note(fmt.Sprintf("An apply of the cluster, median of %d: programs are brought, supervisors, agents and the", labRuns)),
+		note("controller run. Before each, all of Trainyard's is removed from the hosts.\n"),
+	}
 }
 
 // measure measures plans, the work that is compared, and what hosts cost that have nothing to do.
@@ -196,7 +203,7 @@ type hostsPlan struct {
 // plans measures plans without change.
 func (h *hostsBench) plans(ctx context.Context, w *workspace) ([]hostsPlan, error) {
 	var perHost []map[string]engineCalls
-	plans, err := h.lab.plans(ctx, w, hostsPlanSizes, memberCommand, hostsRest, func(ctx context.Context, w *workspace) (engineCalls, error) {
+	counted := func(ctx context.Context, w *workspace) (engineCalls, error) {
 		hosts := map[string]engineCalls{}
 		all := engineCalls{counts: map[string]int{}}
 		err := w.tracedPlan(ctx, "host call", func(fields map[string]string) error {
@@ -213,7 +220,8 @@ func (h *hostsBench) plans(ctx context.Context, w *workspace) ([]hostsPlan, erro
 		}
 		perHost = append(perHost, hosts)
 		return all, err
-	})
+	}
+	plans, err := h.lab.plans(ctx, w, hostsPlanSizes, memberCommand, hostsRest, counted)
 	if err != nil {
 		return nil, err
 	}
@@ -239,22 +247,27 @@ func (p hostsPlan) calls() (most, least engineCalls) {
 
 func hostsPlanTable(plans []hostsPlan) []fmt.Stringer {
 	first, last := plans[0], plans[len(plans)-1]
-	t := &table{head: []string{"members", "plan", "ratio", "calls to the manager", "to another host", "provider's peak memory"}}
+	t := &table{head: []string{
+		"members", "plan", "ratio", "calls to the manager", "to another host", "provider's peak memory",
+	}}
 	constant := true
 	for _, p := range plans {
 		most, least := p.calls()
 		constant = constant && p.labPlan.calls.total() == first.labPlan.calls.total()
-		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)), count(most.total()), count(least.total()), mebibytes(p.memory))
+		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)),
+			count(most.total()), count(least.total()), mebibytes(p.memory))
 	}
 	ratio := last.took.ratio(first.took)
 	most, least := last.calls()
 	return []fmt.Stringer{
 		t,
-		note("Plans without change of a group on three hosts, over one SSH connection a host. A third of the members have a slot of a GPU pool."),
+		note("Plans without change of a group on three hosts, over one SSH connection a host. A third of the members have a"),
+		note("slot of a GPU pool."),
 		note(fmt.Sprintf("Calls to the manager: %s.", most)),
 		note(fmt.Sprintf("Calls to another host: %s.", least)),
 		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.",
 			count(last.members), times(hostsPlanBar), count(first.members), times(ratio), verdict(ratio <= hostsPlanBar))),
-		note(fmt.Sprintf("Bar: calls constant: %s. One call a host: %s.\n", verdict(constant), verdict(most.total() <= hostCallsBar))),
+		note(fmt.Sprintf("Bar: calls constant: %s. One call a host: %s.\n",
+			verdict(constant), verdict(most.total() <= hostCallsBar))),
 	}
 }

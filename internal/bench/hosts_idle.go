@@ -108,14 +108,14 @@ func (i idleHosts) table() []fmt.Stringer {
 	share := 0.0
 	for _, row := range i {
 		both := row.supervisor + row.agent
-		t.add(row.name, count(hostMembers), mebibytes(row.supervisor), mebibytes(row.agent), mebibytes(both), mebibytes(row.resident),
-			fmt.Sprintf("%.2f %%", 100*row.share()))
+		t.add(row.name, count(hostMembers), mebibytes(row.supervisor), mebibytes(row.agent), mebibytes(both),
+			mebibytes(row.resident), fmt.Sprintf("%.2f %%", 100*row.share()))
 		memory, share = max(memory, both), max(share, row.share())
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Private memory, and processor time over %s in which nothing changes; the controller asks the agents every %s. Resident is what", idleFor, asked)),
-		note("both have in memory in all, their programs' files included, which the kernel drops where memory is short."),
+		note(fmt.Sprintf("Private memory, and processor time over %s in which nothing changes; the controller asks the agents", idleFor)),
+		note(fmt.Sprintf("every %s. Resident is what both have in memory in all, with what is mapped of their programs' files.", asked)),
 		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory: %s. Under %.0f %% of a core: %s.\n",
 			mebibytes(hostMemoryBar), verdict(float64(memory) < hostMemoryBar), 100*hostCPUBar, verdict(share < hostCPUBar))),
 	}
@@ -148,12 +148,14 @@ func (h *hostsBench) gone(ctx context.Context) error {
 // restart kills the main process of a unit whose name begins with sys.argv[1], and prints how many microseconds later, by
 // systemd's own record, the main process of such a unit started.
 const restart = `import os, signal, subprocess, sys, time
+def systemctl(*arguments):
+    return subprocess.run(["systemctl", *arguments], capture_output=True, text=True).stdout.splitlines()
 def shown():
-    listed = subprocess.run(["systemctl", "list-units", "--plain", "--no-legend", "--full", "*.service"], capture_output=True, text=True).stdout
-    for unit in (line.split()[0] for line in listed.splitlines()):
+    for line in systemctl("list-units", "--plain", "--no-legend", "--full", "*.service"):
+        unit = line.split()[0]
         if unit.startswith(sys.argv[1]):
-            said = subprocess.run(["systemctl", "show", "--property", "MainPID,ExecMainStartTimestampMonotonic", "--", unit], capture_output=True, text=True).stdout
-            fields = dict(line.split("=", 1) for line in said.splitlines())
+            said = systemctl("show", "--property", "MainPID,ExecMainStartTimestampMonotonic", "--", unit)
+            fields = dict(field.split("=", 1) for field in said)
             yield int(fields["MainPID"]), int(fields["ExecMainStartTimestampMonotonic"])
 pid = next(pid for pid, started in shown() if pid)
 killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
@@ -166,8 +168,8 @@ while True:
     time.sleep(0.1)
 `
 
-// restarts kills members on the first host, one after another, by the prefixes of their units, and returns how long it takes
-// until each is started again.
+// restarts kills members on the first host, one after another, by the prefixes of their units, and returns how long it
+// takes until each is started again.
 func (h *hostsBench) restarts(ctx context.Context, prefix func(member int) string) (took sample, err error) {
 	for i := range restarted {
 		said, err := h.bed.Hosts[0].Run(ctx, fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))

@@ -26,7 +26,8 @@ type lab struct {
 
 // workspace makes a workspace with the machines as a cluster, and these hosts declared; "" leaves them to the engine.
 func (l *lab) workspace(ctx context.Context, name, hosts string) (*workspace, error) {
-	w := &workspace{bench: l.bench, name: name, dir: filepath.Join(l.work, name), docker: l.docker, hosts: hosts}
+	dir := filepath.Join(l.work, name)
+	w := &workspace{bench: l.bench, name: name, dir: dir, docker: l.docker, hosts: hosts}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -59,7 +60,8 @@ resource "trainyard_cluster" "bench" {
 }
 `, l.settings, w.name, l.engine, cmp.Or(w.hosts, "null")) + l.beside
 	if members > 0 {
-		attributes := fmt.Sprintf(`grace_period = "1s", restart = { condition = "always", delay = "0s" }, update = { parallelism = %d }`, swarmParallel)
+		attributes := `grace_period = "1s", restart = { condition = "always", delay = "0s" }, ` +
+			fmt.Sprintf(`update = { parallelism = %d }`, swarmParallel)
 		roles := role("worker", members, port, attributes)
 		if pooled {
 			config += gpuPool(fmt.Sprintf("hosts = [%q]", l.pooled))

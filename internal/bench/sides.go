@@ -67,7 +67,8 @@ func (b *bench) swarmSide(ctx context.Context) (measured side, trained training,
 	}
 	defer func() { err = errors.Join(err, s.close(ctx, w)) }()
 	const label = "trainyard.group=job"
-	measured, err = s.side(ctx, w, waiting(s.images[0]), func(ctx context.Context) error { return dockerStack{s}.gone(ctx, label) },
+	measured, err = s.side(ctx, w, waiting(s.images[0]),
+		func(ctx context.Context) error { return dockerStack{s}.gone(ctx, label) },
 		func(ctx context.Context) (sample, error) { return s.restarts(ctx, label) })
 	if err != nil {
 		return measured, trained, err
@@ -165,16 +166,22 @@ func sidesTable(sides []side, absent error) []fmt.Stringer {
 	within := func(of func(side) sample) func(sample) bool {
 		return func(s sample) bool { return s.ratio(of(swarm)) <= hostsApplyBar }
 	}
-	apply, plan, destroy := func(s side) sample { return s.apply }, func(s side) sample { return s.plan }, func(s side) sample { return s.destroy }
+	apply, destroy := func(s side) sample { return s.apply }, func(s side) sample { return s.destroy }
 	atMost := "≤ " + times(hostsApplyBar)
 	row("apply until all run", apply, sample.seconds, atMost, within(apply))
-	row("plan without change; Ansible: --check", plan, sample.seconds, "", nil)
+	row("plan without change; Ansible: --check", func(s side) sample { return s.plan }, sample.seconds, "", nil)
 	row("destroy until all are gone", destroy, sample.seconds, atMost, within(destroy))
 	row("a member's end until it is started again", func(s side) sample { return s.restart }, sample.milliseconds,
 		fmt.Sprintf("≤ %d ms", restartBar.Milliseconds()), func(s sample) bool { return s.median() <= restartBar })
-	notes := []fmt.Stringer{t, note(fmt.Sprintf("Medians of %d runs, Ansible's of one. Three hosts, or nodes; restarts are set to wait for nothing, and are those of %d members that were killed.", labRuns, restarted))}
+	notes := []fmt.Stringer{
+		t,
+		note(fmt.Sprintf("Medians of %d runs, Ansible's of one. Three hosts, or nodes; restarts are set to wait for nothing, and", labRuns)),
+		note(fmt.Sprintf("are those of %d members that were killed.", restarted)),
+	}
 	if absent != nil {
 		return append(notes, note(absent.Error()+"\n"))
 	}
-	return append(notes, note("Ansible: a playbook that copies a program, writes a unit a member, and starts them; 10 forks, pipelining, kept connections; units with Restart=always, RestartSec=0.\n"))
+	return append(notes,
+		note("Ansible: a playbook that copies a program, writes a unit a member, and starts them; 10 forks, pipelining, kept"),
+		note("connections; units with Restart=always, RestartSec=0.\n"))
 }

@@ -27,7 +27,8 @@ const quickstart = "examples/quickstart"
 func (b *bench) train(ctx context.Context, l lab, hosts string) (t training, err error) {
 	b.say("%s: training", l.engine)
 	t.engine = l.engine
-	w := &workspace{bench: b, name: "lab", dir: filepath.Join(b.work, "train-"+l.engine), docker: l.docker} // as the example calls it
+	dir := filepath.Join(b.work, "train-"+l.engine)
+	w := &workspace{bench: b, name: "lab", dir: dir, docker: l.docker} // as the example calls it
 	if err := os.CopyFS(w.dir, os.DirFS(quickstart)); err != nil {
 		return t, err
 	}
@@ -48,7 +49,8 @@ func (b *bench) train(ctx context.Context, l lab, hosts string) (t training, err
 	if _, err := w.terraform(ctx, "init"); err != nil {
 		return t, err
 	}
-	_, err = w.terraform(ctx, "apply", "-auto-approve", "-target=trainyard_cluster.lab", "-target=trainyard_image.trainer", "-target=trainyard_files.trainer")
+	_, err = w.terraform(ctx, "apply", "-auto-approve",
+		"-target=trainyard_cluster.lab", "-target=trainyard_image.trainer", "-target=trainyard_files.trainer")
 	if err != nil {
 		return t, err
 	}
@@ -71,8 +73,11 @@ func trainingTable(trained []training) []fmt.Stringer {
 		t.add(of.engine, fmt.Sprintf("%.2f s", of.took.Seconds()), fmt.Sprintf("%.2f %%", 100*of.accuracy))
 		same = same && closeTo(of.accuracy, trained[0].accuracy)
 	}
-	return []fmt.Stringer{t, note(fmt.Sprintf("Two parameter servers and four workers, asynchronous: no two runs are the same. The cluster is there, and has the trainer. Bar: same accuracy, within %.0f points: %s.",
-		100*sameAccuracy, verdict(same)))}
+	return []fmt.Stringer{
+		t,
+		note("Two parameter servers and four workers, asynchronous: no two runs are the same. The cluster is there, and has the trainer."),
+		note(fmt.Sprintf("Bar: same accuracy, within %.0f points: %s.", 100*sameAccuracy, verdict(same))),
+	}
 }
 
 // sameAccuracy is how far apart the accuracies of two trainings of the same kind may be.

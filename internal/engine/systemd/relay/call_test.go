@@ -1,10 +1,13 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -43,5 +46,18 @@ func TestConnectionBreaks(t *testing.T) {
 	client, calls = breaking(t)
 	if _, err := (Call[None, int]{name: "once", once: true}).Ask(t.Context(), client, "lab", None{}); !errors.Is(err, engine.ErrUnreachable) || *calls != 1 {
 		t.Errorf("the error is %v, after %d calls", err, *calls)
+	}
+}
+
+// Each request is logged with its host and call, and nothing of what is asked.
+func TestRequestsAreLogged(t *testing.T) {
+	client, _ := breaking(t)
+	var log bytes.Buffer
+	client.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if _, err := (Call[None, int]{name: "again"}).Ask(t.Context(), client, "lab", None{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(log.String(), `msg="host call" host=gpu1 call=again duration=`); got != 2 {
+		t.Errorf("of two requests, %d are in the log:\n%s", got, log.String())
 	}
 }
