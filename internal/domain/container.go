@@ -88,15 +88,16 @@ func (p PublishedPort) String() string {
 // ConfigFile is a small file with its content.
 type ConfigFile struct {
 	Content string `json:"content"`
-	// Target is the absolute path at which members find it; Mode are its permissions, 0444 where they are zero.
-	Target string   `json:"target"`
+	// Target is the absolute path at which members find it. It is empty for members without a container, which find all
+	// configs in one folder; Mode are its permissions, 0444 where they are zero.
+	Target string   `json:"target,omitempty"`
 	Mode   FileMode `json:"mode,omitempty"`
 }
 
 // SecretFile is a small file whose content is nowhere but with the engine. Another version is another content.
 type SecretFile struct {
 	Version string `json:"version"`
-	// Target is the absolute path at which members find it, /run/secrets/<name> where it is empty; Mode are its
+	// Target is the absolute path at which containers find it, /run/secrets/<name> where it is empty; Mode are its
 	// permissions, 0400 where they are zero.
 	Target string   `json:"target,omitempty"`
 	Mode   FileMode `json:"mode,omitempty"`
@@ -115,7 +116,11 @@ func (m *FileMode) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Path returns where members find the secret of this name.
+// CredentialsVariable names the folder in which members without a container find their configs and secrets by their
+// names, as systemd's own credentials.
+const CredentialsVariable = "CREDENTIALS_DIRECTORY"
+
+// Path returns where containers find the secret of this name.
 func (s SecretFile) Path(name string) string {
 	if s.Target != "" {
 		return s.Target

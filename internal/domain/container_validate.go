@@ -126,7 +126,9 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 	for _, name := range slices.Sorted(maps.Keys(c.Configs)) {
 		file, path := c.Configs[name], at.At("configs", Key(name))
 		validateKey(ps, path, "config", name)
-		validateTarget(ps, path.At("target"), file.Target)
+		if file.Target != "" { // whether there has to be one is the engine's to say
+			validateTarget(ps, path.At("target"), file.Target)
+		}
 		validateMode(ps, path.At("mode"), file.Mode)
 		switch {
 		case file.Content == "":

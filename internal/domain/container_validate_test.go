@@ -126,7 +126,7 @@ func TestValidateRejectsContainers(t *testing.T) {
 		"published twice":               {port(domain.PublishedPort{Target: 1, Published: 8080, Protocol: "tcp"}), at + `ports["x"].published`, []string{`"http"`, "8080/tcp"}},
 		"name of a port":                {own(func(c *domain.Container) { c.Ports[""] = domain.PublishedPort{Target: 1, Published: 1} }), at + `ports[""]`, []string{`""`}},
 		"name of a config":              {config("a/b", domain.ConfigFile{Content: "x", Target: "/a"}), at + `configs["a/b"]`, []string{`"a/b"`}},
-		"config without a target":       {config("a", domain.ConfigFile{Content: "x"}), at + `configs["a"].target`, []string{`""`, "absolute"}},
+		"config at a relative path":     {config("a", domain.ConfigFile{Content: "x", Target: "a"}), at + `configs["a"].target`, []string{`"a"`, "absolute"}},
 		"config at the root":            {config("a", domain.ConfigFile{Content: "x", Target: "/.."}), at + `configs["a"].target`, []string{`"/.."`, "root"}},
 		"config in Trainyard's folder":  {config("a", domain.ConfigFile{Content: "x", Target: "/run//trainyard/hostfile"}), at + `configs["a"].target`, []string{`"/run//trainyard/hostfile"`, "/run/trainyard", "another folder"}},
 		"config as Trainyard's folder":  {config("a", domain.ConfigFile{Content: "x", Target: "/run/trainyard"}), at + `configs["a"].target`, []string{"/run/trainyard"}},

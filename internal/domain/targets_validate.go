@@ -105,7 +105,9 @@ func targets(g Group, role string) []target {
 		list = append(list, target{at.At("container", "shm_size_mib"), ShmDir})
 	}
 	for _, name := range slices.Sorted(maps.Keys(effective.Container.Configs)) {
-		list = append(list, target{at.At("container", "configs", Key(name), "target"), effective.Container.Configs[name].Target})
+		if config := effective.Container.Configs[name]; config.Target != "" {
+			list = append(list, target{at.At("container", "configs", Key(name), "target"), config.Target})
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(effective.Container.Secrets)) {
 		list = append(list, target{at.At("container", "secrets", Key(name), "target"), effective.Container.Secrets[name].Path(name)})

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -19,7 +21,8 @@ type Features struct {
 	Pause bool
 	// Containers: members and agents run from images, in containers.
 	Containers bool
-	// UnitSettings: of a member's container, user, stop signal and ulimits hold for plain programs, too.
+	// UnitSettings: of a member's container, user, stop signal and ulimits hold for plain programs, too, which find
+	// configs and secrets in a folder of their own.
 	UnitSettings bool
 }
 
@@ -59,7 +62,7 @@ func (t Traits) CheckResidents(at domain.Path) domain.Problems {
 // vain is an error, and what merely has no effect a warning.
 func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	if t.Supports.Containers {
-		return nil
+		return checkTargets(spec)
 	}
 	var ps domain.Problems
 	at := domain.Path{"roles", domain.Key(spec.Role)}
@@ -81,12 +84,7 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 		}
 	}
 	c := spec.Container
-	if len(c.Configs) > 0 {
-		t.unsupported(&ps, at.At("container", "configs"), "configs")
-	}
-	if len(c.Secrets) > 0 {
-		t.unsupported(&ps, at.At("container", "secrets"), "secrets")
-	}
+	t.checkCredentials(&ps, at, spec)
 	c.Configs, c.Secrets = nil, nil
 	if t.Supports.UnitSettings {
 		c.User, c.StopSignal, c.Ulimits = "", "", nil
@@ -94,11 +92,57 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	if !reflect.ValueOf(c).IsZero() {
 		but := ""
 		if t.Supports.UnitSettings {
-			but = ", but for user, stop_signal and ulimits"
+			but = ", but for user, stop_signal, ulimits, configs and secrets"
 		}
 		ps.Warn(at.At("container"), "Container settings not used", "the engine %q runs no containers: these settings have no effect%s", t.Name, but)
 	}
 	return ps
+}
+
+// checkTargets returns a problem for each config that a container would not find.
+func checkTargets(spec domain.MemberSpec) (ps domain.Problems) {
+	for _, name := range slices.Sorted(maps.Keys(spec.Container.Configs)) {
+		if spec.Container.Configs[name].Target == "" {
+			ps.Add(domain.Path{"roles", domain.Key(spec.Role), "container", "configs", domain.Key(name), "target"}, "Missing target",
+				"a container has to find config %q at an absolute path, such as \"/etc/%s\"", name, name)
+		}
+	}
+	return ps
+}
+
+// checkCredentials adds the problems of configs and secrets for members without a container.
+func (t Traits) checkCredentials(ps *domain.Problems, at domain.Path, spec domain.MemberSpec) {
+	c := spec.Container
+	if !t.Supports.UnitSettings {
+		if len(c.Configs) > 0 {
+			t.unsupported(ps, at.At("container", "configs"), "configs")
+		}
+		if len(c.Secrets) > 0 {
+			t.unsupported(ps, at.At("container", "secrets"), "secrets")
+		}
+		return
+	}
+	placed := func(kind, name, target string) {
+		if target != "" {
+			ps.Add(at.At("container", kind, domain.Key(name), "target"), "Target not possible",
+				"the engine %q can't show a file at %q to one member alone, as its members see the files of their hosts: omit target, and read $%s/%s",
+				t.Name, target, domain.CredentialsVariable, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Configs)) {
+		placed("configs", name, c.Configs[name].Target)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
+		placed("secrets", name, c.Secrets[name].Target)
+		if _, twice := c.Configs[name]; twice {
+			ps.Add(at.At("container", "secrets", domain.Key(name)), "Name taken",
+				"%q is the name of a config already, and both would be the file $%s/%s: rename one", name, domain.CredentialsVariable, name)
+		}
+	}
+	if value, own := spec.Env[domain.CredentialsVariable]; own && len(c.Configs)+len(c.Secrets) > 0 {
+		ps.Add(at.At("env", domain.Key(domain.CredentialsVariable)), "Variable taken",
+			"%s = %q can't be set for a role with configs or secrets: it names the folder with these", domain.CredentialsVariable, value)
+	}
 }
 
 // unsupported adds the problem of an attribute that the engine does not support.

@@ -56,9 +56,11 @@ func TestCheckMember(t *testing.T) {
 		"no command": {func(s *domain.MemberSpec) { s.Command = nil }, `roles["worker"].command`, false},
 		"settings":   {func(s *domain.MemberSpec) { s.Container.Init = true }, `roles["worker"].container`, true},
 		"a port":     {func(s *domain.MemberSpec) { s.Container.Ports = map[string]domain.PublishedPort{"a": {}} }, `roles["worker"].container`, true},
-		"a config":   {func(s *domain.MemberSpec) { s.Container.Configs = map[string]domain.ConfigFile{"a": {}} }, `roles["worker"].container.configs`, false},
-		"a secret":   {func(s *domain.MemberSpec) { s.Container.Secrets = map[string]domain.SecretFile{"a": {}} }, `roles["worker"].container.secrets`, false},
-		"a tmpfs":    {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/a"}} }, `roles["worker"].mounts[0].type`, false},
+		"a config": {func(s *domain.MemberSpec) {
+			s.Container.Configs = map[string]domain.ConfigFile{"a": {Target: "/a"}}
+		}, `roles["worker"].container.configs`, false},
+		"a secret": {func(s *domain.MemberSpec) { s.Container.Secrets = map[string]domain.SecretFile{"a": {}} }, `roles["worker"].container.secrets`, false},
+		"a tmpfs":  {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/a"}} }, `roles["worker"].mounts[0].type`, false},
 		"a bind": {func(s *domain.MemberSpec) {
 			s.Mounts = []domain.Mount{{Type: domain.MountBind, Source: "/a", Target: "/a"}}
 		}, "", false},
@@ -91,7 +93,50 @@ func TestUnitSettings(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 	spec.Container.ShmSizeMiB = 64
-	if problems := units.CheckMember(spec); len(problems) != 1 || !strings.Contains(problems[0].Detail, "no effect, but for user, stop_signal and ulimits") {
+	if problems := units.CheckMember(spec); len(problems) != 1 || !strings.Contains(problems[0].Detail, "no effect, but for user, stop_signal, ulimits, configs and secrets") {
 		t.Errorf("got %v", problems)
+	}
+}
+
+// TestCredentials: configs and secrets are files in a container, and files of one folder where there is none.
+func TestCredentials(t *testing.T) {
+	const role = `roles["worker"].`
+	for name, test := range map[string]struct {
+		container domain.Container
+		env       map[string]string
+		// units and containers are where there is a problem.
+		units, containers string
+	}{
+		"by names": {
+			domain.Container{Configs: map[string]domain.ConfigFile{"a": {}}, Secrets: map[string]domain.SecretFile{"b": {}}}, nil,
+			"", role + `container.configs["a"].target`,
+		},
+		"config's target": {
+			domain.Container{Configs: map[string]domain.ConfigFile{"a": {Target: "/etc/a"}}}, nil, role + `container.configs["a"].target`, "",
+		},
+		"secret's target": {
+			domain.Container{Secrets: map[string]domain.SecretFile{"a": {Target: "/etc/a"}}}, nil, role + `container.secrets["a"].target`, "",
+		},
+		"one name": {
+			domain.Container{Configs: map[string]domain.ConfigFile{"a": {}}, Secrets: map[string]domain.SecretFile{"a": {}}}, nil,
+			role + `container.secrets["a"]`, role + `container.configs["a"].target`,
+		},
+		"own variable": {
+			domain.Container{Secrets: map[string]domain.SecretFile{"a": {}}}, map[string]string{"CREDENTIALS_DIRECTORY": "/a"},
+			role + `env["CREDENTIALS_DIRECTORY"]`, "",
+		},
+		"own variable without any": {domain.Container{}, map[string]string{"CREDENTIALS_DIRECTORY": "/a"}, "", ""},
+	} {
+		spec := domain.MemberSpec{Role: "worker", Command: []string{"/bin/true"}, Container: test.container, Env: test.env}
+		for _, engine := range []struct {
+			engine.Traits
+			want string
+		}{{units, test.units}, {able, test.containers}} {
+			problems := engine.CheckMember(spec)
+			if engine.want == "" && len(problems) > 0 ||
+				engine.want != "" && (len(problems) != 1 || problems[0].Path.String() != engine.want || problems[0].Warning) {
+				t.Errorf("%s, engine %s: got %v, want a problem at %q", name, engine.Name, problems, engine.want)
+			}
+		}
 	}
 }

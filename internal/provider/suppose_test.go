@@ -101,7 +101,7 @@ func validGroups(t *testing.T) map[string]group.Model {
 			Replicas: new(int64(3)), Port: new(int64(9000)), GracePeriod: text("30s"),
 			TemplateModel: group.TemplateModel{
 				Command: []string{"/bin/a", `{{ address "b" 1 }}`}, Env: map[string]string{"GROUP": `{{ slice .Group 0 2 }}{{ slice .Cluster 0 2 }}`, "OWN": "x"},
-				Container: &group.ContainerModel{Configs: map[string]group.ConfigFileModel{"c": {Content: "x", Target: "/data"}}},
+				Container: &group.ContainerModel{Configs: map[string]group.ConfigFileModel{"c": {Content: "x", Target: new("/data")}}},
 				Mounts:    []group.MountModel{{Type: new("volume"), Source: new("scratch"), Target: "/scratch"}},
 			},
 			Resources: &group.ResourcesModel{CPUs: providertest.Inexact(1), MemoryMiB: new(int64(64)), Limits: &group.LimitsModel{CPUs: providertest.Inexact(2), MemoryMiB: new(int64(128))}},
@@ -121,7 +121,7 @@ func validGroups(t *testing.T) map[string]group.Model {
 		PullPolicy: new("always"), User: new("1000"), StopSignal: new("SIGINT"), ShmSizeMiB: new(int64(64)), Ulimits: map[string]group.UlimitModel{"nofile": {Soft: 10, Hard: 20}},
 		HealthCheck: &group.HealthCheckModel{Command: []string{"true"}, Interval: text("1s")}, Logging: &group.LoggingModel{Driver: "local"},
 		Ports:   map[string]group.PortModel{"a": {Target: 80, Published: 8080, Protocol: new("udp")}, "b": {Target: 80, Published: 8080, Protocol: new("tcp")}},
-		Configs: map[string]group.ConfigFileModel{"a": {Content: "x", Target: "/etc/a", Mode: text("0400")}},
+		Configs: map[string]group.ConfigFileModel{"a": {Content: "x", Target: new("/etc/a"), Mode: text("0400")}},
 		Secrets: map[string]group.SecretFileModel{"s": {Value: text("x"), Version: "1", Target: new("/etc/s")}, "r": {Value: text("x"), Version: "1", Target: new("/run/secrets/s")}},
 	}
 	full.Completion, full.WaitFor = &group.CompletionModel{When: new("all"), Roles: []string{"b"}, Deadline: text("1h")}, text("completed")

@@ -13,6 +13,7 @@
 //	states/<member>.json           what became of it                  supervisor
 //	exits/<member>.<instance>      how an instance ended              its shell or unit, see packages supervisor and units
 //	logs/, files/, work/           logs, files of the specification, and the default working directories
+//	secrets/<group>/<member>/      contents of secrets                engine
 //	content/<digest>/              files that were brought, see package filestore
 //	locks/                         locks, held by flock(2)
 package statedir
@@ -41,10 +42,11 @@ const (
 	logs      = "logs"
 	files     = "files"
 	work      = "work"
+	secrets   = "secrets"
 	locks     = "locks"
 )
 
-var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, Content, Exits, logs, files, work, locks}
+var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, Content, Exits, logs, files, work, secrets, locks}
 
 const (
 	documentSuffix = ".json"

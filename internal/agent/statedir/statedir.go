@@ -127,12 +127,20 @@ func (d Dir) Forget(member string) error {
 	if err := os.RemoveAll(d.FilesDir(member)); err != nil {
 		return err
 	}
+	if err := d.forgetSecrets(member); err != nil {
+		return err
+	}
 	_ = os.Remove(d.WorkDir(member)) // fails where something was left in it, and so keeps it
-	paths, err := filepath.Glob(d.Exit(member, "*"))
+	left, err := filepath.Glob(d.Exit(member, "*"))
 	if err != nil {
 		return err
 	}
-	paths = append(paths, d.Document(Staged, member), d.Document(Specs, member), d.Document(Stops, member))
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil { // one may be a folder
+			return err
+		}
+	}
+	paths := []string{d.Document(Staged, member), d.Document(Specs, member), d.Document(Stops, member)}
 	paths = append(paths, d.logFiles(member)...)
 	// The state last: as long as it is there, a successor knows that there is something to be forgotten.
 	for _, path := range append(paths, d.Document(States, member)) {

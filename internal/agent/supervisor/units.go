@@ -49,10 +49,11 @@ type unitInstance struct {
 	launcher *transient
 	unit     string
 	spec     domain.MemberSpec
-	// record is the file with the [units.Record], environment that with the variables, and script that with the command.
-	record, environment, script string
-	over                        chan struct{}
-	told                        bool
+	// record is the file with the [units.Record], environment that with the variables, and script that with the command;
+	// credentials is the folder of configs and secrets.
+	record, environment, script, credentials string
+	over                                     chan struct{}
+	told                                     bool
 }
 
 // newTransient returns the launcher. It watches for the ends of instances until ctx is done.
@@ -193,7 +194,7 @@ func (t *transient) instance(spec domain.MemberSpec, member, id string) *unitIns
 	record := t.dir.Exit(member, id)
 	return &unitInstance{
 		launcher: t, unit: units.Name(t.dir.Cluster, member, id), spec: spec, over: make(chan struct{}),
-		record: record, environment: record + ".env", script: record + ".sh",
+		record: record, environment: record + ".env", script: record + ".sh", credentials: record + ".credentials",
 	}
 }
 
@@ -253,6 +254,9 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 			variables[name] = value
 		}
 	}
+	if len(spec.Container.Configs)+len(spec.Container.Secrets) > 0 {
+		variables[domain.CredentialsVariable] = i.credentials
+	}
 	environment, script, err := units.Start(folder, command, variables)
 	if err != nil {
 		return place, &commandError{err}
@@ -261,6 +265,9 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 		return place, &commandError{err}
 	}
 	if err := t.writeFilesOf(spec, user); err != nil {
+		return place, err
+	}
+	if err := t.writeCredentials(i.credentials, spec, user); err != nil {
 		return place, err
 	}
 	if err := user.enter(folder); err != nil {
@@ -399,6 +406,7 @@ func (i *unitInstance) result() result {
 }
 
 func (i *unitInstance) delete() {
+	_ = os.RemoveAll(i.credentials)
 	_ = statedir.Delete(i.script)
 	_ = statedir.Delete(i.environment)
 	_ = statedir.Delete(i.record)

@@ -37,8 +37,10 @@ func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed
 	return e.Observe(ctx, group)
 }
 
-// Prune does nothing: the files of a member go with it.
-func (e *Engine) Prune(context.Context, string, *domain.Group) error { return nil }
+// Prune removes former contents of secrets. The files of a member go with it.
+func (e *Engine) Prune(_ context.Context, group string, _ *domain.Group) error {
+	return e.dir.PruneSecrets(group)
+}
 
 // looks bounds how often members are looked at anew because some of them moved meanwhile.
 const looks = 100
@@ -219,6 +221,9 @@ func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
 		env := maps.Clone(base)
 		maps.Copy(env, spec.Env)
 		spec.Env = env
+		if err := e.dir.WriteSecrets(spec); err != nil {
+			return err
+		}
 		if err := statedir.Write(e.dir.Document(statedir.Staged, spec.Name), spec, statedir.Volatile); err != nil {
 			return err
 		}

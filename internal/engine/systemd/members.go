@@ -59,13 +59,17 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	if err != nil {
 		return err
 	}
+	secrets, err := e.provideSecrets(ctx, specs)
+	if err != nil {
+		return err
+	}
 	byHost := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {
 		byHost[spec.Host] = append(byHost[spec.Host], spec)
 	}
 	return onHosts(p, byHost, func(name string, specs []domain.MemberSpec) error {
 		e.staged.add(name, specs)
-		_, err := askHost(ctx, e, p, name, relay.Stage, specs)
+		_, err := askHost(ctx, e, p, name, relay.Stage, relay.Staging{Specs: specs, Secrets: secretsOf(secrets, specs)})
 		return err
 	})
 }
@@ -222,9 +226,6 @@ func unlessGone(err error) error {
 	}
 	return err
 }
-
-// Prune does nothing: what members need goes with them.
-func (e *Engine) Prune(context.Context, string, *domain.Group) error { return nil }
 
 // Logs returns the end of a member's log, from whichever host has it.
 func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {

@@ -46,16 +46,20 @@ func (e *Engine) placedOf(ctx context.Context, group string) (map[string]placed,
 	return groups, nil
 }
 
-// record has a change made to what is known of a group's members, and stored if it is one. Of several who do so at once,
-// each has its own made.
+// record has a change made to what is known of a group's members.
 func (e *Engine) record(ctx context.Context, group string, change func(members placed)) error {
-	key := engine.Key{Kind: placedKind, Name: group}
+	return alter(ctx, e, engine.Key{Kind: placedKind, Name: group}, change)
+}
+
+// alter has a change made to an item that holds a map, and stored if it is one. Of several who do so at once, each has its
+// own made.
+func alter[M ~map[string]V, V any](ctx context.Context, e *Engine, key engine.Key, change func(M)) error {
 	for {
 		item, err := e.Get(ctx, key)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return err
 		}
-		before := placed{}
+		before := M{}
 		if err == nil {
 			if err := json.Unmarshal(item.Data, &before); err != nil {
 				return &engine.CorruptError{Where: item.Where, Err: err}

@@ -57,7 +57,7 @@ type PortModel struct {
 // ConfigFileModel is a file with a configuration.
 type ConfigFileModel struct {
 	Content string       `tfsdk:"content"`
-	Target  string       `tfsdk:"target"`
+	Target  *string      `tfsdk:"target"`
 	Mode    types.String `tfsdk:"mode"`
 }
 

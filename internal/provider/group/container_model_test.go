@@ -48,7 +48,8 @@ func drawContainer(t *rapid.T) ContainerModel {
 				Protocol: providertest.Optional(rapid.SampledFrom([]string{"", "udp"})).Draw(t, "protocol")}
 		}).Draw(t, "ports"),
 		Configs: tableOf(func(t *rapid.T) ConfigFileModel {
-			return ConfigFileModel{Content: rapid.String().Draw(t, "content"), Target: rapid.String().Draw(t, "target"), Mode: drawMode(t)}
+			target := providertest.Optional(rapid.SampledFrom([]string{"", "/a"})).Draw(t, "target")
+			return ConfigFileModel{Content: rapid.String().Draw(t, "content"), Target: target, Mode: drawMode(t)}
 		}).Draw(t, "configs"),
 		Secrets: tableOf(func(t *rapid.T) SecretFileModel {
 			return SecretFileModel{Version: rapid.String().Draw(t, "version"), Target: providertest.Optional(rapid.SampledFrom([]string{"", "/a"})).Draw(t, "target"), Mode: drawMode(t)}

@@ -29,7 +29,7 @@ func containerAttribute(precedence string) schema.Attribute {
 				Optional:            true,
 			},
 			"user": schema.StringAttribute{
-				MarkdownDescription: "User that the members run as: a name that the image, or on `systemd` the host, knows, or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own, on `systemd` to root. Files of `secrets` are root's: give them a `mode` such as `0444` for another user.",
+				MarkdownDescription: "User that the members run as: a name that the image, or on `systemd` the host, knows, or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own, on `systemd` to root. Files of `secrets` are root's: give them a `mode` such as `0444` for another user. On `systemd`, those of members without a container are the user's own.",
 				Optional:            true,
 			},
 			"init": schema.BoolAttribute{
@@ -105,8 +105,8 @@ func containerAttribute(precedence string) schema.Attribute {
 						Required:            true,
 					},
 					"target": schema.StringAttribute{
-						MarkdownDescription: "Absolute path of the file, as members see it; `/run/trainyard` is reserved.",
-						Required:            true,
+						MarkdownDescription: "Absolute path of the file, as members see it; `/run/trainyard` is reserved. Required for containers. A member without one, on `systemd`, finds the file as `$CREDENTIALS_DIRECTORY/<name>`: omit it there.",
+						Optional:            true,
 					},
 					"mode": modeAttribute("0444"),
 				}},
@@ -129,7 +129,7 @@ func containerAttribute(precedence string) schema.Attribute {
 						Required:            true,
 					},
 					"target": schema.StringAttribute{
-						MarkdownDescription: "Absolute path of the file, as members see it. Defaults to `/run/secrets/<name>`.",
+						MarkdownDescription: "Absolute path of the file, as members see it. Defaults to `/run/secrets/<name>`. A member without a container, on `systemd`, finds the file as `$CREDENTIALS_DIRECTORY/<name>`: omit it there.",
 						Optional:            true,
 					},
 					"mode": modeAttribute("0400"),

@@ -61,7 +61,8 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 	answer(n, mux, relay.Observe, func(ctx context.Context, p part, group string) ([]domain.Observed, error) {
 		return p.Observe(ctx, group)
 	})
-	act(n, mux, relay.Stage, func(ctx context.Context, p part, specs []domain.MemberSpec) error { return p.Stage(ctx, atHome(specs)) })
+	act(n, mux, relay.Stage, func(ctx context.Context, p part, s relay.Staging) error { return p.Stage(ctx, atHome(s.WithSecrets())) })
+	act(n, mux, relay.Prune, func(ctx context.Context, p part, group string) error { return p.Prune(ctx, group, nil) })
 	act(n, mux, relay.Start, func(ctx context.Context, p part, s relay.Starting) error { return p.Start(ctx, s.Group, s.Run) })
 	answer(n, mux, relay.Staged, func(_ context.Context, p part, s relay.Starting) ([]domain.Observed, error) {
 		return p.Staged(s.Group, s.Run)

@@ -45,7 +45,7 @@ var (
 
 	// What an [engine.Runner] does, for the members of this host.
 	Observe = Call[string, []domain.Observed]{name: "observe"}
-	Stage   = Call[[]domain.MemberSpec, None]{name: "stage"}
+	Stage   = Call[Staging, None]{name: "stage"}
 	Start   = Call[Starting, None]{name: "start"}
 	// Staged returns the members whose specification for a run of a group is staged on this host, as they will be in it.
 	Staged = Call[Starting, []domain.Observed]{name: "staged"}
@@ -56,6 +56,8 @@ var (
 	Pause    = Call[[]string, None]{name: "pause"}
 	Continue = Call[[]string, None]{name: "continue"}
 	Logs     = Call[LogQuery, []string]{name: "logs"}
+	// Prune is that of [engine.Runner], for what of a group is on this host.
+	Prune = Call[string, None]{name: "prune"}
 
 	// Report returns what the host's agent tells, and Ports on which ports something listens.
 	Report = Call[telemetry.Query, telemetry.Answer]{name: "report"}
@@ -144,6 +146,45 @@ type Lease struct {
 	Holder engine.Holder `json:"holder"`
 	// Renew tells that it was held before: if it is another's by now, it was lost.
 	Renew bool `json:"renew,omitempty"`
+}
+
+// Staging are specifications, with the contents of the secrets that they refer to.
+type Staging struct {
+	Specs   []domain.MemberSpec `json:"specs"`
+	Secrets []Secret            `json:"secrets,omitempty"`
+}
+
+// Secret is the content of one version of a role's secret.
+type Secret struct {
+	Group   string `json:"group"`
+	Role    string `json:"role"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Content []byte `json:"content"`
+}
+
+// Format prints whose secret it is, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) {
+	// A failed write is the printer's to notice.
+	_, _ = fmt.Fprintf(f, "secret %q of role %q", s.Name, s.Role)
+}
+
+// WithSecrets returns the specifications, each with the contents of its secrets.
+func (s Staging) WithSecrets() []domain.MemberSpec {
+	for i := range s.Specs {
+		spec := &s.Specs[i]
+		own := map[string][]byte{}
+		for _, secret := range s.Secrets {
+			file, refers := spec.Container.Secrets[secret.Name]
+			if refers && secret.Group == spec.Group && secret.Role == spec.Role && secret.Version == file.Version {
+				own[secret.Name] = secret.Content
+			}
+		}
+		if len(own) > 0 {
+			spec.Secrets = domain.SecretValues{spec.Role: own}
+		}
+	}
+	return s.Specs
 }
 
 // Starting asks for the staged members of a group's run to be started.

@@ -1,0 +1,109 @@
+//go:build linux
+
+package statedir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// secret returns the file with the content of one version of a member's secret.
+func (d Dir) secret(spec domain.MemberSpec, name string) string {
+	version := sha256.Sum256([]byte(spec.Container.Secrets[name].Version))
+	return d.Path(secrets, spec.Group, spec.Name, name+"."+hex.EncodeToString(version[:8]))
+}
+
+// WriteSecrets lays down the contents of a member's secrets that its specification brings along. Those of other versions
+// stay: a member may run with them.
+func (d Dir) WriteSecrets(spec domain.MemberSpec) error {
+	for name := range spec.Container.Secrets {
+		content, given := spec.Secrets[spec.Role][name]
+		if !given {
+			continue
+		}
+		path := d.secret(spec, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := replace(path, content, Durable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadSecret returns the content of a member's secret: [engine.ErrNotFound] where it was not brought here.
+func (d Dir) ReadSecret(spec domain.MemberSpec, name string) ([]byte, error) {
+	content, err := os.ReadFile(d.secret(spec, name))
+	if os.IsNotExist(err) {
+		err = fmt.Errorf("the content of secret %q: %w on this host", name, engine.ErrNotFound)
+	}
+	return content, err
+}
+
+// PruneSecrets deletes the contents that no specification of a group's members refers to.
+func (d Dir) PruneSecrets(group string) error {
+	members, err := os.ReadDir(d.Path(secrets, group))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, member := range members {
+		used := map[string]bool{}
+		for _, folder := range []string{Staged, Specs} {
+			spec, err := Read[domain.MemberSpec](d.Document(folder, member.Name()))
+			if err != nil && !errors.Is(err, engine.ErrNotFound) {
+				return err
+			}
+			for name := range spec.Container.Secrets {
+				used[d.secret(spec, name)] = true
+			}
+		}
+		if err := keepOnly(d.Path(secrets, group, member.Name()), used); err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(d.Path(secrets, group)) // fails where something is left in it
+	return nil
+}
+
+// keepOnly deletes the files of a folder but for some, and the folder where none is left.
+func keepOnly(folder string, used map[string]bool) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(folder, entry.Name()); !used[path] {
+			if err := Delete(path); err != nil {
+				return err
+			}
+		}
+	}
+	_ = os.Remove(folder) // fails where something is left in it
+	return nil
+}
+
+// forgetSecrets deletes the contents of a member's secrets.
+func (d Dir) forgetSecrets(member string) error {
+	folders, err := filepath.Glob(d.Path(secrets, "*", member))
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if err := keepOnly(folder, nil); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Dir(folder)) // fails where another member has some
+	}
+	return nil
+}

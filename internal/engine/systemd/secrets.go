@@ -1,0 +1,111 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// secretsKind are the contents of the secrets of a group's members: whoever starts a member has them from there. No plan
+// reads them.
+var secretsKind = domain.Kind{Name: "secrets", Noun: "secrets of group"}
+
+func secretsKey(group string) engine.Key { return engine.Key{Kind: secretsKind, Name: group} }
+
+// secrets are contents of secrets by [secretID].
+type secrets map[string]relay.Secret
+
+// secretID identifies one version of a role's secret within its group.
+func secretID(role, name, version string) string { return role + "/" + name + "/" + version }
+
+// provideSecrets returns the contents of the secrets that members of specifications find: those that are stored, and
+// those that are at hand, which it stores. A version that is stored keeps its content.
+func (e *Engine) provideSecrets(ctx context.Context, specs []domain.MemberSpec) (map[string]secrets, error) {
+	byGroup := map[string][]domain.MemberSpec{}
+	for _, spec := range specs {
+		if len(spec.Container.Secrets) > 0 {
+			byGroup[spec.Group] = append(byGroup[spec.Group], spec)
+		}
+	}
+	needed := map[string]secrets{}
+	for group, specs := range byGroup {
+		var missing error
+		err := alter(ctx, e, secretsKey(group), func(stored secrets) {
+			needed[group], missing = stored.provide(specs)
+		})
+		if err := errors.Join(err, missing); err != nil {
+			return nil, err
+		}
+	}
+	return needed, nil
+}
+
+// provide returns the secrets of specifications of one group, and adds those that are not there.
+func (s secrets) provide(specs []domain.MemberSpec) (secrets, error) {
+	needed := secrets{}
+	for _, spec := range specs {
+		for name, file := range spec.Container.Secrets {
+			id := secretID(spec.Role, name, file.Version)
+			if _, there := s[id]; !there {
+				content, given := spec.Secrets[spec.Role][name]
+				if !given {
+					return nil, fmt.Errorf("secret %q of role %q is not stored with the cluster, and its value is not at hand: "+
+						"apply group %q with a new version of the secret", name, spec.Role, spec.Group)
+				}
+				s[id] = relay.Secret{Group: spec.Group, Role: spec.Role, Name: name, Version: file.Version, Content: content}
+			}
+			needed[id] = s[id]
+		}
+	}
+	return needed, nil
+}
+
+// secretsOf returns those of some secrets, by group, that members of specifications find.
+func secretsOf(all map[string]secrets, specs []domain.MemberSpec) (own []relay.Secret) {
+	added := map[string]bool{}
+	for _, spec := range specs {
+		for name, file := range spec.Container.Secrets {
+			id := secretID(spec.Role, name, file.Version)
+			if !added[spec.Group+"/"+id] {
+				added[spec.Group+"/"+id] = true
+				own = append(own, all[spec.Group][id])
+			}
+		}
+	}
+	return own
+}
+
+// Prune removes the contents of secrets that neither the group declares nor one of its members finds, from hosts first:
+// as long as they are stored, the next change looks for them. All else that members need goes with them.
+func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group) error {
+	if _, err := e.Get(ctx, secretsKey(group)); err != nil {
+		return unlessGone(err)
+	}
+	if err := everywhere(ctx, e, relay.Prune, group); err != nil {
+		return err
+	}
+	return unlessGone(alter(ctx, e, secretsKey(group), func(stored secrets) { stored.keep(declared) }))
+}
+
+// keep drops the secrets that a group does not declare. Those of a role without members stay: a policy may give it some.
+func (s secrets) keep(declared *domain.Group) {
+	kept := map[string]bool{}
+	if declared != nil {
+		for _, role := range declared.RoleNames() {
+			if c := declared.EffectiveTemplate(role).Container; c != nil {
+				for name, file := range c.Secrets {
+					kept[secretID(role, name, file.Version)] = true
+				}
+			}
+		}
+	}
+	for id := range s {
+		if !kept[id] {
+			delete(s, id)
+		}
+	}
+}
