@@ -42,7 +42,7 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 // NewServer returns a server for a provider of this version, which runs clusters on these engines.
 func NewServer(version string, engines engine.Registry) tfprotov6.ProviderServer {
 	p := New(version, engines)()
-	return printableServer{packed.NewServer(context.Background(), p, providerserver.NewProtocol6(p)())}
+	return printableServer{warningServer{packed.NewServer(context.Background(), p, providerserver.NewProtocol6(p)())}}
 }
 
 // quietUnlessAsked turns the framework's own log off where Terraform was not asked for any log. It would write several

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -136,5 +137,81 @@ func TestStoreHostLost(t *testing.T) {
 	if brief := f.observed(f.Engine, "brief")["brief-on2-0"]; brief.State != domain.StateCompleted {
 		t.Errorf("what completed without the store host is %+v", brief)
 	}
+	f.finish()
+}
+
+// TestNoCopy: a change that no second host has is warned of, by the names of the hosts; the next that one has is not.
+func TestNoCopy(t *testing.T) {
+	f := newFaulty(t)
+	put := func() []engine.Warning {
+		t.Helper()
+		ctx, warnings := engine.WithWarnings(f.bounded())
+		document, err := engine.Cluster(ctx, f.Engine)
+		f.must(err)
+		_, err = engine.Put(ctx, f.Engine, document)
+		f.must(err)
+		return warnings.All()
+	}
+	if warnings := put(); len(warnings) > 0 {
+		t.Errorf("with all hosts: %v", warnings)
+	}
+	f.must(f.host(1).Kill())
+	if warnings := put(); len(warnings) > 0 {
+		t.Errorf("with a second host that has it: %v", warnings)
+	}
+	f.must(f.host(2).Kill())
+	warnings := put()
+	t.Log(warnings)
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Detail, "stored on host host1 alone") ||
+		!strings.Contains(warnings[0].Detail, "host host2: ") || !strings.Contains(warnings[0].Detail, "host host3: ") {
+		t.Errorf("without a second host: %v", warnings)
+	}
+	f.must(f.host(1).Start(f.bounded()))
+	f.eventually("a change to have a copy again", func() bool { return len(put()) == 0 })
+	f.must(f.host(2).Start(f.bounded()))
+	f.eventually("all to be back", func() bool { return f.ledger(2).Sequence == f.ledger(0).Sequence })
+	f.finish()
+}
+
+// TestCrossing: that the controller would not reach a host is said at plan, by name and address; of a host of the cluster,
+// whose address was good before, it is a warning.
+func TestCrossing(t *testing.T) {
+	f := newHosts(t)
+	check := func() domain.Problems {
+		t.Helper()
+		_, problems, err := f.Complete(f.bounded(), f.spec)
+		f.must(err)
+		return problems
+	}
+	if problems := check(); len(problems) > 0 {
+		t.Errorf("of hosts that reach each other: %v", problems)
+	}
+	spec := f.spec
+	f.spec.Hosts = maps.Clone(f.spec.Hosts)
+	host := f.spec.Hosts["host2"]
+	closed := f.host(1).Address.String() + ":4711"
+	host.AdvertiseAddress = closed
+	f.spec.Hosts["host2"] = host
+	own := f.spec.Hosts["host3"]
+	own.AdvertiseAddress = "" // the bed's address of it, which only this machine knows
+	f.spec.Hosts["host3"] = own
+	problems := check()
+	t.Log(problems)
+	if len(problems) != 2 || problems.Err() == nil ||
+		problems[0].Path.String() != `hosts["host2"].advertise_address` || !strings.Contains(problems[0].Detail, closed) ||
+		problems[1].Path.String() != `hosts["host3"].address` || !strings.Contains(problems[1].Detail, f.host(2).SSH) {
+		t.Errorf("of hosts that are not reached: %v", problems)
+	}
+
+	f.spec = spec
+	f.form(f.spec)
+	route := "unreachable " + f.host(1).Address.String()
+	f.sh(0, "ip route add "+route)
+	problems = check()
+	t.Log(problems)
+	if len(problems) != 1 || problems.Err() != nil || problems[0].Path.String() != `hosts["host2"].advertise_address` {
+		t.Errorf("of a host of the cluster that is not reached: %v", problems)
+	}
+	f.sh(0, "ip route del "+route)
 	f.finish()
 }

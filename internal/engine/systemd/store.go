@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -75,7 +77,7 @@ func (e *Engine) writable(ctx context.Context) (place, error) {
 	return p, err
 }
 
-// Put stores an item, and returns when a second host has it, if there is one that answers.
+// Put stores an item, and returns when a second host has it, or with a warning where none does in time.
 func (e *Engine) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	if err := item.Check(e.Traits()); err != nil {
 		return item, err
@@ -147,31 +149,61 @@ func (e *Engine) spread(ctx context.Context, p place, change relay.Change) error
 			others[name] = host
 		}
 	}
-	outcomes := make(chan error, len(others))
+	outcomes := make(chan copied, len(others))
 	for name := range others {
 		go func() {
 			// The first to have it ends the call, and not the others.
-			outcomes <- e.copyTo(context.WithoutCancel(ctx), p, name, change)
+			outcomes <- copied{name, e.copyTo(context.WithoutCancel(ctx), p, name, change)}
 		}()
+	}
+	lacking, err := awaitCopy(ctx, slices.Collect(maps.Keys(others)), outcomes)
+	if err == nil {
+		engine.Warn(ctx, uncopied(e.ref.Name, change.Ledger.Store, lacking))
+	}
+	return err
+}
+
+// copied is what came of a copy to a host.
+type copied struct {
+	host string
+	err  error
+}
+
+// awaitCopy returns when one of some hosts has a copy, or why none has it by now: then the store host has it alone, and
+// the controller sees to the copies.
+func awaitCopy(ctx context.Context, hosts []string, outcomes <-chan copied) (lacking map[string]error, err error) {
+	lacking = map[string]error{}
+	for _, name := range hosts {
+		lacking[name] = fmt.Errorf("no answer within %s", copyPatience)
 	}
 	enough := time.NewTimer(copyPatience)
 	defer enough.Stop()
-	for range others {
+	for range hosts {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case <-enough.C:
-			return nil // the store host has it, and the controller sees to the copies
-		case err := <-outcomes:
-			if err == nil {
-				return nil
-			}
-			if errors.Is(err, relay.ErrDeposed) {
-				return err // what was written is not in the store of the cluster
+			return lacking, nil
+		case o := <-outcomes:
+			switch lacking[o.host] = o.err; {
+			case o.err == nil:
+				return nil, nil
+			case errors.Is(o.err, relay.ErrDeposed):
+				return nil, o.err // what was written is not in the store of the cluster
 			}
 		}
 	}
-	return nil
+	return lacking, nil
+}
+
+// uncopied is the warning of a change that the store host has alone; no other host lacks it where there is none.
+func uncopied(cluster, store string, lacking map[string]error) engine.Warning {
+	w := engine.Warning{Summary: fmt.Sprintf("No copy of the documents of cluster %q", cluster)}
+	if len(lacking) > 0 {
+		w.Detail = fmt.Sprintf("What was changed last is stored on host %s alone, and lost if that is. No copy could be made on:\n%v\n"+
+			"The controller copies it as soon as it reaches one of them.", store, joined(lacking))
+	}
+	return w
 }
 
 // copyPatience bounds the wait for a second host to have what was stored.
