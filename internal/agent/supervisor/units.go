@@ -25,6 +25,9 @@ import (
 // lookAfter is how often systemd is asked for units that have ended without a record.
 const lookAfter = 5 * time.Second
 
+// visibleGPUs is the variable with the GPUs of a member.
+const visibleGPUs = "NVIDIA_VISIBLE_DEVICES"
+
 // transient is the launcher whose instances are transient units of systemd.
 type transient struct {
 	// done is the context of all calls of the loop: it is done when the supervisor ends.
@@ -225,7 +228,10 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 	spec := i.spec
 	place := units.Place{
 		Environment: i.environment, Script: i.script, Log: t.dir.Log(spec.Name), Record: i.record,
-		Supervisor: t.self, Helpers: t.helpers,
+		Supervisor: t.self, Helpers: t.helpers, GPUs: units.FindGPUs(spec.Env[visibleGPUs], units.Driver),
+	}
+	if _, err := os.Stat("/dev/infiniband"); err == nil {
+		place.Fabric = true
 	}
 	user, err := findAccount(spec.Container.User)
 	if err != nil {

@@ -25,6 +25,9 @@ type Place struct {
 	Helpers                          Helpers
 	// Supervisor is the unit that the supervisor runs in; empty where it runs in none.
 	Supervisor string
+	// GPUs are those that the instance may reach, and Fabric is true where the host has an InfiniBand.
+	GPUs   GPUs
+	Fabric bool
 }
 
 // margin is how long systemd waits beyond the grace period before it kills what the supervisor should have killed; it
@@ -78,6 +81,14 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		"MemoryAccounting": true, // the counter of what was killed for lack of memory
 		"TasksMax":         uint64(math.MaxUint64),
 		"OOMPolicy":        "kill",
+	}
+	if spec.Group != "" { // the agent, a member of none, reaches all
+		properties["DevicePolicy"] = "closed"
+		properties["DeviceAllow"] = devices(at.GPUs)
+	}
+	hasGPUs := at.GPUs.All || len(at.GPUs.Minors) > 0
+	if _, own := spec.Container.Ulimits["memlock"]; hasGPUs && at.Fabric && !own {
+		properties["LimitMEMLOCK"] = uint64(math.MaxUint64) // the memory that an adapter reads is locked
 	}
 	if at.Supervisor != "" {
 		// As the host goes down the supervisor ends first, so that it doesn't take the end of its members for their own.

@@ -66,17 +66,24 @@ func TestProperties(t *testing.T) {
 		"StandardOutputFileToAppend": "/s/m.log", "StandardErrorFileToAppend": "/s/m.log", "IgnoreSIGPIPE": false,
 		"KillMode": "mixed", "KillSignal": int32(18), "SendSIGKILL": true, "TimeoutStopUSec": uint64(35e6),
 		"MemoryAccounting": true, "TasksMax": uint64(math.MaxUint64), "OOMPolicy": "kill",
+		"DevicePolicy": "closed", "DeviceAllow": devices(GPUs{}),
 	}
+	own := GPUs{Minors: []string{"1"}}
 	spec := domain.MemberSpec{Cluster: "lab", Group: "job", Name: "job-worker-0", GracePeriod: domain.Duration(30 * time.Second)}
 	for name, c := range map[string]struct {
 		change func(spec *domain.MemberSpec, place *Place)
 		want   map[string]any
 	}{
-		"plain":          {func(*domain.MemberSpec, *Place) {}, nil},
-		"resident":       {func(s *domain.MemberSpec, _ *Place) { s.Group = "" }, map[string]any{"Slice": "trainyard-lab.slice"}},
-		"in a unit":      {func(_ *domain.MemberSpec, p *Place) { p.Supervisor = "s.service" }, map[string]any{"Before": []string{"s.service"}}},
-		"user":           {func(s *domain.MemberSpec, _ *Place) { s.Container.User = "ops" }, map[string]any{"User": "ops"}},
-		"user and group": {func(s *domain.MemberSpec, _ *Place) { s.Container.User = "1000:100" }, map[string]any{"User": "1000", "Group": "100"}},
+		"plain": {func(*domain.MemberSpec, *Place) {}, nil},
+		"resident": {func(s *domain.MemberSpec, _ *Place) { s.Group = "" },
+			map[string]any{"Slice": "trainyard-lab.slice", "DevicePolicy": nil, "DeviceAllow": nil}},
+		"GPUs": {func(_ *domain.MemberSpec, p *Place) { p.GPUs = own }, map[string]any{"DeviceAllow": devices(own)}},
+		"GPUs and InfiniBand": {func(_ *domain.MemberSpec, p *Place) { p.GPUs, p.Fabric = own, true },
+			map[string]any{"DeviceAllow": devices(own), "LimitMEMLOCK": uint64(math.MaxUint64)}},
+		"InfiniBand alone": {func(_ *domain.MemberSpec, p *Place) { p.Fabric = true }, nil},
+		"in a unit":        {func(_ *domain.MemberSpec, p *Place) { p.Supervisor = "s.service" }, map[string]any{"Before": []string{"s.service"}}},
+		"user":             {func(s *domain.MemberSpec, _ *Place) { s.Container.User = "ops" }, map[string]any{"User": "ops"}},
+		"user and group":   {func(s *domain.MemberSpec, _ *Place) { s.Container.User = "1000:100" }, map[string]any{"User": "1000", "Group": "100"}},
 		"memory": {func(s *domain.MemberSpec, _ *Place) { s.Resources.Limits.MemoryMiB = 2 },
 			map[string]any{"MemoryMax": uint64(2 << 20), "MemorySwapMax": uint64(0)}},
 		"CPUs": {func(s *domain.MemberSpec, _ *Place) { s.Resources.Limits.CPUs = 1.5 }, map[string]any{"CPUQuotaPerSecUSec": uint64(1500000)}},
@@ -98,6 +105,7 @@ func TestProperties(t *testing.T) {
 			c.change(&spec, &place)
 			want := maps.Clone(base)
 			maps.Copy(want, c.want)
+			maps.DeleteFunc(want, func(_ string, value any) bool { return value == nil })
 			got := map[string]any{}
 			for _, property := range Properties(spec, place) {
 				got[property.Name] = property.Value.Value()
