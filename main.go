@@ -4,7 +4,7 @@
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
 // measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a cluster does, as "autoscale", which tells what
 // policies decided, as "promote", which has another host keep the store of a cluster, as "forget",
-// by which a cluster forgets a host that is gone for good, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they
+// by which a cluster forgets a host that is gone for good, as "results", which fetches a folder of a member, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they
 // left.
 package main
 
@@ -22,6 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 	"github.com/trainyard/terraform-provider-trainyard/internal/promote"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+	"github.com/trainyard/terraform-provider-trainyard/internal/results"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweepctl"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
 )
@@ -52,6 +53,8 @@ func run(args []string) error {
 		return forget.Run(ctx, args[1:], engines, os.Stdout)
 	case "promote":
 		return promote.Run(ctx, args[1:], engines, os.Stdout)
+	case "results":
+		return results.Run(ctx, args[1:], engines, os.Stdout)
 	case "sweep":
 		return sweepctl.Run(ctx, args[1:], engines, os.Stdout)
 	}

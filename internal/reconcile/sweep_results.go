@@ -107,27 +107,8 @@ func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string,
 	}
 	config := found.Spec.Config[key]
 	name := sweep.ConfigFile(config)
-	begun, configured := false, config == ""
-	begin := func() error {
-		if begun {
-			return nil
-		}
-		begun = true
-		return to.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: key + "/", Mode: 0o755})
-	}
-	err := r.Engine.ReadFolder(ctx, folder, func(header *tar.Header, content io.Reader) error {
-		if !domain.IsLocal(header.Name) {
-			return nil // none that we make
-		}
-		configured = configured || header.Name == name
-		if err := begin(); err != nil {
-			return err
-		}
-		return write(to, header, key, content)
-	})
-	if err == nil {
-		err = begin()
-	}
+	configured := config == ""
+	err := r.archive(ctx, folder, key, to, func(file string) { configured = configured || file == name })
 	if err != nil || configured {
 		return err
 	}
@@ -135,22 +116,5 @@ func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string,
 		return err
 	}
 	_, err = io.WriteString(to, config)
-	return err
-}
-
-// write writes a file or folder to an archive, below a folder.
-func write(to *tar.Writer, header *tar.Header, below string, content io.Reader) error {
-	h := *header
-	h.Name, h.Format = path.Join(below, header.Name), tar.FormatUnknown
-	switch header.Typeflag {
-	case tar.TypeDir:
-		h.Name += "/"
-	case tar.TypeLink:
-		h.Linkname = path.Join(below, header.Linkname)
-	}
-	if err := to.WriteHeader(&h); err != nil || header.Typeflag != tar.TypeReg {
-		return err
-	}
-	_, err := io.Copy(to, content)
 	return err
 }

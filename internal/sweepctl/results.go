@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"golang.org/x/term"
-
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -35,25 +32,14 @@ func (o options) results(ctx context.Context, r reconcile.Reconciler, out io.Wri
 		}
 		keys = []string{t.run}
 	}
-	if o.output == "-" {
-		if file, is := out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
-			return errors.New("an archive is not for a terminal: write it to a file by --output FILE, or into a pipe")
-		}
-		_, _, err := archive(ctx, r, found, keys, out)
-		return err
-	}
 	name := cmp.Or(o.output, strings.TrimSuffix(t.sweep+"-"+t.run, "-")+".tar")
-	// What is there already is not written over before all is read.
-	partial, err := os.CreateTemp(filepath.Dir(name), ".results-*")
-	if err != nil {
+	var with int
+	var without []string
+	err = command.Archive(name, out, func(to io.Writer) (err error) {
+		with, without, err = archive(ctx, r, found, keys, to)
 		return err
-	}
-	defer func() { _ = os.Remove(partial.Name()) }()
-	with, without, err := archive(ctx, r, found, keys, partial)
-	if err := errors.Join(err, partial.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(partial.Name(), name); err != nil {
+	})
+	if err != nil || name == "-" {
 		return err
 	}
 	told := fmt.Sprintf("%s: results of %d runs\n", name, with)

@@ -17,8 +17,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What the runs of a sweep leave on the hosts where they were is fetched by one command, which logs in as ssh would.
-func TestAccSweepResults(t *testing.T) {
+// What the runs of a sweep, or the members of a group, leave on the hosts where they were is fetched by one command, which
+// logs in as ssh would.
+func TestAccResults(t *testing.T) {
 	l := newLab(t, 2, 0)
 	w := acctest.NewWorkspace(t, l.provider)
 	w.Write("main.tf", required+l.config(l.cluster(l.hosts...), `
@@ -30,16 +31,35 @@ resource "trainyard_sweep" "lr" {
   runs     = { a = {}, b = {}, c = {} }
   results  = { path = "results", on_destroy = "delete" }
 }
+resource "trainyard_group" "job" {
+  cluster = trainyard_cluster.lab
+  name    = "job"
+  command = ["/bin/sh", "-c", "mkdir -p out/deep && echo $TRAINYARD_MEMBER > out/deep/whose && echo more > more && exec sleep 1000"]
+  roles   = { worker = { replicas = 3 } }
+}
 `))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("once the runs have ended")
 	left := map[string]string{"a/lines": "a leaves this\n", "b/lines": "b leaves this\n", "c/lines": "c leaves this\n"}
-	l.must(acceptance.Differences(left, l.fetched("lr")))
+	l.must(acceptance.Differences(left, l.fetched("sweep", "results", "lr")))
+	for _, member := range []string{"job-worker-0", "job-worker-2"} {
+		var all map[string]string
+		acctest.Eventually(t, "all to be written", func() bool {
+			all = l.fetched("results", member)
+			return len(all) == 2
+		})
+		whose := map[string]string{member + "/out/deep/whose": member + "\n", member + "/more": "more\n"}
+		l.must(acceptance.Differences(whose, all))
+		l.must(acceptance.Differences(map[string]string{member + "/whose": member + "\n"}, l.fetched("results", member, "--path", "out/deep")))
+	}
 	w.Must("destroy", "-auto-approve")
+	for _, host := range l.hosts { // what members wrote to their own folders stays
+		l.on(host, "rm -rf %s", l.dir().Path())
+	}
 }
 
-// fetched returns the files that the program fetches of a sweep.
-func (l *lab) fetched(sweep string) map[string]string {
+// fetched returns the files that a command of the program fetches.
+func (l *lab) fetched(fetch ...string) map[string]string {
 	l.Helper()
 	home := l.TempDir()
 	l.must(os.Mkdir(filepath.Join(home, ".ssh"), 0o700))
@@ -47,8 +67,8 @@ func (l *lab) fetched(sweep string) map[string]string {
 		l.must(os.Symlink(file, filepath.Join(home, ".ssh", name)))
 	}
 	output := filepath.Join(home, "results.tar")
-	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider,
-		"sweep", "results", sweep, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name, "--output", output)
+	args := append(fetch, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name, "--output", output)
+	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
 	command.Env = append(os.Environ(), "HOME="+home, "SSH_AUTH_SOCK=")
 	if said, err := command.CombinedOutput(); err != nil {
 		l.Fatalf("%v: %v\n%s", command.Args, err, said)

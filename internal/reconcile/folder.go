@@ -1,0 +1,93 @@
+package reconcile
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// FolderOf returns a folder of a member by its path as the member sees it: absolute, or below the member's own, which an
+// empty one is.
+func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.KeptFolder, error) {
+	observed, err := r.Engine.Observe(ctx, "")
+	if err != nil {
+		return domain.KeptFolder{}, err
+	}
+	i := slices.IndexFunc(observed, func(o domain.Observed) bool { return o.Name == member })
+	if i < 0 {
+		return domain.KeptFolder{}, fmt.Errorf("there is no member %q: terraform-provider-trainyard top shows those that are there", member)
+	}
+	folder := domain.KeptFolder{Member: member, Host: observed[i].Host, Path: at}
+	if !path.IsAbs(at) {
+		own := r.Engine.Traits().WorkDir
+		if own == nil {
+			return domain.KeptFolder{}, fmt.Errorf("member %q has no folder of its own on the engine %q: "+
+				"name one in a volume or mount, such as --path /results", member, r.Engine.Traits().Name)
+		}
+		folder.Path = path.Join(own(member), at)
+	}
+	document, err := engine.Get[domain.GroupDocument](ctx, r.Engine, observed[i].Group)
+	if errors.Is(err, engine.ErrNotFound) {
+		return folder, nil // a run of a sweep, or what is left of a group
+	}
+	if err == nil {
+		folder.Mount = domain.MountOf(document.Spec.EffectiveTemplate(observed[i].Role).Mounts, folder.Path)
+	}
+	return folder, err
+}
+
+// ArchiveFolder writes what is in a folder to an archive, below a folder of a name. One that is not there is
+// [engine.ErrNotFound].
+func (r Reconciler) ArchiveFolder(ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer) error {
+	return r.archive(ctx, folder, below, to, func(string) {})
+}
+
+// archive writes what is in a folder to an archive, below a folder of a name, and tells of each file.
+func (r Reconciler) archive(ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer, tell func(file string)) error {
+	begun := false
+	begin := func() error {
+		if begun {
+			return nil
+		}
+		begun = true
+		return to.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: below + "/", Mode: 0o755})
+	}
+	err := r.Engine.ReadFolder(ctx, folder, func(header *tar.Header, content io.Reader) error {
+		if !domain.IsLocal(header.Name) {
+			return nil // none that we make
+		}
+		tell(header.Name)
+		if err := begin(); err != nil {
+			return err
+		}
+		return write(to, header, below, content)
+	})
+	if err != nil {
+		return err
+	}
+	return begin()
+}
+
+// write writes a file or folder to an archive, below a folder.
+func write(to *tar.Writer, header *tar.Header, below string, content io.Reader) error {
+	h := *header
+	h.Name, h.Format = path.Join(below, header.Name), tar.FormatUnknown
+	switch header.Typeflag {
+	case tar.TypeDir:
+		h.Name += "/"
+	case tar.TypeLink:
+		h.Linkname = path.Join(below, header.Linkname)
+	}
+	if err := to.WriteHeader(&h); err != nil || header.Typeflag != tar.TypeReg {
+		return err
+	}
+	_, err := io.Copy(to, content)
+	return err
+}
