@@ -37,7 +37,8 @@ func TestAccExamples(t *testing.T) {
 			if _, err := fmt.Sscanf(at, "ssh://ops@gpu%d", &number); err != nil || number < 1 || number > len(l.hosts) {
 				t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, at, len(l.hosts))
 			}
-			return address(l.hosts[number-1])
+			host := l.hosts[number-1]
+			return fmt.Sprintf(`%s", advertise_address = "%s:22`, address(host), host.Address) // where others reach it
 		}))
 		w.Must("plan")
 	}
