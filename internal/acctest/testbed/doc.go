@@ -54,7 +54,7 @@
 // the lower layer of its disk, and writes to an upper one in the bed's folder. Its first process makes namespaces, mounts
 // and devices as this program, and then becomes systemd; the kernel kills it when the process ends that made it. What
 // the host uses is counted and limited in control groups of its own, of either version, in which systemd makes those of
-// units. Logins are no sessions of systemd-logind, as libpam-systemd is not installed, and there is no name server.
+// units. Logins are not sessions of systemd-logind, as libpam-systemd is not installed. Names are not resolved.
 // Memory, processors, kernel and clock are this machine's: a host sees all of them, and can't set the latter two.
 //
 // The forwarded port accepts connections also for a host that is off or cut off, and closes those that lead to nothing

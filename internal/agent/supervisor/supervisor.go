@@ -202,7 +202,7 @@ func (s *supervisor) drain(watcher *fsnotify.Watcher) (changed bool) {
 	}
 }
 
-// missing tells whether there is a member whose instance has to be looked for.
+// missing reports whether the instance of some member has to be looked for.
 func (s *supervisor) missing() bool {
 	for _, m := range s.members {
 		if m.lost {

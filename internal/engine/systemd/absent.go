@@ -22,7 +22,7 @@ const lostAfter = time.Minute
 
 // absence is what the controller found of hosts.
 type absence struct {
-	// Since is from when on each of them could not be reached, and Lost are those that are given up for now.
+	// Since is from when on each of them could not be reached, and Lost are those that are given up until they are back.
 	Since map[string]time.Time `json:"since"`
 	Lost  map[string]bool      `json:"lost,omitempty"`
 	// Forgotten are those of which a user said that they are gone for good.

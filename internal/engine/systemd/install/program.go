@@ -64,7 +64,7 @@ func (f File) Path() string { return path.Join(layout.Programs, f.Digest, f.Name
 // only after it changed.
 func Open(name, from string) (File, error) {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, notOfName) {
-		return File{}, fmt.Errorf("%q is no name of a program: use letters, digits, dots, hyphens and underscores, "+
+		return File{}, fmt.Errorf("%q can't name a program: use letters, digits, dots, hyphens and underscores, "+
 			"with no dot first", name)
 	}
 	content, err := contentOf(from)
