@@ -17,6 +17,8 @@ type Settings struct {
 	// Controller tells that it is the cluster's own controller that opens the engine. It has no credentials, and reaches no host but by way
 	// of what it runs beside.
 	Controller bool
+	// Planning tells that snapshots are for plans: hosts may be asked at once for all that plans need.
+	Planning bool
 	// AgentBinaries are files of Trainyard's own program for hosts, by their architecture, beside those that are found.
 	AgentBinaries map[string]string
 	// SSH is how to log in to hosts, for all engines.

@@ -120,6 +120,7 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 		return
 	}
 	s := resourcekit.NewSession(p.engines, engine.Settings{
+		Planning: true,
 		StateDir: resourcekit.Value(config.StateDir), AgentBinaries: config.Binaries, SSH: config.SSH.expand(), Docker: config.Docker.expand(),
 	})
 	s.Logins = resourcekit.ConvertMap(config.Prometheus, prometheusLoginModel.expand)

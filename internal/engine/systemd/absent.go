@@ -9,12 +9,8 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
-
-// absentKind is the one item that says which hosts the controller can't reach, and since when.
-var absentKind = domain.Kind{Name: "absent", Noun: "list of hosts that can't be reached", Watched: true}
-
-var absentKey = engine.Key{Kind: absentKind, Name: "hosts"}
 
 // lostAfter is how long the controller can't reach a host until its members are placed elsewhere: longer than a lease, or
 // a short cut of the network.
@@ -31,9 +27,9 @@ type absence struct {
 
 // absence returns what the controller found.
 func (e *Engine) absence(ctx context.Context) (found absence, item engine.Item, err error) {
-	item, err = e.Get(ctx, absentKey)
+	item, err = e.Get(ctx, relay.AbsentKey)
 	if errors.Is(err, engine.ErrNotFound) {
-		return absence{}, engine.Item{Key: absentKey}, nil
+		return absence{}, engine.Item{Key: relay.AbsentKey}, nil
 	}
 	if err == nil {
 		if errData := json.Unmarshal(item.Data, &found); errData != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
@@ -26,7 +27,10 @@ type Engine struct {
 	reach    *reach
 	// place finds the store and the hosts of the cluster.
 	place func(ctx context.Context) (place, error)
+	// looks are the hosts of a snapshot for plans; nil for hosts as they are.
+	looks *looks
 	// What agents and hosts tell, once in a snapshot.
+	observe   func(ctx context.Context, group string) ([]domain.Observed, error)
 	gpus      func(ctx context.Context) (map[string]domain.HostGPUs, error)
 	files     func(ctx context.Context) (map[string]engine.HostFiles, error)
 	residents func(ctx context.Context) (domain.Residents, error)
@@ -66,9 +70,7 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{ref: ref, settings: settings, reach: reach, staged: &stagedHosts{}}
-	e.place, e.gpus, e.files, e.residents = e.find, e.readGPUs, e.findFiles, e.readResidents
-	return e, nil
+	return (&Engine{ref: ref, settings: settings, reach: reach, staged: &stagedHosts{}}).now(), nil
 }
 
 // dir is the state directory of the cluster on each host.
@@ -95,13 +97,34 @@ func importFrom(endpoint string) string {
 	return strings.TrimSuffix(endpoint, "/") + "/"
 }
 
-// Snapshot returns the engine with its hosts, their GPUs, files and residents looked at once at most.
+// Snapshot returns the engine with its hosts, their members, GPUs, files and residents looked at once at most.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
-	snapshot.place = engine.Once(e.find)
+	if e.settings.Planning {
+		snapshot.looks = &looks{cluster: e.ref.Name, hosts: map[*host]*host{}}
+	}
+	snapshot.place = engine.Once(snapshot.find)
+	all := engine.Once(func(ctx context.Context) ([]domain.Observed, error) { return snapshot.readMembers(ctx, "") })
+	snapshot.observe = func(ctx context.Context, group string) ([]domain.Observed, error) {
+		observed, err := all(ctx)
+		return slices.DeleteFunc(slices.Clone(observed), func(o domain.Observed) bool { return group != "" && o.Group != group }), err
+	}
 	snapshot.gpus, snapshot.files = engine.Once(snapshot.readGPUs), engine.Once(snapshot.findFiles)
 	snapshot.residents = engine.Once(snapshot.readResidents)
 	return &snapshot
+}
+
+// now returns the engine with its hosts as they are now.
+func (e *Engine) now() *Engine {
+	now := *e
+	now.looks = nil
+	now.place, now.observe, now.gpus, now.files, now.residents = now.find, now.readMembers, now.readGPUs, now.findFiles, now.readResidents
+	return &now
+}
+
+// named returns a host of the cluster.
+func (e *Engine) named(name string, of domain.Host) (*host, error) {
+	return e.looks.at(e.reach.named(name, of))
 }
 
 // FilesPath returns the folder of a version of files.

@@ -52,7 +52,7 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	if err != nil {
 		return err
 	}
-	h, err := e.reach.named(folder.Host, p.hosts[folder.Host])
+	h, err := e.named(folder.Host, p.hosts[folder.Host])
 	if err != nil {
 		return err
 	}
@@ -93,6 +93,7 @@ func (e *Engine) findFiles(ctx context.Context) (map[string]engine.HostFiles, er
 
 // ProvideFiles brings a version to the hosts that lack it, or something of it.
 func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error {
+	e = e.now()
 	p, err := e.find(ctx)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error 
 		}
 	}
 	return onHosts(p, lacking, func(name string, _ relay.None) error {
-		h, err := e.reach.named(name, p.hosts[name])
+		h, err := e.named(name, p.hosts[name])
 		if err != nil {
 			return err
 		}

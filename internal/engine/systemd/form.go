@@ -135,7 +135,7 @@ func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Clust
 		return cluster, err
 	}
 
-	before, err := e.find(ctx)
+	before, err := e.now().find(ctx)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return cluster, err
 	}

@@ -15,6 +15,10 @@ import (
 
 // Observe asks each host for the members there.
 func (e *Engine) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
+	return e.observe(ctx, group)
+}
+
+func (e *Engine) readMembers(ctx context.Context, group string) ([]domain.Observed, error) {
 	p, err := e.whole(ctx)
 	if err != nil {
 		return nil, unlessGone(err)

@@ -31,7 +31,7 @@ type place struct {
 
 // find returns where the cluster is, by the host that had the store when it was last looked for, or else by all.
 func (e *Engine) find(ctx context.Context) (place, error) {
-	if h := e.reach.store.Load(); h != nil {
+	if h, _ := e.looks.at(e.reach.store.Load(), nil); h != nil {
 		located, err := relay.Locate.Ask(ctx, h.Client, e.ref.Name, none)
 		if err == nil && located.Ledger.Host == located.Ledger.Store && located.Cluster != nil {
 			p := place{store: h, ledger: located.Ledger}
@@ -44,7 +44,7 @@ func (e *Engine) find(ctx context.Context) (place, error) {
 	}
 	p, err := e.search(ctx)
 	if err == nil && p.lost == nil && p.ledger.Store != "" {
-		e.reach.store.Store(p.store)
+		e.reach.store.Store(p.store.now())
 	}
 	return p, err
 }
@@ -94,7 +94,7 @@ func (e *Engine) search(ctx context.Context) (place, error) {
 		ledger relay.Ledger
 	}
 	answers, failed := onAll(p.hosts, func(name string) (answer, error) {
-		h, err := e.reach.named(name, p.hosts[name])
+		h, err := e.named(name, p.hosts[name])
 		if err != nil {
 			return answer{}, err
 		}
@@ -161,7 +161,7 @@ func (e *Engine) known() func(yield func(*host, error) bool) {
 				return
 			}
 			for _, name := range append([]string{introduced.Self}, slices.Sorted(maps.Keys(introduced.Peers))...) {
-				if !yield(e.reach.named(name, domain.Host{})) {
+				if !yield(e.named(name, domain.Host{})) {
 					return
 				}
 			}
@@ -177,7 +177,7 @@ func (e *Engine) known() func(yield func(*host, error) bool) {
 				continue
 			}
 			tried[address] = true
-			if !yield(e.reach.client(address)) {
+			if !yield(e.looks.at(e.reach.client(address))) {
 				return
 			}
 		}
@@ -212,7 +212,7 @@ func askAll[Q, A any](ctx context.Context, e *Engine, p place, call relay.Call[Q
 
 // askHost asks one host of the cluster.
 func askHost[Q, A any](ctx context.Context, e *Engine, p place, name string, call relay.Call[Q, A], question Q) (A, error) {
-	h, err := e.reach.named(name, p.hosts[name])
+	h, err := e.named(name, p.hosts[name])
 	if err != nil {
 		return *new(A), err
 	}

@@ -39,6 +39,36 @@ type reach struct {
 type host struct {
 	*relay.Client
 	ssh *sshclient.Client // nil for this very machine
+	// live is the host as it is now, where this one is as it was when it was looked at; nil otherwise.
+	live *host
+}
+
+// now returns the host as it is now.
+func (h *host) now() *host {
+	if h.live != nil {
+		return h.live
+	}
+	return h
+}
+
+// looks are hosts that are looked at once each, for the plans of a cluster.
+type looks struct {
+	cluster string
+	mu      sync.Mutex
+	hosts   map[*host]*host
+}
+
+// at returns a host as it is when it is first asked; without looks, as it is.
+func (l *looks) at(h *host, err error) (*host, error) {
+	if l == nil || h == nil || err != nil {
+		return h, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hosts[h] == nil {
+		l.hosts[h] = &host{Client: h.Looking(l.cluster), ssh: h.ssh, live: h}
+	}
+	return l.hosts[h], nil
 }
 
 func newReach(cluster string, settings engine.Settings, program Program) (*reach, error) {
@@ -88,7 +118,8 @@ func (r *reach) client(address string) (*host, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &host{relay.NewClient("the host at "+address, r.installing(client, greeted(func(ctx context.Context) (net.Conn, error) { return r.dial(ctx, client) }))), client}, nil
+		dial := greeted(func(ctx context.Context) (net.Conn, error) { return r.dial(ctx, client) })
+		return &host{Client: relay.NewClient("the host at "+address, r.installing(client, dial)), ssh: client}, nil
 	})
 }
 

@@ -69,7 +69,7 @@ func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, err
 
 // writable returns the place of the cluster, whose store host is there.
 func (e *Engine) writable(ctx context.Context) (place, error) {
-	p, err := e.find(ctx)
+	p, err := e.now().find(ctx)
 	if err == nil && p.lost != nil {
 		err = fmt.Errorf("nothing of cluster %q can be changed while its store host %s is down (%w): wait for it, or have another host take its place: "+
 			"terraform-provider-trainyard promote --cluster %s --endpoint <address of that host>", e.ref.Name, p.ledger.Store, p.lost, e.ref.Name)
@@ -97,7 +97,7 @@ func (e *Engine) Put(ctx context.Context, item engine.Item) (engine.Item, error)
 	}
 	written.Item.Key = item.Key
 	if item.Kind == domain.ClusterKind { // it may have other hosts
-		if p, err = e.find(ctx); err != nil {
+		if p, err = e.now().find(ctx); err != nil {
 			return written.Item, err
 		}
 	}

@@ -18,7 +18,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	}
 	watched := map[string]*host{p.ledger.Host: p.store}
 	for name, of := range p.hosts {
-		if watched[name], err = e.reach.named(name, of); err != nil {
+		if watched[name], err = e.named(name, of); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,7 @@ func (n *Node) Handler() http.Handler {
 	n.answerStore(mux)
 	n.answerMembers(mux)
 	n.answerFolders(mux)
+	relay.AnswerLook(mux, n.looks)
 
 	answer(n, mux, relay.Report, func(ctx context.Context, p part, q telemetry.Query) (telemetry.Answer, error) {
 		return p.Report(ctx, q), nil

@@ -35,13 +35,16 @@ func path(cluster, name string) string {
 
 // Ask asks the host.
 func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, question Q) (answer A, err error) {
-	asked, err := json.Marshal(question)
+	q, err := c.Of(question)
 	if err != nil {
 		return answer, err
 	}
-	told, err := c.ask(ctx, client, cluster, asked)
+	told, known, err := client.looked.answer(ctx, cluster, q)
+	if !known {
+		told, err = c.ask(ctx, client, cluster, q.Asked)
+	}
 	if _, broke := errors.AsType[*brokenError](err); broke && !c.once {
-		told, err = c.ask(ctx, client, cluster, asked) // over another connection
+		told, err = c.ask(ctx, client, cluster, q.Asked) // over another connection
 	}
 	if err != nil {
 		return answer, err

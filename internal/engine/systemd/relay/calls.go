@@ -97,6 +97,11 @@ const (
 	filesPath = "files"
 )
 
+// AbsentKey is that of the one item that says which hosts the controller can't reach, and since when.
+var AbsentKey = engine.Key{
+	Kind: domain.Kind{Name: "absent", Noun: "list of hosts that can't be reached", Watched: true}, Name: "hosts",
+}
+
 // Ledger tells how current a copy of the store is.
 type Ledger struct {
 	// Host is the name of the host in its cluster.

@@ -30,8 +30,15 @@ const (
 	failureFactor = 2
 )
 
-// Client asks one host, over one connection at a time: made for the first call, and anew when it broke.
+// Client asks one host.
 type Client struct {
+	*link
+	// looked are the answers that there are already; nil for none.
+	looked *looked
+}
+
+// link is one connection at a time to a host: made for the first call, and anew when it broke.
+type link struct {
 	// Log is told of each request; nil for none.
 	Log       *slog.Logger
 	name      string
@@ -51,15 +58,15 @@ type Client struct {
 func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *Client {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true) // what encrypts is below
-	return &Client{name: name, transport: &http.Transport{
+	return &Client{link: &link{name: name, transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		Protocols:   protocols,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},
-	}}
+	}}}
 }
 
 // Close ends the connection, and what is asked over it.
-func (c *Client) Close() {
+func (c *link) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn != nil {
@@ -69,14 +76,14 @@ func (c *Client) Close() {
 }
 
 // Forget has the next call connect, however lately that failed: what the attempt missed is there by now.
-func (c *Client) Forget() {
+func (c *link) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed, c.until = nil, time.Time{}
 }
 
 // connect returns the connection.
-func (c *Client) connect(ctx context.Context) (*http.ClientConn, error) {
+func (c *link) connect(ctx context.Context) (*http.ClientConn, error) {
 	for {
 		c.mu.Lock()
 		conn, failed, connecting := c.conn, c.failed, c.connecting
@@ -102,7 +109,7 @@ func (c *Client) connect(ctx context.Context) (*http.ClientConn, error) {
 }
 
 // attempt connects once.
-func (c *Client) attempt(ctx context.Context, done chan struct{}) {
+func (c *link) attempt(ctx context.Context, done chan struct{}) {
 	began := time.Now()
 	conn, err := c.transport.NewClientConn(ctx, "http", "host:80")
 	now := time.Now()
@@ -117,7 +124,7 @@ func (c *Client) attempt(ctx context.Context, done chan struct{}) {
 }
 
 // post sends a request, and returns the body of the answer, or the error that it is.
-func (c *Client) post(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
+func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
 	if c.Log != nil {
 		defer func(begin time.Time) {
 			c.Log.DebugContext(ctx, "host call", slog.String("host", c.name),
@@ -158,7 +165,7 @@ func (b *brokenError) Error() string { return b.err.Error() }
 func (b *brokenError) Unwrap() error { return b.err }
 
 // failure is why a host did not answer.
-func (c *Client) failure(ctx context.Context, err error) error {
+func (c *link) failure(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended
 	}
@@ -172,7 +179,7 @@ func (c *Client) failure(ctx context.Context, err error) error {
 
 // Watch calls changed after each change of a cluster on the host, and once it watches, until ctx is done or the
 // connection is lost.
-func (c *Client) Watch(ctx context.Context, cluster string, changed func()) error {
+func (c *link) Watch(ctx context.Context, cluster string, changed func()) error {
 	body, err := c.post(ctx, path(cluster, watchPath), nil)
 	if err != nil {
 		return err

@@ -60,19 +60,19 @@ func (f fault) err() error {
 	case len(f.Problems) > 0:
 		return f.Problems.Problems()
 	}
-	return &told{f.Text, kinds[f.Kind]}
+	return &toldError{f.Text, kinds[f.Kind]}
 }
 
-// told is an error of a host in its own words.
-type told struct {
+// toldError is an error of a host in its own words.
+type toldError struct {
 	text string
 	is   error
 }
 
-func (t *told) Error() string { return t.text }
+func (t *toldError) Error() string { return t.text }
 
 // Unwrap returns which of the errors with a meaning it is, or nil.
-func (t *told) Unwrap() error { return t.is }
+func (t *toldError) Unwrap() error { return t.is }
 
 // Findings are problems as they go over the wire.
 type Findings []finding

@@ -1,0 +1,123 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// look asks a host for all that plans ask it, as one request.
+var look = Call[None, []told]{name: "look"}
+
+// Question is a call with what it is asked.
+type Question struct {
+	Call  string          `json:"call"`
+	Asked json.RawMessage `json:"asked"`
+}
+
+// Of returns the call with a question.
+func (c Call[Q, A]) Of(question Q) (Question, error) {
+	asked, err := json.Marshal(question)
+	return Question{c.name, asked}, err
+}
+
+// key tells a question from others.
+func (q Question) key() string { return q.Call + " " + string(q.Asked) }
+
+// told is a question with its answer.
+type told struct {
+	Question
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Fault  *fault          `json:"fault,omitempty"`
+}
+
+// Looking returns a client over the same connection for the many calls of a plan: what plans ask of every host is asked
+// with the first call, as one request, and answered from that from then on. All else is asked as ever.
+func (c *Client) Looking(cluster string) *Client {
+	return &Client{link: c.link, looked: &looked{cluster: cluster, answers: engine.Once(func(ctx context.Context) (map[string]told, error) {
+		answers, err := look.Ask(ctx, c, cluster, None{})
+		if err != nil {
+			return nil, nil //nolint:nilerr,nilnil // each call finds out by itself what is wrong
+		}
+		byKey := make(map[string]told, len(answers))
+		for _, t := range answers {
+			byKey[t.key()] = t
+		}
+		return byKey, nil
+	})}}
+}
+
+// looked are the answers of a host that was looked at once.
+type looked struct {
+	cluster string
+	answers func(ctx context.Context) (map[string]told, error)
+}
+
+// answer returns the answer to a question about a cluster as it was when the host was looked at; known is false where it
+// was not among what was asked then.
+func (l *looked) answer(ctx context.Context, cluster string, q Question) (answer []byte, known bool, err error) {
+	if l == nil || cluster != l.cluster {
+		return nil, false, nil
+	}
+	answers, err := l.answers(ctx)
+	if err != nil {
+		return nil, true, err
+	}
+	t, known := answers[q.key()]
+	if t.Fault != nil {
+		err = t.Fault.err()
+	}
+	return t.Answer, known, err
+}
+
+// AnswerLook has a server answer [Client.Looking]. Which questions plans ask about a cluster is the host's to say.
+func AnswerLook(mux *http.ServeMux, questions func(ctx context.Context, cluster string) ([]Question, error)) {
+	look.Answer(mux, func(ctx context.Context, cluster string, _ None) ([]told, error) {
+		asked, err := questions(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		answers := make([]told, len(asked))
+		var all sync.WaitGroup
+		for i, q := range asked {
+			all.Go(func() { answers[i] = answerTo(ctx, mux, cluster, q) })
+		}
+		all.Wait()
+		return answers, ctx.Err()
+	})
+}
+
+// answerTo has a server answer a question as if it had come by itself.
+func answerTo(ctx context.Context, mux *http.ServeMux, cluster string, q Question) told {
+	t := told{Question: q}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path(cluster, q.Call), bytes.NewReader(q.Asked))
+	if err == nil {
+		w := &kept{header: http.Header{}}
+		mux.ServeHTTP(w, request)
+		if w.status != 0 {
+			err = readFault(&w.body)
+		}
+		t.Answer = w.body.Bytes()
+	}
+	if err != nil {
+		t.Answer, t.Fault = nil, new(faultOf(err))
+	}
+	return t
+}
+
+// kept is an answer that is kept.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (k *kept) Header() http.Header { return k.header }
+
+func (k *kept) Write(p []byte) (int, error) { return k.body.Write(p) }
+
+func (k *kept) WriteHeader(status int) { k.status = status }
