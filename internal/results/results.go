@@ -76,15 +76,9 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	var words []string
-	for { // flags may stand anywhere
-		if err := flags.Parse(args); err != nil {
-			return o, err
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
+	words, err := command.Words(flags, args)
+	if err != nil {
+		return o, err
 	}
 	if len(words) != 1 {
 		return o, errors.New("results needs one member, such as job-worker-0: see terraform-provider-trainyard results --help")

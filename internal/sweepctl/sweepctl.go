@@ -85,15 +85,9 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	var words []string
-	for { // flags may stand anywhere
-		if err := flags.Parse(args); err != nil {
-			return o, err
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
+	words, err := command.Words(flags, args)
+	if err != nil {
+		return o, err
 	}
 	if len(words) == 0 {
 		return o, errors.New("sweep needs a command, ls, pause, resume, cancel or results: see terraform-provider-trainyard sweep --help")

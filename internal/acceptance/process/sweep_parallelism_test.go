@@ -27,8 +27,8 @@ func TestAccSweepFindsParallelism(t *testing.T) {
 	for i := range 80 {
 		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("share:%s,10,1,1.8,2.4,1.6,1.2,1", folder)
 	}
-	config := l.config(theCluster, runs(steps, `resources = { cpus = 0.01 }
-  progress  = { pattern = "^step (?P<step>[0-9]+)", settle = "3s" }`), readRuns)
+	config := l.config(theCluster, acceptance.Runs(steps, `resources = { cpus = 0.01 }
+  progress  = { pattern = "^step (?P<step>[0-9]+)", settle = "3s" }`), acceptance.ReadRuns)
 	found := func(what string, as func(p domain.SweepParallelism) bool) domain.SweepParallelism {
 		return l.swept(what, func(found reconcile.Sweep, s sweep.Summary) bool {
 			if found.Parallelism.Unknown != "" || s.Ended() {
@@ -54,8 +54,8 @@ func TestAccSweepFindsParallelism(t *testing.T) {
 			},
 			Config: config,
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(theRuns, acceptance.Attribute("parallelism", "settled"), knownvalue.Bool(true)),
-				statecheck.ExpectKnownValue(theRuns, acceptance.Attribute("parallelism", "throughput", "2"), knownvalue.NotNull()),
+				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("parallelism", "settled"), knownvalue.Bool(true)),
+				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("parallelism", "throughput", "2"), knownvalue.NotNull()),
 			},
 		},
 	)

@@ -49,7 +49,7 @@ func TestAccSweepResults(t *testing.T) {
 	w, l := newWorkspace(t)
 	const kept = `results = { path = "results" }`
 	configs := map[string]string{"a": `{"lr":1}`, "b": "lr: 2"}
-	l.configure(w, theCluster, leaves(configs, kept), readRuns, `output "a" { value = data.trainyard_sweep.lr.runs["a"].results }`)
+	l.configure(w, theCluster, leaves(configs, kept), acceptance.ReadRuns, `output "a" { value = data.trainyard_sweep.lr.runs["a"].results }`)
 	folder := func(key string) string { return filepath.Join(l.files.WorkDir("lr-"+key+"-0"), "results") }
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `a = "`+folder("a")+`"`)
 	w.ExpectNoChange("once the runs have ended")

@@ -33,39 +33,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// theSweep is the sweep "lr" of the cluster, and theRuns what it has become.
-const (
-	theSweep = "trainyard_sweep.lr"
-	theRuns  = "data.trainyard_sweep.lr"
-)
-
-// runs returns the configuration of a sweep whose runs take a step each, by key, with these attributes.
-func runs(steps map[string]string, attributes string) string {
-	var list strings.Builder
-	for key, step := range steps {
-		fmt.Fprintf(&list, "    %q = { STEP = %q }\n", key, step)
-	}
-	return fmt.Sprintf(`
-resource "trainyard_sweep" "lr" {
-  cluster = trainyard_cluster.lab
-  name    = "lr"
-  command = [local.member, "print:{{ .Role }} has {{ .Env.STEP }}", "{{ .Env.STEP }}"]
-  runs    = {
-%s  }
-  %s
-}
-`, list.String(), attributes)
-}
-
-// readRuns reads what the sweep has become.
-const readRuns = `
-data "trainyard_sweep" "lr" {
-  cluster    = trainyard_cluster.lab
-  name       = trainyard_sweep.lr.name
-  depends_on = [trainyard_sweep.lr]
-}
-`
-
 // swept returns the sweep once it is as it should be.
 func (l *lab) swept(what string, as func(reconcile.Sweep, sweep.Summary) bool) (found reconcile.Sweep) {
 	l.Helper()
@@ -107,7 +74,7 @@ func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
 	for i := range 30 {
 		steps[fmt.Sprintf("run-%02d", i)] = "until:" + gate
 	}
-	config := func() string { return l.config(theCluster, runs(steps, "max_parallel = 31")) }
+	config := func() string { return l.config(theCluster, acceptance.Runs(steps, "max_parallel = 31")) }
 	on := func(running, succeeded int) func() {
 		return func() {
 			l.swept(fmt.Sprintf("%d runs to be on", running), func(_ reconcile.Sweep, s sweep.Summary) bool {
@@ -139,7 +106,7 @@ func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
 // What a run wrote is read while it runs and once it has ended; a destroy ends those that run.
 func TestAccSweepLogs(t *testing.T) {
 	l := newLab(t)
-	config := l.config(theCluster, runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"), readRuns, `
+	config := l.config(theCluster, acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"), acceptance.ReadRuns, `
 data "trainyard_logs" "done" {
   cluster    = trainyard_cluster.lab
   member     = data.trainyard_sweep.lr.runs["done"].member
@@ -155,13 +122,13 @@ data "trainyard_logs" "on" {
 		acctest.Eventually(l, "the run that is on to write", func() bool { return len(l.logs("lr-on-0")["lr-on-0"]) > 0 })
 	}
 	l.test(
-		resource.TestStep{Config: l.config(theCluster, runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"))},
+		resource.TestStep{Config: l.config(theCluster, acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"))},
 		resource.TestStep{
 			PreConfig: started, Config: config,
 			ConfigStateChecks: []statecheck.StateCheck{
 				statecheck.ExpectKnownValue("data.trainyard_logs.done", tfjsonpath.New("lines"), textList("done has exit:0")),
 				statecheck.ExpectKnownValue("data.trainyard_logs.on", tfjsonpath.New("lines"), textList("on has wait")),
-				statecheck.ExpectKnownValue(theRuns, acceptance.Attribute("runs", "on", "state"), knownvalue.StringExact("running")),
+				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("runs", "on", "state"), knownvalue.StringExact("running")),
 			},
 		},
 	)
@@ -179,14 +146,14 @@ func TestAccSweepInvalid(t *testing.T) {
 		return resource.TestStep{Config: config, ExpectError: acceptance.Says(says)}
 	}
 	l.test(
-		step(`0 runs at a time would never end`, l.config(theCluster, runs(one, "max_parallel = 0"))),
-		step(`"Lr_1" can't be part of the name of a member`, l.config(theCluster, runs(map[string]string{"Lr_1": "exit:0"}, ""))),
-		step(`such as "lr-1"`, l.config(theCluster, runs(map[string]string{"Lr_1": "exit:0"}, ""))),
-		step(`has 0 groups in parentheses; it needs one`, l.config(theCluster, runs(one, `objective = { pattern = "score" }`))),
-		step(`map has no entry for key "STEP"`, l.config(theCluster, strings.Replace(runs(one, ""), "STEP = ", "STOP = ", 1))),
-		step(`has no GPU pool "q"`, l.config(theCluster, runs(one, `gpus = { pool = "q" }`))),
-		step(`asks for 39 slots of 1199 MiB on 1 GPU of pool "p" for its 46000 MiB`, l.config(theCluster, pool, runs(one, gpus(46_000)))),
-		step(`requests 100000 CPUs, and the largest of the hosts it may use has`, l.config(theCluster, runs(one, "resources = { cpus = 100000 }"))),
+		step(`0 runs at a time would never end`, l.config(theCluster, acceptance.Runs(one, "max_parallel = 0"))),
+		step(`"Lr_1" can't be part of the name of a member`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
+		step(`such as "lr-1"`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
+		step(`has 0 groups in parentheses; it needs one`, l.config(theCluster, acceptance.Runs(one, `objective = { pattern = "score" }`))),
+		step(`map has no entry for key "STEP"`, l.config(theCluster, strings.Replace(acceptance.Runs(one, ""), "STEP = ", "STOP = ", 1))),
+		step(`has no GPU pool "q"`, l.config(theCluster, acceptance.Runs(one, `gpus = { pool = "q" }`))),
+		step(`asks for 39 slots of 1199 MiB on 1 GPU of pool "p" for its 46000 MiB`, l.config(theCluster, pool, acceptance.Runs(one, gpus(46_000)))),
+		step(`requests 100000 CPUs, and the largest of the hosts it may use has`, l.config(theCluster, acceptance.Runs(one, "resources = { cpus = 100000 }"))),
 	)
 }
 
@@ -250,7 +217,7 @@ func TestAccSweepOfACard(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	config := l.config(theCluster,
 		acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 900\nreserve_percent = 0"), // a slot is too small for a run
-		strings.Replace(runs(steps, fmt.Sprintf("gpus = { pool = %s.name, memory_mib = 900 }\nenv = { GATE = %q }\nretry = { out_of_memory = 100 }", thePool, gate)),
+		strings.Replace(acceptance.Runs(steps, fmt.Sprintf("gpus = { pool = %s.name, memory_mib = 900 }\nenv = { GATE = %q }\nretry = { out_of_memory = 100 }", thePool, gate)),
 			`command = [local.member, "print:{{ .Role }} has {{ .Env.STEP }}", "{{ .Env.STEP }}"]`, command, 1))
 	l.test(resource.TestStep{
 		Config: config,
@@ -290,9 +257,9 @@ func TestAccSweepBesideOthers(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	config := l.config(theCluster,
 		acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199\non_foreign_process = \"ignore\""),
-		strings.Replace(runs(map[string]string{"a": step, "b": step, "c": step}, fmt.Sprintf(
+		strings.Replace(acceptance.Runs(map[string]string{"a": step, "b": step, "c": step}, fmt.Sprintf(
 			"gpus = { pool = %s.name, memory_mib = %d }\nenv = { GATE = %q }\nadmission = { free_gpu_memory = true, reserve_percent = 0, settle = \"1s\" }", thePool, runMiB, gate)),
-			`"{{ .Env.STEP }}"]`, `"{{ .Env.STEP }}", "until:{{ .Env.GATE }}"]`, 1), readRuns)
+			`"{{ .Env.STEP }}"]`, `"{{ .Env.STEP }}", "until:{{ .Env.GATE }}"]`, 1), acceptance.ReadRuns)
 	l.test(resource.TestStep{
 		Config: config,
 		Check: checked(func() error {
@@ -323,9 +290,9 @@ func TestAccSweepControllerKilled(t *testing.T) {
 		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("once:%s", filepath.Join(t.TempDir(), "tried"))
 	}
 	l.test(
-		resource.TestStep{Config: l.config(theCluster, runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"))},
+		resource.TestStep{Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"))},
 		resource.TestStep{
-			Config: l.config(theCluster, runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), readRuns),
+			Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), acceptance.ReadRuns),
 			PreConfig: func() {
 				for range 4 { // the pause before its next start doubles each time
 					l.killResident("controller")
@@ -353,7 +320,7 @@ func TestAccSweepAgentsKilled(t *testing.T) {
 	for i := range 24 {
 		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("once:%s", filepath.Join(t.TempDir(), "tried"))
 	}
-	config := l.config(theCluster, runs(steps, `
+	config := l.config(theCluster, acceptance.Runs(steps, `
   max_parallel = 4
   resources    = { memory_mib = 64 }
   admission    = { free_memory = true, settle = "0s" }
@@ -400,7 +367,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 	t.Cleanup(hook.Close)
 	steps := map[string]string{"bad": "exit:3", "good": "exit:0"}
 	l.test(resource.TestStep{
-		Config: l.config(theCluster, runs(steps, fmt.Sprintf("retry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }", hook.URL))),
+		Config: l.config(theCluster, acceptance.Runs(steps, fmt.Sprintf("retry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }", hook.URL))),
 		Check: checked(func() error {
 			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded"}
 			acctest.Eventually(t, "the hook to be told of all attempts", func() bool {

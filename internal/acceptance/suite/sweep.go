@@ -3,7 +3,6 @@
 package suite
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -18,39 +17,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
-
-// theSweep is the sweep "lr" of the cluster, and theRuns what it has become.
-const (
-	theSweep = "trainyard_sweep.lr"
-	theRuns  = "data.trainyard_sweep.lr"
-)
-
-// runs returns the configuration of a sweep whose runs take a step each, by key, with these attributes.
-func runs(steps map[string]string, attributes string) string {
-	var list strings.Builder
-	for key, step := range steps {
-		fmt.Fprintf(&list, "    %q = { STEP = %q }\n", key, step)
-	}
-	return fmt.Sprintf(`
-resource "trainyard_sweep" "lr" {
-  cluster = trainyard_cluster.lab
-  name    = "lr"
-  command = [local.member, "print:{{ .Role }} has {{ .Env.STEP }}", "{{ .Env.STEP }}"]
-  runs    = {
-%s  }
-  %s
-}
-`, list.String(), attributes)
-}
-
-// readRuns reads what the sweep has become.
-const readRuns = `
-data "trainyard_sweep" "lr" {
-  cluster    = trainyard_cluster.lab
-  name       = trainyard_sweep.lr.name
-  depends_on = [trainyard_sweep.lr]
-}
-`
 
 // swept waits until the sweep is as it should be.
 func (l *Lab) swept(what string, as func(reconcile.Sweep, sweep.Summary) bool) {
@@ -93,17 +59,17 @@ func aSweep(l *Lab) {
 		return all
 	}
 	config := func(steps map[string]string, attributes ...string) string {
-		return l.config(runs(steps, strings.Join(append(attributes, `objective = { pattern = "^score ([0-9]+)" }`), "\n")), readRuns)
+		return l.config(acceptance.Runs(steps, strings.Join(append(attributes, `objective = { pattern = "^score ([0-9]+)" }`), "\n")), acceptance.ReadRuns)
 	}
 	known := func(check knownvalue.Check, steps ...string) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue(theRuns, acceptance.Attribute(steps[0], steps[1:]...), check)
+		return statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute(steps[0], steps[1:]...), check)
 	}
-	update := plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionUpdate)
+	update := plancheck.ExpectResourceAction(acceptance.TheSweep, plancheck.ResourceActionUpdate)
 	l.test(
 		resource.TestStep{
 			Config: config(ends, waits),
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(theSweep, tfjsonpath.New("id"), knownvalue.StringExact(l.id("lr"))),
+				statecheck.ExpectKnownValue(acceptance.TheSweep, tfjsonpath.New("id"), knownvalue.StringExact(l.id("lr"))),
 				known(knownvalue.Int64Exact(3), "total"), known(knownvalue.Int64Exact(3), "counts", "succeeded"), known(knownvalue.Bool(true), "ended"),
 				known(knownvalue.StringExact("c"), "best"), known(texts("c", "b"), "ranking"),
 				known(knownvalue.Float64Exact(2), "runs", "b", "value"), known(knownvalue.Int64Exact(0), "runs", "a", "exit_code"),
@@ -139,9 +105,9 @@ func aSweep(l *Lab) {
 		},
 		resource.TestStep{
 			PreConfig: func() { l.must(reconcile.Reconciler{Engine: l.Open()}.DeleteSweep(l.Context(), "lr")) },
-			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionCreate)),
+			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheSweep, plancheck.ResourceActionCreate)),
 		},
-		resource.TestStep{Config: config(ends, waits), ResourceName: theSweep, ImportState: true, ImportStateId: l.importID("lr"), ImportStateVerify: true},
-		resource.TestStep{Config: config(ends, waits), ResourceName: theSweep, ImportState: true, ImportStateId: "lr", ExpectError: acceptance.Says(`"lr" is not the ID of a sweep`)},
+		resource.TestStep{Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true, ImportStateId: l.importID("lr"), ImportStateVerify: true},
+		resource.TestStep{Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true, ImportStateId: "lr", ExpectError: acceptance.Says(`"lr" is not the ID of a sweep`)},
 	)
 }

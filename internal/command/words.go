@@ -1,0 +1,16 @@
+package command
+
+import "flag"
+
+// Words parses flags, which may stand anywhere, and returns the words between them.
+func Words(flags *flag.FlagSet, args []string) (words []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		if flags.NArg() == 0 {
+			return words, nil
+		}
+		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
+	}
+}
