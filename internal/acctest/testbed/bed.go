@@ -186,16 +186,16 @@ func (b *Bed) each(do func(*Node) error) error {
 // it by that reference.
 func (b *Bed) Load(ctx context.Context, ref string, archive []byte) error {
 	return b.each(func(node *Node) error {
-		if err := node.load(ctx, ref, archive); err != nil {
+		if err := load(ctx, node.client, ref, archive); err != nil {
 			return fmt.Errorf("loading %s onto %s: %w", ref, node.Name, err)
 		}
 		return nil
 	})
 }
 
-// load loads an image onto the node.
-func (n *Node) load(ctx context.Context, ref string, archive []byte) error {
-	response, err := n.client.ImageLoad(ctx, bytes.NewReader(archive), client.ImageLoadWithQuiet(true))
+// load loads an image into an engine.
+func load(ctx context.Context, engine *client.Client, ref string, archive []byte) error {
+	response, err := engine.ImageLoad(ctx, bytes.NewReader(archive), client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (n *Node) load(ctx context.Context, ref string, archive []byte) error {
 		var message struct{ Error string }
 		switch err := messages.Decode(&message); {
 		case errors.Is(err, io.EOF):
-			_, err := n.client.ImageInspect(ctx, ref)
+			_, err := engine.ImageInspect(ctx, ref)
 			return err
 		case err != nil:
 			return err

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// debianLimit bounds an installation, which downloads some 130 MB.
+// debianLimit bounds an installation, which downloads up to 230 MB.
 const debianLimit = 20 * time.Minute
 
 // debian is a Debian system that is installed once, into the user's cache folder.
@@ -34,10 +34,14 @@ var (
 		what: "Debian 13 with its Docker Engine", release: "trixie",
 		packages: "docker.io,iptables,ca-certificates,procps",
 	}
-	// debian12 is what hosts run on.
+	// debian12 is what hosts run on, and debian12Docker what they do with HostOptions.Docker.
 	debian12 = debian{
 		what: "Debian 12 with systemd and OpenSSH's server", release: "bookworm",
 		packages: "systemd,systemd-sysv,dbus,openssh-server,sudo,python3,iproute2,ca-certificates,procps",
+	}
+	debian12Docker = debian{
+		what: debian12.what + ", and its Docker Engine", release: debian12.release,
+		packages: debian12.packages + ",docker.io,iptables",
 	}
 )
 

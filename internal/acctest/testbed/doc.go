@@ -25,6 +25,13 @@
 //	err = host.Cut()                               // drops what is sent to it or by it, until Heal
 //	err = host.Kill()                              // cuts its power, until Start; its disk stays
 //
+// With HostOptions.Docker systemd runs a Docker Engine on each host, as Debian's package does:
+//
+//	err := bed.Load(ctx, "trainer:1", archive)                // an image, onto all hosts
+//	host.Client().ContainerCreate(ctx, …)                     // the client of a host's engine, whatever its boot
+//	err = host.InstallNVIDIA(ctx, "GPU-1", "GPU-2")           // a toolkit without GPUs: see VisibleDevices
+//	host.Run(ctx, "systemctl mask --now docker.socket docker.service") // a host whose engine is stopped
+//
 // # Faults
 //
 // A Node can be paused, killed, restarted, crashed and cut off the network; Bed.Await waits until its Swarm has seen
@@ -55,7 +62,12 @@
 // and devices as this program, and then becomes systemd; the kernel kills it when the process ends that made it. What
 // the host uses is counted and limited in control groups of its own, of either version, in which systemd makes those of
 // units. Logins are not sessions of systemd-logind, as libpam-systemd is not installed. Names are not resolved.
-// Memory, processors, kernel and clock are this machine's: a host sees all of them, and can't set the latter two.
+// Memory, processors, kernel and clock are this machine's: a host sees all of them, and can't set the latter two. The
+// network's settings, in /proc/sys/net, are its own.
+//
+// Hosts with a Docker Engine have another system, which is Debian 12's with docker.io. What the engine stores is in the
+// bed's folder rather than on the disk, as containers' file systems are overlays themselves. Control
+// groups of containers are systemd's, as on hosts that have those of version 2.
 //
 // The forwarded port accepts connections also for a host that is off or cut off, and closes those that lead to nothing
 // within some seconds.

@@ -97,7 +97,7 @@ func (h *Host) files(user, key ssh.PublicKey) ([]file, error) {
 		fmt.Fprintf(&names, "%s %s\n", machineAddress(number+1), hostName(number+1))
 	}
 	authorized := string(ssh.MarshalAuthorizedKey(user))
-	files := []file{
+	files := append(h.engineFiles(), []file{
 		{path: "etc/hostname", content: h.Name + "\n"},
 		{path: "etc/machine-id", content: hex.EncodeToString(machine) + "\n", mode: 0o444},
 		{path: "etc/hosts", content: names.String()},
@@ -110,7 +110,7 @@ func (h *Host) files(user, key ssh.PublicKey) ([]file, error) {
 		{path: "etc/tmpfiles.d/tmp.conf", content: "# /tmp is empty after each boot.\n"},
 		{path: "root/.ssh/authorized_keys", content: authorized, mode: 0o600},
 		{path: "home/ops/.ssh/authorized_keys", content: authorized, mode: 0o600, owner: opsID},
-	}
+	}...)
 	for _, added := range []file{
 		{path: "etc/passwd", content: fmt.Sprintf("ops:x:%d:%[1]d::/home/ops:/bin/bash\n", opsID)},
 		{path: "etc/group", content: fmt.Sprintf("ops:x:%d:\n", opsID)},

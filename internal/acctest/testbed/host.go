@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+
+	"github.com/docker/docker/client"
 )
 
 // Host is a machine with systemd and an SSH server. Its methods may be used at the same time.
@@ -26,6 +28,7 @@ type Host struct {
 	bed     *Hosts
 	folder  string
 	forward *forward
+	client  *client.Client // nil without an engine
 
 	mu     sync.Mutex
 	boot   *boot // nil while the host is powered off
@@ -50,10 +53,14 @@ func newHost(bed *Hosts, number int) (*Host, error) {
 		return nil, err
 	}
 	h.SSH = h.forward.String()
-	return h, nil
+	if bed.options.Docker {
+		err = h.addEngine()
+	}
+	return h, err
 }
 
-// Start powers the host on, if it is off, and waits until it lets users in.
+// Start powers the host on, if it is off, and waits until it lets users in, and until its Docker Engine answers unless
+// it is disabled or masked.
 func (h *Host) Start(ctx context.Context) error {
 	h.mu.Lock()
 	if ending := h.boot; ending != nil && ending.killed {
@@ -69,7 +76,10 @@ func (h *Host) Start(ctx context.Context) error {
 	}
 	started := h.boot
 	h.mu.Unlock()
-	return h.await(ctx, started)
+	if err := h.await(ctx, started); err != nil {
+		return err
+	}
+	return h.awaitEngine(ctx, started)
 }
 
 // Kill cuts the host's power: all that runs on it ends at once, and nothing is told to. Its disk stays.
@@ -146,5 +156,9 @@ func (h *Host) close() error {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	return errors.Join(h.Kill(), h.forward.close())
+	err := errors.Join(h.Kill(), h.forward.close())
+	if h.client != nil {
+		err = errors.Join(err, h.client.Close())
+	}
+	return err
 }

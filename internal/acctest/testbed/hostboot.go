@@ -102,7 +102,7 @@ func (h *Host) become(connection net.Conn, group string, process int) error {
 	}
 	err := json.NewEncoder(connection).Encode(hostBoot{
 		Hostname: h.Name, System: h.bed.system, Folder: h.folder,
-		Mounts: h.bed.options.Mounts, Hierarchies: h.bed.hierarchies,
+		Mounts: h.bed.options.Mounts, Hierarchies: h.bed.hierarchies, Docker: h.bed.options.Docker,
 	})
 	if err != nil {
 		return err

@@ -48,6 +48,8 @@ type hostBoot struct {
 	// Mounts are folders of this machine that it sees.
 	Mounts      []string
 	Hierarchies []hierarchy
+	// Docker says whether it has a Docker Engine.
+	Docker bool
 }
 
 // The parts of a host's folder.
@@ -80,7 +82,11 @@ func (b hostBoot) run() error {
 		return err
 	}
 	root := filepath.Join(b.Folder, rootName)
-	for _, m := range slices.Concat(b.systemMounts(root), controlGroupMounts(b.Hierarchies), folderMounts(b.Mounts)) {
+	mounts := slices.Concat(b.systemMounts(root), controlGroupMounts(b.Hierarchies), folderMounts(b.Mounts))
+	if b.Docker {
+		mounts = append(mounts, b.engineMounts()...)
+	}
+	for _, m := range mounts {
 		target := filepath.Join(root, m.target)
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // as on any host
@@ -188,6 +194,12 @@ func (b hostBoot) systemMounts(root string) []mounting {
 		}
 		mounts = append(mounts, readOnly(filepath.Join(root, settings), settings)...)
 	}
+	// Those of the network are the host's own, and an engine changes them.
+	const network = "proc/sys/net"
+	mounts = append(mounts,
+		mounting{source: filepath.Join(root, network), target: network, flags: unix.MS_BIND},
+		mounting{target: network, flags: unix.MS_REMOUNT | unix.MS_BIND | strict},
+	)
 	// All machines of one kernel would have the same one.
 	return append(mounts, mounting{
 		source: filepath.Join(b.Folder, bootIDName), target: "proc/sys/kernel/random/boot_id", flags: unix.MS_BIND,

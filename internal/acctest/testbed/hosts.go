@@ -32,6 +32,8 @@ type HostOptions struct {
 	// Mounts are folders of this machine that all hosts have at the same path, and cannot change. Of folders mounted
 	// within them nothing is seen.
 	Mounts []string
+	// Docker has systemd run Debian's Docker Engine on each host, see Host.Client.
+	Docker bool
 }
 
 // validate says what is wrong with the options.
@@ -76,6 +78,9 @@ type Hosts struct {
 func (o HostOptions) prepare(ctx context.Context) (string, error) {
 	if err := errors.Join(o.validate(), preflight(os.Geteuid(), hostPackages, lookPath)); err != nil {
 		return "", err
+	}
+	if o.Docker {
+		return debian12Docker.install(ctx)
 	}
 	return debian12.install(ctx)
 }

@@ -240,6 +240,19 @@ func TestKernelIsNotTheHosts(t *testing.T) {
 	}
 }
 
+// TestNetworkIsTheHosts has a host's root change settings of the network.
+func TestNetworkIsTheHosts(t *testing.T) {
+	host := NewHosts(t, HostOptions{Hosts: 1}).Hosts[0]
+	const setting, value = "/proc/sys/net/ipv4/ip_default_ttl", "99"
+	on(t, host, "echo "+value+" > "+setting)
+	if changed := on(t, host, "cat "+setting); changed != value {
+		t.Errorf("%s is %s on the host", setting, changed)
+	}
+	if ours, err := os.ReadFile(setting); err != nil || strings.TrimSpace(string(ours)) == value {
+		t.Errorf("%s is %s on this machine, too, %v", setting, ours, err)
+	}
+}
+
 func TestPowerCut(t *testing.T) {
 	bed := NewHosts(t, HostOptions{Hosts: 1})
 	host, ctx := bed.Hosts[0], limited(t)

@@ -25,6 +25,7 @@ func main() {
 	flag.BoolVar(&options.TLS, "tls", false, "listen for TLS, too")
 	flag.BoolVar(&options.Mixed, "mixed", false, "run different Engines and image stores on the nodes")
 	flag.IntVar(&hosts.Hosts, "hosts", 0, "number of bare hosts, with systemd and an SSH server, instead of nodes")
+	flag.BoolVar(&hosts.Docker, "docker", false, "run a Docker Engine on each host")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -1,5 +1,11 @@
-// Command peer is what containers run in tests of the test bed. Without an argument it answers questions on a port, a
-// line each; with "echo" it copies its input to its output.
+// Command peer is what containers run in tests of the test bed. With an argument it does one thing:
+//
+//	echo                 copies its input to its output
+//	show FILE            writes a file's content
+//	take MIB             takes that much memory
+//	open MAJOR MINOR     makes a character device of these numbers, and opens it
+//
+// Without it answers questions on a port, a line each:
 //
 //	name         the node it runs on, from the environment
 //	peers NAME   the names of all peers that NAME resolves to, asked over the network
@@ -13,15 +19,17 @@ import (
 	"log"
 	"net"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 const port = ":7000"
 
 func main() {
 	fmt.Println("peer starts")
-	if len(os.Args) > 1 && os.Args[1] == "echo" {
-		if _, err := io.Copy(os.Stdout, os.Stdin); err != nil {
+	if len(os.Args) > 1 {
+		if err := do(os.Args[1], os.Args[2:]); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -37,6 +45,41 @@ func main() {
 		}
 		go serve(connection)
 	}
+}
+
+func do(what string, with []string) error {
+	var numbers []int
+	for _, text := range with {
+		number, _ := strconv.Atoi(text) // 0 where it is none
+		numbers = append(numbers, number)
+	}
+	switch what {
+	case "echo":
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		return err
+	case "show":
+		content, err := os.ReadFile(with[0])
+		fmt.Print(string(content))
+		return err
+	case "take":
+		taken := make([]byte, numbers[0]<<20)
+		for i := range taken {
+			taken[i] = 1
+		}
+		fmt.Println("took", len(taken))
+		return nil
+	case "open":
+		const device = "/device"
+		if err := syscall.Mknod(device, syscall.S_IFCHR|0o600, numbers[0]<<8|numbers[1]); err != nil {
+			return err
+		}
+		file, err := os.Open(device)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	}
+	return fmt.Errorf("unknown argument %q", what)
 }
 
 func serve(connection net.Conn) {
