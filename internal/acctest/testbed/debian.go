@@ -13,12 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// debianLimit bounds an installation, which downloads up to 230 MB.
+// debianLimit bounds an installation, which downloads some 130 MB.
 const debianLimit = 20 * time.Minute
 
 // debian is a Debian system that is installed once, into the user's cache folder.
@@ -26,6 +27,8 @@ type debian struct {
 	what, release string
 	// packages are what it has beyond the base system. Another list is another installation.
 	packages string
+	// from is a system that it is a copy of, with more packages; nil where there is none.
+	from *debian
 }
 
 var (
@@ -41,9 +44,30 @@ var (
 	}
 	debian12Docker = debian{
 		what: debian12.what + ", and its Docker Engine", release: debian12.release,
-		packages: debian12.packages + ",docker.io,iptables",
+		packages: debian12.packages + ",docker.io,iptables", from: &debian12,
 	}
 )
+
+// addPackages copies a system's folder and installs packages into the copy, which takes a quarter of the time that
+// debootstrap would take. Names are resolved as on this machine, and no service of a package starts on it.
+const addPackages = `set -e
+from=$1 to=$2
+shift 2
+cp -a --reflink=auto "$from" "$to"
+mount -t proc proc "$to/proc"
+for file in /etc/hosts /etc/resolv.conf; do
+	touch "$to$file"
+	mount --bind "$file" "$to$file"
+done
+policy=$to/usr/sbin/policy-rc.d
+printf '#!/bin/sh\nexit 101\n' > "$policy"
+chmod 755 "$policy"
+# As debootstrap, which does not ask how old the list of packages is.
+apt() { chroot "$to" apt-get -qq -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false "$@" < /dev/null; }
+apt update
+apt install -y --no-install-recommends "$@"
+rm "$policy"
+`
 
 // install returns the system's folder. The first call installs it.
 func (d debian) install(ctx context.Context) (string, error) {
@@ -85,14 +109,21 @@ func (d debian) installInto(ctx context.Context, root string) error {
 	if err := os.RemoveAll(staging); err != nil {
 		return err
 	}
+	command := []string{"debootstrap", "--variant=minbase", "--include=" + d.packages, d.release, staging}
+	if d.from != nil {
+		from, err := d.from.install(ctx)
+		if err != nil {
+			return err
+		}
+		command = append([]string{"sh", "-c", addPackages, "add-packages", from, staging}, strings.Split(d.packages, ",")...)
+	}
 	var said bytes.Buffer
 	// In its own mount namespace: mounts of a debootstrap that is killed would outlive it.
-	install := exec.CommandContext(ctx, "unshare", "--mount", "debootstrap",
-		"--variant=minbase", "--include="+d.packages, d.release, staging)
-	install.Env = append(os.Environ(), "PATH="+searchPath)
+	install := exec.CommandContext(ctx, "unshare", append([]string{"--mount"}, command...)...)
+	install.Env = append(os.Environ(), "PATH="+searchPath, "DEBIAN_FRONTEND=noninteractive")
 	install.Stdout, install.Stderr = &said, &said
 	if err := install.Run(); err != nil {
-		return fmt.Errorf("debootstrap: %w: %s", err, said.Bytes()[max(0, said.Len()-logTail*80):])
+		return fmt.Errorf("%s: %w: %s", command[0], err, said.Bytes()[max(0, said.Len()-logTail*80):])
 	}
 	for _, folder := range []string{"var/cache/apt", "var/lib/apt/lists"} { // a third of it all, and never used again
 		if err := os.RemoveAll(filepath.Join(staging, folder)); err != nil {
