@@ -67,7 +67,8 @@
 //
 // Hosts with a Docker Engine have another system, which is Debian 12's with docker.io. What the engine stores is in the
 // bed's folder rather than on the disk, as containers' file systems are overlays themselves. Control
-// groups of containers are systemd's, as on hosts that have those of version 2.
+// groups of containers are systemd's, as on hosts that have those of version 2. Privileged containers can't be had: they
+// would get what a host has not.
 //
 // The forwarded port accepts connections also for a host that is off or cut off, and closes those that lead to nothing
 // within some seconds.
