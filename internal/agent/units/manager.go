@@ -39,9 +39,16 @@ func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
 	if m.conn != nil {
 		m.conn.Close()
 	}
-	// A connection ends with its context, which is not that of a single call.
-	conn, err := dbus.NewWithContext(context.WithoutCancel(ctx))
+	// A connection ends with its context, which is that of a single call until it is made.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	made := context.AfterFunc(ctx, end)
+	conn, err := dbus.NewWithContext(life)
+	if !made() && err == nil {
+		conn.Close()
+		err = context.Cause(ctx)
+	}
 	if err != nil {
+		end()
 		m.conn = nil
 		return nil, fmt.Errorf("systemd can't be reached: %w", err)
 	}

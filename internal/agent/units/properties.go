@@ -79,6 +79,7 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		"SendSIGKILL":      true,
 		"TimeoutStopUSec":  micros(time.Duration(spec.GracePeriod) + margin),
 		"MemoryAccounting": true, // the counter of what was killed for lack of memory
+		"IPAccounting":     true, // which has no effect under control groups of version 1
 		"TasksMax":         uint64(math.MaxUint64),
 		"OOMPolicy":        "kill",
 	}

@@ -65,7 +65,7 @@ func TestProperties(t *testing.T) {
 		"PermissionsStartOnly": true, "EnvironmentFiles": []environmentFile{{"/s/m.env", true}},
 		"StandardOutputFileToAppend": "/s/m.log", "StandardErrorFileToAppend": "/s/m.log", "IgnoreSIGPIPE": false,
 		"KillMode": "mixed", "KillSignal": int32(18), "SendSIGKILL": true, "TimeoutStopUSec": uint64(35e6),
-		"MemoryAccounting": true, "TasksMax": uint64(math.MaxUint64), "OOMPolicy": "kill",
+		"MemoryAccounting": true, "IPAccounting": true, "TasksMax": uint64(math.MaxUint64), "OOMPolicy": "kill",
 		"DevicePolicy": "closed", "DeviceAllow": devices(GPUs{}),
 	}
 	own := GPUs{Minors: []string{"1"}}

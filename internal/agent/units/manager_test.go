@@ -1,0 +1,35 @@
+//go:build linux
+
+package units
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+// TestSilentBus: who gives up waits no longer for a bus that takes connections and says nothing.
+func TestSilentBus(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "bus")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() {
+		for {
+			silent, err := listener.Accept()
+			if err != nil {
+				return // the test is over
+			}
+			t.Cleanup(func() { _ = silent.Close() })
+			giveUp()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	if told, err := (&Manager{}).Traffic(ctx); err == nil {
+		t.Errorf("it told %v", told)
+	}
+}
