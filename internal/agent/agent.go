@@ -21,6 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
@@ -33,6 +34,8 @@ type options struct {
 	peers []telemetry.Peer
 	// history is the file in which an agent leaves what it measured to its successor.
 	history string
+	// units tells that instances may be units of systemd.
+	units bool
 	// metrics is the address where Prometheus is answered.
 	metrics string
 	query   telemetry.Query
@@ -50,6 +53,7 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	flags.StringVar(&o.socket, "socket", "", "Unix socket of the agent that stays on this host")
 	flags.StringVar(&o.keys, "keys", "", "folder with the keys of the cluster's agents (*.pem)")
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
+	flags.BoolVar(&o.units, "units", false, "ask systemd what instances receive and send that are its units")
 	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as 127.0.0.1:9465, or that of this host in a range, as 10.0.0.0/24:9465")
 	flags.StringVar(&o.history, "history", "", "file in which the agent leaves what it measured to its successor")
 	flags.Func("peer", "with sample: an agent to ask, as node=address; may be repeated", func(text string) error {
@@ -90,7 +94,11 @@ func (o options) sample(ctx context.Context, out io.Writer) error {
 }
 
 func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {
-	return telemetry.Settings{Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), History: o.history, GPUs: gpus}
+	settings := telemetry.Settings{Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), History: o.history, GPUs: gpus}
+	if o.units {
+		settings.Units = new(units.Manager).Traffic
+	}
+	return settings
 }
 
 func nvmlSettings() nvml.Settings { return nvml.Settings{Proc: telemetry.HostProc()} }

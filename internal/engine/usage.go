@@ -68,8 +68,24 @@ type MemberUsage struct {
 	CPUs         domain.Measure // processors busy
 	MemoryMiB    domain.Measure // resident memory
 	GPUMemoryMiB domain.Measure // memory on the GPUs of its host
+	ReceivedBps  domain.Measure // bytes that it received, and sent, in a second
+	SentBps      domain.Measure
 	SampledAt    time.Time
 	Reason       string
+	// TrafficReason says why it is not known what it receives and sends, which is so on many hosts, where all else is.
+	TrafficReason string
+}
+
+// WhyNoTraffic says why it is not known what the member receives and sends; empty where it is.
+func (u MemberUsage) WhyNoTraffic() string {
+	if u.ReceivedBps.Last != nil && u.SentBps.Last != nil {
+		return ""
+	}
+	why := u.TrafficReason
+	if u.CPUs.Last == nil && u.MemoryMiB.Last == nil {
+		why = cmp.Or(why, u.Reason)
+	}
+	return cmp.Or(why, "what it receives and sends was not known at the last look")
 }
 
 // Of returns what was sampled of a member as that of the one that was observed.
@@ -128,11 +144,15 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 		if sum.Reason == "" && (m.Reason != "" || m.GPUMemoryMiB.Last == nil) {
 			sum.Reason = fmt.Sprintf("member %s: %s", name, cmp.Or(m.Reason, "its memory on GPUs is not known"))
 		}
+		if why := m.WhyNoTraffic(); sum.TrafficReason == "" && why != "" {
+			sum.TrafficReason = fmt.Sprintf("member %s: %s", name, why)
+		}
 		if running == 1 {
-			sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = m.CPUs, m.MemoryMiB, m.GPUMemoryMiB
+			sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB, sum.ReceivedBps, sum.SentBps = m.CPUs, m.MemoryMiB, m.GPUMemoryMiB, m.ReceivedBps, m.SentBps
 			continue
 		}
 		sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = add(sum.CPUs, m.CPUs), add(sum.MemoryMiB, m.MemoryMiB), add(sum.GPUMemoryMiB, m.GPUMemoryMiB)
+		sum.ReceivedBps, sum.SentBps = add(sum.ReceivedBps, m.ReceivedBps), add(sum.SentBps, m.SentBps)
 	}
 	switch {
 	case len(members) == 0:

@@ -16,10 +16,15 @@ func TestSumUsage(t *testing.T) {
 	uses := func(cpus, memory float64, second int64) MemberUsage {
 		return MemberUsage{
 			State: domain.StateRunning, CPUs: domain.Instant(&cpus), MemoryMiB: domain.Instant(&memory), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(second),
+			ReceivedBps: domain.Instant(new(10.0)), SentBps: domain.Instant(new(1.0)),
 		}
 	}
 	hidden := uses(1, 1, 3)
 	hidden.GPUMemoryMiB, hidden.Reason = domain.Measure{}, "no driver"
+	uncounted := uses(1, 1, 3)
+	uncounted.ReceivedBps, uncounted.SentBps, uncounted.TrafficReason = domain.Measure{}, domain.Measure{}, "on its host's network"
+	once, twice := domain.Instant(new(10.0)), domain.Instant(new(20.0))
+	sent, sentTwice := domain.Instant(new(1.0)), domain.Instant(new(2.0))
 	ended := MemberUsage{State: domain.StateCompleted, SampledAt: at(1), Reason: "no process"}
 	lost := MemberUsage{State: domain.StateRunning, SampledAt: at(5), Reason: "no agent"}
 	for name, test := range map[string]struct {
@@ -28,11 +33,30 @@ func TestSumUsage(t *testing.T) {
 	}{
 		"two that run and one that ended": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": uses(1.5, 20, 3), "c": ended},
-			want:    MemberUsage{CPUs: domain.Instant(new(2.0)), MemoryMiB: domain.Instant(new(120.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(3)},
+			want: MemberUsage{
+				CPUs: domain.Instant(new(2.0)), MemoryMiB: domain.Instant(new(120.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(3),
+				ReceivedBps: twice, SentBps: sentTwice,
+			},
 		},
 		"one whose memory on GPUs is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": hidden},
-			want:    MemberUsage{CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), SampledAt: at(3), Reason: "member b: no driver"},
+			want: MemberUsage{
+				CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), SampledAt: at(3), Reason: "member b: no driver",
+				ReceivedBps: twice, SentBps: sentTwice,
+			},
+		},
+		"one whose traffic is not counted": {
+			members: map[string]MemberUsage{"a": uncounted, "b": uses(0.5, 100, 7)},
+			want: MemberUsage{
+				CPUs: domain.Instant(new(1.5)), MemoryMiB: domain.Instant(new(101.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(3),
+				TrafficReason: "member a: on its host's network",
+			},
+		},
+		"one alone": {
+			members: map[string]MemberUsage{"a": uses(0.5, 100, 7)},
+			want: MemberUsage{
+				CPUs: domain.Instant(new(0.5)), MemoryMiB: domain.Instant(new(100.0)), GPUMemoryMiB: domain.Instant(new(0.0)), SampledAt: at(7), ReceivedBps: once, SentBps: sent,
+			},
 		},
 		"one that is not known": {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": lost},
@@ -46,6 +70,25 @@ func TestSumUsage(t *testing.T) {
 				t.Errorf("together (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhyNoTraffic(t *testing.T) {
+	known := domain.Instant(new(0.0))
+	for name, test := range map[string]struct {
+		usage MemberUsage
+		want  string
+	}{
+		"known":                         {MemberUsage{ReceivedBps: known, SentBps: known, Reason: "no driver"}, ""},
+		"the rest is known":             {MemberUsage{CPUs: known, TrafficReason: "not counted"}, "not counted"},
+		"a reason for each":             {MemberUsage{Reason: "no driver", TrafficReason: "not counted"}, "not counted"},
+		"nothing is known":              {MemberUsage{Reason: "no agent"}, "no agent"},
+		"a reason for another alone":    {MemberUsage{CPUs: known, Reason: "no driver"}, "what it receives and sends was not known at the last look"},
+		"one way alone, without reason": {MemberUsage{SentBps: known}, "what it receives and sends was not known at the last look"},
+	} {
+		if got := test.usage.WhyNoTraffic(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
 

@@ -65,6 +65,8 @@ var (
 	memberBusy      = gauge("member_cpus_busy", "Processors that the member kept busy in the last second.", ofInstance...)
 	memberMemory    = gauge("member_memory_bytes", "Resident memory of the member's processes; what several of them share counts for each.", ofInstance...)
 	memberGPUMemory = gauge("member_gpu_memory_bytes", "Memory of the member's processes on GPUs.", ofInstance...)
+	memberReceived  = counter("member_network_received_bytes_total", "Bytes that the member received since it started. Absent where that is not counted apart from its host's.", ofInstance...)
+	memberSent      = counter("member_network_sent_bytes_total", "Bytes that the member sent since it started. Absent where that is not counted apart from its host's.", ofInstance...)
 )
 
 // collector tells what is in a report on a node. What is not known is left out, as 0 would be a lie.
@@ -162,4 +164,6 @@ func (t teller) member(i telemetry.InstanceReport) {
 	t.value(memberBusy, 1, i.CPUs.Last)
 	t.value(memberMemory, mebibyte, i.MemoryMiB.Last)
 	t.value(memberGPUMemory, mebibyte, i.GPUMemoryMiB.Last)
+	t.value(memberReceived, 1, i.ReceivedBytes)
+	t.value(memberSent, 1, i.SentBytes)
 }

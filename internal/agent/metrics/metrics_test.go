@@ -34,7 +34,7 @@ func full() telemetry.Report {
 			PowerW: new(200.0), PowerLimitW: new(300.0), ECCErrors: new(int64(0)), XID: new(79), Trouble: "fallen off the bus (XID 79)",
 		}}},
 		Instances: map[string]telemetry.InstanceReport{"c0ffee": {
-			CPUs: last(0.25), MemoryMiB: last(3), GPUMemoryMiB: last(0),
+			CPUs: last(0.25), MemoryMiB: last(3), GPUMemoryMiB: last(0), ReceivedBytes: new(5.0), SentBytes: new(0.0),
 		}},
 	}
 }
@@ -64,6 +64,8 @@ trainyard_host_network_sent_bytes_total{node="node1"} 0
 trainyard_member_cpus_busy{id="c0ffee",node="node1"} 0.25
 trainyard_member_gpu_memory_bytes{id="c0ffee",node="node1"} 0
 trainyard_member_memory_bytes{id="c0ffee",node="node1"} 3.145728e+06
+trainyard_member_network_received_bytes_total{id="c0ffee",node="node1"} 5
+trainyard_member_network_sent_bytes_total{id="c0ffee",node="node1"} 0
 trainyard_sample_timestamp_seconds{node="node1"} 1.70000000025e+09
 `
 
@@ -102,11 +104,12 @@ func TestMetrics(t *testing.T) {
 				r.Host.ReceivedBytes, r.Host.SentBytes = nil, nil
 				of := r.Instances["c0ffee"]
 				of.CPUs, of.GPUMemoryMiB = domain.Measure{}, domain.Measure{}
+				of.ReceivedBytes, of.SentBytes = nil, nil
 				r.Instances["c0ffee"] = of
 			},
 			without: []string{
 				"gpu_ecc", "gpu_memory", "gpu_power", "gpu_temperature", "gpu_utilization", "gpu_xid", "host_load1", "host_disk", "host_network",
-				"member_cpus", "member_gpu",
+				"member_cpus", "member_gpu", "member_network",
 			},
 			instead: map[string]string{`uuid="GPU-1"} 0`: `uuid="GPU-1"} 1`},
 		},

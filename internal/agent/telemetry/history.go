@@ -32,11 +32,13 @@ const (
 	gpuQuantities
 )
 
-// The quantities of an instance.
+// The quantities of an instance. Others come behind these, in which a history is read that an earlier version wrote.
 const (
 	instanceCPUs = iota
 	instanceMemory
 	instanceGPUMemory
+	instanceReceived
+	instanceSent
 	instanceQuantities
 )
 
@@ -84,6 +86,7 @@ func (h *history) add(s sample, gpus domain.HostGPUs) {
 		own := h.kept(h.instances, id, instanceQuantities)
 		own[instanceCPUs][at], own[instanceMemory][at] = float32(used.cpus), float32(used.memory)
 		own[instanceGPUMemory][at] = float32(engine.GPUMemory(id, gpus))
+		own[instanceReceived][at], own[instanceSent][at] = float32(used.received), float32(used.sent)
 	}
 	h.forget()
 }
@@ -103,13 +106,20 @@ func (h *history) kept(all map[string][]series, name string, quantities int) []s
 	h.seen[name] = h.taken
 	own, found := all[name]
 	if !found {
-		own = make([]series, quantities)
-		for q := range own {
-			for i := range own[q] {
-				own[q][i] = unknown
-			}
-		}
+		own = widened(nil, quantities)
 		all[name] = own
+	}
+	return own
+}
+
+// widened returns the series with others behind them, in which nothing is known, up to a number of quantities.
+func widened(own []series, quantities int) []series {
+	for len(own) < quantities {
+		var another series
+		for i := range another {
+			another[i] = unknown
+		}
+		own = append(own, another)
 	}
 	return own
 }

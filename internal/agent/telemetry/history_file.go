@@ -64,21 +64,21 @@ func loadHistory(file string, now time.Time) (*history, error) {
 	for name, seen := range w.Seen {
 		h.seen[name] = seen
 		if own, found := w.GPUs[name]; found {
-			h.gpus[name] = own
+			h.gpus[name] = widened(own, gpuQuantities)
 		}
 		if own, found := w.Instances[name]; found {
-			h.instances[name] = own
+			h.instances[name] = widened(own, instanceQuantities)
 		}
 	}
 	return h, nil
 }
 
-// check says why a history can't be continued: another version wrote it, or the clock was set back.
+// check says why a history can't be continued: a later version wrote it, or the clock was set back.
 func (w written) check(now time.Time) error {
 	for name := range w.Seen {
 		gpu, instance := w.GPUs[name], w.Instances[name]
-		if gpu != nil && len(gpu) != gpuQuantities || instance != nil && len(instance) != instanceQuantities {
-			return fmt.Errorf("%q has other quantities than this version measures", name)
+		if len(gpu) > gpuQuantities || len(instance) > instanceQuantities {
+			return fmt.Errorf("%q has more quantities than this version measures", name)
 		}
 	}
 	if w.Next < 0 || w.Next >= capacity || w.Taken < 0 {

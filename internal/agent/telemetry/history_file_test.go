@@ -20,7 +20,7 @@ func measured(samples int, last time.Time) *history {
 	h := newHistory()
 	for n := range samples {
 		at := last.Add(time.Duration(n-samples+1) * Interval)
-		s := sample{at: at, instances: map[string]use{"runs": {cpus: float64(n), memory: 5}}}
+		s := sample{at: at, instances: map[string]use{"runs": {cpus: float64(n), memory: 5, received: 100, sent: math.NaN()}}}
 		s.host[hostCPUs], s.host[hostLoad] = float64(n), math.NaN()
 		gpu := domain.GPU{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(50.0)}
 		h.add(s, domain.HostGPUs{GPUs: []domain.GPU{gpu}})
@@ -63,6 +63,27 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
+// TestEarlierHistory: what a version wrote that measured less is continued, with what it didn't measure unknown.
+func TestEarlierHistory(t *testing.T) {
+	file, now := filepath.Join(t.TempDir(), "history"), time.Now()
+	earlier := measured(10, now)
+	earlier.instances["runs"] = earlier.instances["runs"][:instanceReceived]
+	if err := earlier.save(file); err != nil {
+		t.Fatal(err)
+	}
+	h, err := loadHistory(file, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs := h.report(Memory, now).Instances["runs"]; *runs.CPUs.Max != 9 || runs.ReceivedBps.Max != nil {
+		t.Errorf("it used %+v", runs)
+	}
+	h.add(sample{at: now.Add(Interval), instances: map[string]use{"runs": {cpus: 7, received: 3}}}, domain.HostGPUs{})
+	if runs := h.report(Memory, now.Add(Interval)).Instances["runs"]; *runs.CPUs.Max != 9 || *runs.ReceivedBps.Mean != 3 {
+		t.Errorf("going on, it used %+v", runs)
+	}
+}
+
 // TestHistoryThatIsNone: what can't be continued gives the reason, and an empty history.
 func TestHistoryThatIsNone(t *testing.T) {
 	now := time.Now()
@@ -78,8 +99,8 @@ func TestHistoryThatIsNone(t *testing.T) {
 		return text
 	}
 	whole := saved(measured(10, now))
-	fewer := measured(10, now)
-	fewer.gpus["GPU-1"] = fewer.gpus["GPU-1"][:2]
+	more := measured(10, now)
+	more.gpus["GPU-1"] = widened(more.gpus["GPU-1"], gpuQuantities+1)
 	elsewhere := measured(10, now)
 	elsewhere.next = capacity
 	for name, test := range map[string]struct {
@@ -89,7 +110,7 @@ func TestHistoryThatIsNone(t *testing.T) {
 		"empty":                  {nil, "EOF"},
 		"broken off":             {whole[:len(whole)/2], "EOF"},
 		"something else":         {[]byte("none"), ""},
-		"of other quantities":    {saved(fewer), `"GPU-1" has other quantities`},
+		"of a later version":     {saved(more), `"GPU-1" has more quantities`},
 		"of more places":         {saved(elsewhere), "can't be at place 600"},
 		"of what is yet to come": {saved(measured(10, now.Add(time.Hour))), "in the future"},
 		"endless":                {bytes.Repeat([]byte{0}, 65<<20), "more than"},

@@ -66,6 +66,13 @@ type InstanceReport struct {
 	MemoryMiB domain.Measure `json:"memory_mib"`
 	// GPUMemoryMiB is their memory on the host's GPUs.
 	GPUMemoryMiB domain.Measure `json:"gpu_memory_mib"`
+	// ReceivedBps and SentBps are the bytes that they received and sent in a second, and ReceivedBytes and SentBytes those since the instance
+	// started. TrafficUnknown says why they are not known.
+	ReceivedBps    domain.Measure `json:"received_bps,omitzero"`
+	SentBps        domain.Measure `json:"sent_bps,omitzero"`
+	ReceivedBytes  *float64       `json:"received_bytes,omitempty"`
+	SentBytes      *float64       `json:"sent_bytes,omitempty"`
+	TrafficUnknown string         `json:"traffic_unknown,omitempty"`
 }
 
 // report tells of the samples of a window that ends now.
@@ -95,6 +102,7 @@ func (h *history) report(window time.Duration, now time.Time) Report {
 		}
 		r.Instances[id] = InstanceReport{
 			CPUs: own[instanceCPUs].measure(places), MemoryMiB: own[instanceMemory].measure(places), GPUMemoryMiB: own[instanceGPUMemory].measure(places),
+			ReceivedBps: own[instanceReceived].measure(places), SentBps: own[instanceSent].measure(places),
 		}
 	}
 	return r

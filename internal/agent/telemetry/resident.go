@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -37,6 +36,7 @@ type Resident struct {
 	last      reading
 	// known is when the instances were looked for last, and refreshed when somebody last had that done, and them measured.
 	known, refreshed time.Time
+	units            unitLook
 
 	// looking is full while the GPUs are looked at.
 	looking chan struct{}
@@ -152,9 +152,12 @@ func (r *Resident) step() error {
 	if time.Since(r.last.at) < moment {
 		return nil
 	}
-	known := r.last.instances
+	if time.Since(r.units.at) >= unitsEvery {
+		r.units = r.settings.lookAtUnits(r.life, r.units)
+	}
+	known := r.last
 	if time.Since(r.known) >= censusEvery {
-		known = nil
+		known = reading{}
 	}
 	return r.sample(known)
 }
@@ -168,7 +171,8 @@ func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 		return nil
 	}
 	var err error
-	if r.last, err = r.settings.read(nil); err != nil {
+	r.units = r.settings.lookAtUnits(ctx, r.units)
+	if r.last, err = r.settings.read(reading{}, r.units); err != nil {
 		return err
 	}
 	r.known = r.last.at
@@ -176,27 +180,28 @@ func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 	if !pause(ctx, moment) {
 		return context.Cause(ctx)
 	}
-	if err := r.sample(r.last.instances); err != nil {
+	r.units = r.settings.lookAtUnits(ctx, r.units)
+	if err := r.sample(r.last); err != nil {
 		return err
 	}
 	r.refreshed = looked
 	return nil
 }
 
-// sample takes a sample of the instances that are known, or of all where none are.
-func (r *Resident) sample(known map[string][]proctree.Process) error {
-	reading, err := r.settings.read(known)
+// sample takes a sample of the instances that are known by an earlier reading, or of all where there is none.
+func (r *Resident) sample(known reading) error {
+	now, err := r.settings.read(known, r.units)
 	if err != nil {
 		return err
 	}
-	if known == nil {
-		r.known = reading.at
+	if known.instances == nil {
+		r.known = now.at
 	}
-	taken := between(r.last, reading)
-	r.last = reading
+	taken := between(r.last, now)
+	r.last = now
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.totals = reading
+	r.totals = now
 	r.history.add(taken, r.gpus)
 	return nil
 }
@@ -209,6 +214,15 @@ func (r *Resident) Report(window time.Duration) Report {
 	report.Node, report.GPUs, report.Starting = r.node, r.gpus, !r.looked
 	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus, int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
 	report.Host.BusySeconds, report.Host.ReceivedBytes, report.Host.SentBytes = r.totals.busy.Seconds(), known(r.totals.received), known(r.totals.sent)
+	for id, instance := range report.Instances {
+		if t, found := r.totals.traffic[id]; found {
+			instance.TrafficUnknown = t.unknown
+			if t.unknown == "" {
+				instance.ReceivedBytes, instance.SentBytes = &t.received, &t.sent
+			}
+			report.Instances[id] = instance
+		}
+	}
 	return report
 }
 

@@ -286,11 +286,11 @@ func TestHistory(t *testing.T) {
 		s.host[hostCPUs], s.host[hostLoad] = float64(n), math.NaN()
 		gpus := domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(float64(n % 100)), Processes: []domain.GPUProcess{}}}}
 		if n < 100 {
-			s.instances["ended long ago"] = use{1, 1}
+			s.instances["ended long ago"] = use{cpus: 1, memory: 1}
 			gpus.GPUs = append(gpus.GPUs, domain.GPU{Device: domain.Device{UUID: "GPU-2"}})
 		}
 		if n < last-5 {
-			s.instances["ended"] = use{1, 1}
+			s.instances["ended"] = use{cpus: 1, memory: 1}
 		}
 		h.add(s, gpus)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"regexp"
 	"runtime"
 	"time"
 
@@ -26,6 +25,8 @@ type Settings struct {
 	History string
 	// GPUs reads the GPUs; nil where nobody can.
 	GPUs GPUSource
+	// Units reads the traffic of instances that are units; nil where none is.
+	Units UnitSource
 }
 
 // inContainer tells whether this process has another process table than its host: then instances are containers.
@@ -56,13 +57,15 @@ type reading struct {
 	memory    memory
 	disk      memory
 	load      float64
-	// received and sent are the bytes of all interfaces; NaN where they can't be read.
-	received, sent float64
-	instances      map[string][]proctree.Process
+	// These are the bytes of all interfaces to other hosts, as the host's first process sees them; NaN where they can't be read.
+	counted
+	instances map[string][]proctree.Process
+	networks  map[string]network // of instances
+	traffic   map[string]traffic // of instances
 }
 
-// read reads the counters. The instances are those of an earlier reading, as they are by now, or all that there are where there was none.
-func (s Settings) read(instances map[string][]proctree.Process) (reading, error) {
+// read reads the counters. The instances are those of an earlier reading, as they are by now, or all that there are where it has none.
+func (s Settings) read(earlier reading, inUnits unitLook) (reading, error) {
 	fs, err := procfs.NewFS(s.Proc)
 	if err != nil {
 		return reading{}, fmt.Errorf("reading the host's counters: %w", err)
@@ -85,12 +88,13 @@ func (s Settings) read(instances map[string][]proctree.Process) (reading, error)
 		r.load = load.Load1
 	}
 	r.disk = s.readDisk()
-	r.received, r.sent = readNetwork(fs)
-	if instances == nil {
+	r.counted, _ = countInterfaces(fs, 1, inner)
+	if earlier.instances == nil {
 		r.instances, err = s.census()
 	} else {
-		r.instances = proctree.Again(s.Proc, instances)
+		r.instances = proctree.Again(s.Proc, earlier.instances)
 	}
+	r.networks, r.traffic = s.readTraffic(fs, r.instances, earlier.networks, inUnits)
 	return r, err
 }
 
@@ -137,29 +141,6 @@ func (s Settings) readDisk() memory {
 	return memory{total: stat.Blocks * size, available: stat.Bavail * size}
 }
 
-// inner are the interfaces by which a host speaks to itself and its containers: what goes through them is not counted, or is counted where
-// it leaves.
-var inner = regexp.MustCompile(`^(lo|veth.*|docker.*|br-.*|virbr.*|cni.*)$`)
-
-// readNetwork returns the bytes that the interfaces of the host received and sent, as its first process sees them.
-func readNetwork(fs procfs.FS) (received, sent float64) {
-	first, err := fs.Proc(1)
-	if err != nil {
-		return math.NaN(), math.NaN()
-	}
-	interfaces, err := first.NetDev()
-	if err != nil {
-		return math.NaN(), math.NaN()
-	}
-	for name, counted := range interfaces {
-		if !inner.MatchString(name) {
-			received += float64(counted.RxBytes)
-			sent += float64(counted.TxBytes)
-		}
-	}
-	return received, sent
-}
-
 // between returns what was used between two readings, as of the second.
 func between(first, second reading) sample {
 	elapsed := second.sinceBoot - first.sinceBoot
@@ -169,8 +150,8 @@ func between(first, second reading) sample {
 		hostMemory:   mebibytes(second.memory.used()),
 		hostLoad:     second.load,
 		hostDisk:     mebibytes(second.disk.used()),
-		hostReceived: max(second.received-first.received, 0) / elapsed.Seconds(),
-		hostSent:     max(second.sent-first.sent, 0) / elapsed.Seconds(),
+		hostReceived: rate(first.received, second.received, elapsed),
+		hostSent:     rate(first.sent, second.sent, elapsed),
 	}
 	if second.disk.total == 0 {
 		s.host[hostDisk] = math.NaN()
@@ -180,9 +161,10 @@ func between(first, second reading) sample {
 		for _, p := range processes {
 			resident += p.ResidentBytes
 		}
-		used := use{cpus: math.NaN(), memory: mebibytes(uint64(max(resident, 0)))}
+		used := use{cpus: math.NaN(), memory: mebibytes(uint64(max(resident, 0))), received: math.NaN(), sent: math.NaN()}
 		if before := first.instances[id]; len(before) > 0 {
 			used.cpus = processors(cpuBetween(before, processes, first.sinceBoot), elapsed, second.cpus)
+			used.received, used.sent = rates(first.traffic[id], second.traffic[id], elapsed)
 		}
 		s.instances[id] = used
 	}

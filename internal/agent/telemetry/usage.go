@@ -131,7 +131,13 @@ func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
 	if !found {
 		return engine.MemberUsage{SampledAt: time.Now(), Reason: cmp.Or(of.Why, "its "+r.Noun+" was not found on host "+o.Host)}
 	}
-	u := engine.MemberUsage{CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, SampledAt: of.SampledAt, Reason: of.Brief}
+	u := engine.MemberUsage{
+		CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, ReceivedBps: used.ReceivedBps, SentBps: used.SentBps,
+		SampledAt: of.SampledAt, Reason: of.Brief, TrafficReason: used.TrafficUnknown,
+	}
+	if u.ReceivedBps.Last == nil && used.TrafficUnknown == "" && used.ReceivedBytes == nil {
+		u.TrafficReason = "its agent, of an earlier version, does not tell: apply the cluster again"
+	}
 	if u.GPUMemoryMiB.Last == nil {
 		u.Reason = "gpu_memory_used_mib: " + whyUnknown(of.GPUs, o.Instance)
 	}

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -33,6 +35,33 @@ func TestUsageOfAMoment(t *testing.T) {
 		if said[0] != said[1] {
 			t.Errorf("of %s it is said: %q, want %q", what, said[0], said[1])
 		}
+	}
+}
+
+// TestUsageOfTraffic: what a member receives and sends is as its agent tells, or is not known for the reason that it gives; earlier agents give none.
+func TestUsageOfTraffic(t *testing.T) {
+	earlier, err := ReadReport([]byte(`{"instances": {"mark": {"cpus": {"last": 1}, "memory_mib": {"last": 2}, "gpu_memory_mib": {"last": 0}}}, "samples": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := domain.Instant(new(3.0))
+	for name, test := range map[string]struct {
+		told     InstanceReport
+		received *float64
+		why      string
+	}{
+		"known":               {InstanceReport{ReceivedBps: known, SentBps: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, new(3.0), ""},
+		"counted from now on": {InstanceReport{CPUs: known, MemoryMiB: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, nil, "what it receives and sends was not known at the last look"},
+		"not known":           {InstanceReport{TrafficUnknown: "not counted"}, nil, "not counted"},
+		"an earlier agent":    {earlier.Instances["mark"], nil, "its agent, of an earlier version, does not tell: apply the cluster again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": test.told}}}
+			got := Usage(map[string]Answer{"local": answer}, Running{Observed: []domain.Observed{{Name: "runs", Host: "local", Instance: "mark"}}}).Members["runs"]
+			if diff := cmp.Diff(test.received, got.ReceivedBps.Last); diff != "" || got.WhyNoTraffic() != test.why {
+				t.Errorf("it is not known as %q, want %q; -want +got:\n%s", got.WhyNoTraffic(), test.why, diff)
+			}
+		})
 	}
 }
 

@@ -52,13 +52,14 @@ func (m *Manager) Traffic(ctx context.Context) (map[string]Traffic, error) {
 // counter returns a counter of a service; nil where there is none, or no such service any more.
 func counter(ctx context.Context, conn *dbus.Conn, service, name string) (any, error) {
 	property, err := conn.GetServicePropertyContext(ctx, service, name)
-	if err := explain(service, err); errors.Is(err, ErrUncertain) {
+	err = explain(service, err)
+	switch {
+	case err == nil:
+		return property.Value.Value(), nil
+	case errors.Is(err, ErrUncertain):
 		return nil, err
 	}
-	if err != nil {
-		return nil, nil
-	}
-	return property.Value.Value(), nil
+	return nil, nil
 }
 
 // trafficOf returns what two counters tell. What systemd doesn't count is the highest number there is.

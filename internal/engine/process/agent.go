@@ -93,7 +93,7 @@ func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
 	out, complaint := &bounded.Buffer{Most: bounded.Report}, &bounded.Tail{Most: bounded.Complaint}
-	command := exec.CommandContext(ctx, cmp.Or(e.agentProgram(), e.programFile()), "agent", "sample", "--disk", e.dir.Path()) //nolint:gosec // our own
+	command := exec.CommandContext(ctx, cmp.Or(e.agentProgram(), e.programFile()), append([]string{"agent", "sample"}, e.measured()...)...) //nolint:gosec // our own
 	command.Stdout, command.Stderr = out, complaint
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {

@@ -34,6 +34,8 @@ type Site struct {
 	Controller []string
 	// Elsewhere tells that the controller runs on another host.
 	Elsewhere bool
+	// Units tells that instances are units of systemd, by which agents know what they receive and send.
+	Units bool
 	// Environment is what members take over, instead of what this process has.
 	Environment map[string]string
 }

@@ -131,12 +131,21 @@ func (e *Engine) StartController(ctx context.Context) error {
 	case cluster.Spec.Agent.Disabled:
 		err = e.Remove(ctx, []string{agentMember})
 	default:
-		err = e.putResident(agentMember, cmp.Or(e.agentProgram(), supervisor.Self), "agent", "--socket", e.agentSocket(), "--disk", e.dir.Path())
+		command := append([]string{cmp.Or(e.agentProgram(), supervisor.Self), "agent", "--socket", e.agentSocket()}, e.measured()...)
+		err = e.putResident(agentMember, command...)
 	}
 	if err != nil {
 		return err
 	}
 	return e.supervise(ctx)
+}
+
+// measured are the arguments by which an agent is told what to measure.
+func (e *Engine) measured() []string {
+	if e.site.Units {
+		return []string{"--disk", e.dir.Path(), "--units"}
+	}
+	return []string{"--disk", e.dir.Path()}
 }
 
 // controllerCommand is what the controller is run by.

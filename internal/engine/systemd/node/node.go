@@ -97,6 +97,7 @@ func (n *Node) engine(dir statedir.Dir, key engineKey) *process.Engine {
 		Supervise:   func(ctx context.Context) error { return n.supervise(ctx, key) },
 		Controller:  []string{"--engine", layout.Engine},
 		Elsewhere:   key.elsewhere,
+		Units:       true,
 		Environment: map[string]string{"PATH": defaultPath, "LANG": "C.UTF-8"},
 	})
 	n.engines[key] = e

@@ -1,0 +1,181 @@
+//go:build linux
+
+package telemetry
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+)
+
+// counted are bytes that were received, and sent.
+type counted struct{ received, sent float64 }
+
+// traffic is what an instance received and sent since it started, or why that is not known.
+type traffic struct {
+	counted
+
+	// in is the namespace whose interfaces counted it. Where systemd did, these are the rates that it came to.
+	in      space
+	rates   *counted
+	unknown string
+}
+
+// Why it is not known what an instance receives and sends.
+const (
+	onHostNetwork   = "it shares the network of its host, where only that of systemd's units is counted, under control groups of version 2"
+	onSharedNetwork = "it shares its network with others"
+)
+
+// space is a network namespace, by the number of the file that is its table of interfaces, which no two have in common. An agent without capabilities
+// may not look at the namespace itself.
+type space uint64
+
+// network is the namespace that an instance is in, and what went through it, which is not counted of the host's.
+type network struct {
+	counted
+
+	space space
+	// by is the process that is in it.
+	by    identity
+	fault string
+}
+
+// readNetworks returns the networks of instances. Those that were on the host's at an earlier reading are there still.
+func (s Settings) readNetworks(fs procfs.FS, instances map[string][]proctree.Process, host space, earlier map[string]network) map[string]network {
+	networks := make(map[string]network, len(instances))
+	for id, processes := range instances {
+		if before, known := earlier[id]; known && before.space == host && len(processes) > 0 && before.by == identify(processes[0]) {
+			networks[id] = before
+			continue
+		}
+		networks[id] = s.readNetworkOf(fs, processes, host)
+	}
+	return networks
+}
+
+// readNetworkOf returns the network of an instance, which is that of the first of its processes.
+func (s Settings) readNetworkOf(fs procfs.FS, processes []proctree.Process, host space) network {
+	n := network{fault: "its processes have just ended"}
+	for _, p := range processes {
+		in, err := spaceOf(s.Proc, strconv.Itoa(p.PID))
+		if err == nil && in != host {
+			n.counted, err = countInterfaces(fs, p.PID, loopback)
+		}
+		if err != nil {
+			n.fault = err.Error()
+			continue // it may have ended
+		}
+		n.space, n.by, n.fault = in, identify(p), ""
+		return n
+	}
+	return n
+}
+
+// spaceOf returns the namespace of a process, "self" for this one; 0 where it can't be told.
+func spaceOf(proc, process string) (space, error) {
+	name := filepath.Join(proc, process, "net/dev")
+	var stat unix.Stat_t
+	if err := unix.Stat(name, &stat); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return space(stat.Ino), nil
+}
+
+// inner are the interfaces by which a host speaks to itself and its containers: what goes through them is not counted, or is counted where
+// it leaves. Of a container that is the loopback alone.
+var (
+	inner    = regexp.MustCompile(`^(lo|veth.*|docker.*|br-.*|virbr.*|cni.*)$`)
+	loopback = regexp.MustCompile(`^lo$`)
+)
+
+// countInterfaces returns what went through the interfaces that a process sees, but for some; NaN where they can't be read.
+func countInterfaces(fs procfs.FS, pid int, but *regexp.Regexp) (sum counted, err error) {
+	process, err := fs.Proc(pid)
+	if err != nil {
+		return counted{math.NaN(), math.NaN()}, err
+	}
+	interfaces, err := process.NetDev()
+	if err != nil {
+		return counted{math.NaN(), math.NaN()}, err
+	}
+	for name, through := range interfaces {
+		if !but.MatchString(name) {
+			sum.received += float64(through.RxBytes)
+			sum.sent += float64(through.TxBytes)
+		}
+	}
+	return sum, nil
+}
+
+// readTraffic returns the networks of instances, and their traffic.
+func (s Settings) readTraffic(
+	fs procfs.FS, instances map[string][]proctree.Process, earlier map[string]network, inUnits unitLook,
+) (map[string]network, map[string]traffic) {
+	if len(instances) == 0 {
+		return nil, nil
+	}
+	host, errHost := spaceOf(s.Proc, "1")
+	own, errOwn := spaceOf(ownProc, "self")
+	networks := s.readNetworks(fs, instances, host, earlier)
+	return networks, tell(networks, [2]space{host, own}, inUnits, cmp.Or(errHost, errOwn))
+}
+
+// tell returns the traffic of instances: that of the network that one has for itself, or what systemd counts of a unit. Nobody has one for itself that
+// the host's first process or this program is in; err is why it is not known which these are.
+func tell(networks map[string]network, others [2]space, inUnits unitLook, err error) map[string]traffic {
+	host := others[0]
+	users := map[space]int{}
+	for _, other := range others {
+		users[other]++
+	}
+	for _, n := range networks {
+		users[n.space]++
+	}
+	told := make(map[string]traffic, len(networks))
+	for id, n := range networks {
+		unit, isUnit := inUnits.of(id)
+		switch {
+		case isUnit:
+			told[id] = unit
+		case n.fault != "":
+			told[id] = traffic{unknown: n.fault}
+		case err != nil:
+			told[id] = traffic{unknown: err.Error()}
+		case n.space == host && inUnits.err != nil:
+			told[id] = traffic{unknown: inUnits.err.Error()}
+		case n.space == host:
+			told[id] = traffic{unknown: onHostNetwork}
+		case users[n.space] > 1:
+			told[id] = traffic{unknown: onSharedNetwork}
+		default:
+			told[id] = traffic{counted: n.counted, in: n.space}
+		}
+	}
+	return told
+}
+
+// rates returns what an instance received and sent in a second, between two readings; NaN where one of them is not known, or was counted elsewhere.
+func rates(first, second traffic, elapsed time.Duration) (received, sent float64) {
+	switch {
+	case second.rates != nil:
+		return second.rates.received, second.rates.sent
+	case first.unknown != "" || second.unknown != "" || first.in != second.in:
+		return math.NaN(), math.NaN()
+	}
+	return rate(first.received, second.received, elapsed), rate(first.sent, second.sent, elapsed)
+}
+
+// rate returns by how much a counter rose in a second. Where interfaces go, what they counted goes, too.
+func rate(first, second float64, elapsed time.Duration) float64 {
+	return max(second-first, 0) / elapsed.Seconds()
+}
