@@ -202,9 +202,10 @@ func (a *answers) member(o domain.Observed) engine.MemberUsage {
 	if o.State != domain.StateRunning {
 		return engine.MemberUsage{Reason: "the member is " + string(o.State)}
 	}
-	t := &taker{answers: a, name: o.Name}
+	t, traffic := &taker{answers: a, name: o.Name}, &taker{answers: a, name: o.Name}
 	return engine.MemberUsage{
 		CPUs: t.measure(memberCPUsUsed), MemoryMiB: t.measure(memberMemoryUsed), GPUMemoryMiB: t.measure(memberGPUMemory),
-		SampledAt: t.sampled(memberSampled), Reason: t.reason(),
+		ReceivedBps: traffic.measure(memberReceived), SentBps: traffic.measure(memberSent),
+		SampledAt: t.sampled(memberSampled), Reason: t.reason(), TrafficReason: traffic.reason(),
 	}
 }

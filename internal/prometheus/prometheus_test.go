@@ -63,10 +63,13 @@ node_network_transmit_bytes_total{device="eth0"} %[3]f
 		return fmt.Sprintf(`
 container_cpu_usage_seconds_total{cpu="total",container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1"} %[1]f
 container_memory_working_set_bytes{container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1"} 104857600
+container_network_receive_bytes_total{container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1",interface="eth0"} %[2]f
+container_network_receive_bytes_total{container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1",interface="eth1"} %[2]f
+container_network_transmit_bytes_total{container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1",interface="eth0"} %[2]f
 container_cpu_usage_seconds_total{cpu="total",container_label_trainyard_cluster="other",container_label_trainyard_member="job-worker-0",id="/docker/2"} %[1]f
 container_memory_working_set_bytes{container_label_trainyard_cluster="other",container_label_trainyard_member="job-worker-0",id="/docker/2"} 1
 container_cpu_usage_seconds_total{cpu="total",container_label_trainyard_cluster="lab",container_label_trainyard_member="job-worker-1",id="/docker/3"} %[1]f
-`, seconds)
+`, seconds, 500*seconds)
 	}},
 	{Instance: "10.0.0.1:9400", Tells: func(seconds float64) string {
 		busy := 0 // but in every other second
@@ -147,10 +150,13 @@ func TestUsage(t *testing.T) {
 	ps := usage.Members["job-ps-0"]
 	about(t, "CPUs of job-ps-0", ps.CPUs, 1)
 	about(t, "memory of job-ps-0", ps.MemoryMiB, 100)
-	if ps.Group != "job" || ps.Role != "ps" || ps.Host != "gpu1" || ps.GPUMemoryMiB.Last != nil || !strings.HasPrefix(ps.Reason, "there is no ready-made query for member_gpu_memory_used_mib") {
+	about(t, "what job-ps-0 received", ps.ReceivedBps, 1000)
+	about(t, "what job-ps-0 sent", ps.SentBps, 500)
+	if ps.WhyNoTraffic() != "" || ps.Group != "job" || ps.Role != "ps" || ps.Host != "gpu1" || ps.GPUMemoryMiB.Last != nil || !strings.HasPrefix(ps.Reason, "there is no ready-made query for member_gpu_memory_used_mib") {
 		t.Errorf("job-ps-0 is %+v", ps)
 	}
-	if other := usage.Members["job-worker-0"]; other.CPUs.Last != nil || !strings.Contains(other.Reason, `container_label_trainyard_cluster="lab"`) {
+	if other := usage.Members["job-worker-0"]; other.CPUs.Last != nil || !strings.Contains(other.Reason, `container_label_trainyard_cluster="lab"`) ||
+		strings.Contains(other.Reason, "bytes_per_second") || !strings.Contains(other.WhyNoTraffic(), "member_received_bytes_per_second, by the query") {
 		t.Errorf("job-worker-0, which another cluster has, too, is %+v", other)
 	}
 	if ended := usage.Members["job-worker-1"]; ended.CPUs.Last != nil || ended.Reason != "the member is completed" {

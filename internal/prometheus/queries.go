@@ -37,6 +37,8 @@ const (
 	memberCPUsUsed   = "member_cpus_used"
 	memberMemoryUsed = "member_memory_used_mib"
 	memberGPUMemory  = "member_gpu_memory_used_mib"
+	memberReceived   = "member_received_bytes_per_second"
+	memberSent       = "member_sent_bytes_per_second"
 )
 
 // The containers of a cluster's members as cAdvisor labels them, and the network interfaces by which a host reaches others.
@@ -75,6 +77,10 @@ var overWindow = map[string]string{
 		`[2m]) and container_cpu_usage_seconds_total)`,
 	memberMemoryUsed: `sum by (container_label_trainyard_member) (container_memory_working_set_bytes` + ofMembers + `) / 1048576`,
 	memberGPUMemory:  ``,
+	memberReceived: `sum by (container_label_trainyard_member) (irate(container_network_receive_bytes_total` + ofMembers +
+		`[2m]) and container_network_receive_bytes_total)`,
+	memberSent: `sum by (container_label_trainyard_member) (irate(container_network_transmit_bytes_total` + ofMembers +
+		`[2m]) and container_network_transmit_bytes_total)`,
 }
 
 // Quantities returns the names of the quantities that queries are for, sorted.

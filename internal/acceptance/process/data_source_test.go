@@ -105,8 +105,15 @@ data "trainyard_utilisation" "none" {
 		maps.Copy(all, more)
 		return object(all)
 	}
-	runs := map[string]knownvalue.Check{"cpus_used": used, "memory_used_mib": resident, "gpu_memory_used_mib": knownvalue.Float64Exact(0)}
-	ended := map[string]knownvalue.Check{"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "gpu_memory_used_mib": knownvalue.Null()}
+	runs := map[string]knownvalue.Check{
+		"cpus_used": used, "memory_used_mib": resident, "gpu_memory_used_mib": knownvalue.Float64Exact(0),
+		"received_bytes_per_second": knownvalue.Null(), "sent_bytes_per_second": knownvalue.Null(),
+	}
+	ended := map[string]knownvalue.Check{
+		"cpus_used": knownvalue.Null(), "memory_used_mib": knownvalue.Null(), "gpu_memory_used_mib": knownvalue.Null(),
+		"received_bytes_per_second": knownvalue.Null(), "sent_bytes_per_second": knownvalue.Null(),
+	}
+	uncounted := knownvalue.StringRegexp(acceptance.Says("it shares the network of its host"))
 	l.test(resource.TestStep{
 		Config: config,
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -137,19 +144,20 @@ data "trainyard_utilisation" "none" {
 			})})),
 			known("utilisation.now", "gpus", knownvalue.MapSizeExact(0)),
 			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": utilisation(runs, map[string]knownvalue.Check{
-				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
+				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "traffic_reason": uncounted,
 				"roles": knownvalue.MapExact(map[string]knownvalue.Check{
-					"ps":     utilisation(runs, map[string]knownvalue.Check{"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null()}),
-					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member runs")}),
+					"ps":     utilisation(runs, map[string]knownvalue.Check{"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "traffic_reason": uncounted}),
+					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member runs"), "traffic_reason": exactly("no member runs")}),
 				}),
 			})})),
 			known("utilisation.now", "members", knownvalue.MapExact(map[string]knownvalue.Check{
 				"job-ps-0": utilisation(runs, map[string]knownvalue.Check{
 					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
+					"traffic_reason": uncounted,
 				}),
 				"job-worker-0": utilisation(ended, map[string]knownvalue.Check{
 					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(),
-					"reason": exactly("no process: the member is completed"),
+					"reason": exactly("no process: the member is completed"), "traffic_reason": exactly("no process: the member is completed"),
 				}),
 			})),
 

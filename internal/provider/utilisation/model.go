@@ -61,6 +61,8 @@ type memberValues struct {
 	CPUsUsed         types.Float64 `tfsdk:"cpus_used"`
 	MemoryUsedMiB    types.Float64 `tfsdk:"memory_used_mib"`
 	GPUMemoryUsedMiB types.Float64 `tfsdk:"gpu_memory_used_mib"`
+	ReceivedBps      types.Float64 `tfsdk:"received_bytes_per_second"`
+	SentBps          types.Float64 `tfsdk:"sent_bytes_per_second"`
 }
 
 // windowModel are the values of a window, and how old the last ones are.
@@ -96,6 +98,8 @@ type gpuUsageModel struct {
 type usageModel struct {
 	memberValues
 	windowModel[memberValues]
+
+	TrafficReason *string `tfsdk:"traffic_reason"`
 }
 
 type memberUsageModel struct {
@@ -193,9 +197,9 @@ func flattenGPUUsage(u engine.GPUUsage, now time.Time) gpuUsageModel {
 }
 
 func flattenMemberUsage(u engine.MemberUsage, now time.Time) usageModel {
-	var m usageModel
+	m := usageModel{TrafficReason: resourcekit.OrNull(u.WhyNoTraffic())}
 	m.memberValues, m.windowModel = measured(func(of statistic) memberValues {
-		return memberValues{of(u.CPUs), of(u.MemoryMiB), of(u.GPUMemoryMiB)}
+		return memberValues{of(u.CPUs), of(u.MemoryMiB), of(u.GPUMemoryMiB), of(u.ReceivedBps), of(u.SentBps)}
 	}, u.SampledAt, u.Reason, now)
 	return m
 }

@@ -34,10 +34,28 @@ func TestFlattenMemberUsage(t *testing.T) {
 			if diff := cmp.Diff(test.age, got.AgeSeconds.ValueFloat64Pointer()); diff != "" || got.SampledAt.ValueString() != test.sampledAt {
 				t.Errorf("sampled at %s, want %q; its age (-want +got):\n%s", got.SampledAt, test.sampledAt, diff)
 			}
+			if want := test.usage.WhyNoTraffic(); resourcekit.Value(got.TrafficReason) != want || want == "" {
+				t.Errorf("the reason of traffic is %v, want %q", got.TrafficReason, want)
+			}
 			if resourcekit.Value(got.Reason) != test.usage.Reason {
 				t.Errorf("the reason is %v, want %q", got.Reason, test.usage.Reason)
 			}
 		})
+	}
+}
+
+// What members receive and send is shown where it is known.
+func TestFlattenTraffic(t *testing.T) {
+	measure := func(last float64) domain.Measure {
+		return domain.Measure{Last: &last, Mean: new(last + 1), Max: new(last + 2), P95: new(last + 3)}
+	}
+	got := flattenMemberUsage(engine.MemberUsage{ReceivedBps: measure(10), SentBps: measure(20), Reason: "no driver"}, time.Now())
+	shown := [8]float64{
+		got.ReceivedBps.ValueFloat64(), got.Mean.ReceivedBps.ValueFloat64(), got.Max.ReceivedBps.ValueFloat64(), got.P95.ReceivedBps.ValueFloat64(),
+		got.SentBps.ValueFloat64(), got.Mean.SentBps.ValueFloat64(), got.Max.SentBps.ValueFloat64(), got.P95.SentBps.ValueFloat64(),
+	}
+	if want := [8]float64{10, 11, 12, 13, 20, 21, 22, 23}; shown != want || got.TrafficReason != nil {
+		t.Errorf("shown is %v, want %v; the reason is %v", shown, want, resourcekit.Value(got.TrafficReason))
 	}
 }
 

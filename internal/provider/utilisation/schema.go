@@ -20,7 +20,10 @@ import (
 const dataSourceDescription = "What hosts, GPUs, groups and members of a cluster use at the moment, and used over a window of time up to now.\n\n" +
 	"The attributes of a host, GPU, group, role or member are its last values. `mean`, `max` and `p95` have the same attributes over the `window`: " +
 	"`utilisation_percent` of a GPU is how busy it was in the last second, which says little, and `mean.utilisation_percent` how busy it was in the last minute. " +
-	"What is not known is null, never 0, and `reason` says why."
+	"What is not known is null, never 0, and `reason` says why.\n\n" +
+	"Network traffic of a member is known where it has a network of its own, as containers on a Swarm do: that of all interfaces but the loopback. " +
+	"Of members that share their host's network it is known where systemd counts it, on bare hosts with control groups of version 2, alone or beside those of version 1: " +
+	"bytes of IP packets over the last five seconds, including those between members of the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
 
 // queriesDescription tells which queries there are.
 func queriesDescription() string {
@@ -67,8 +70,19 @@ var (
 		cpusUsed,
 		memoryUsed,
 		{"gpu_memory_used_mib", "Memory in use on GPUs, in MiB"},
+		{"received_bytes_per_second", "Bytes received per second"},
+		{"sent_bytes_per_second", "Bytes sent per second"},
 	}
 )
+
+// withTraffic returns more attributes of what members use.
+func withTraffic(more map[string]schema.Attribute) map[string]schema.Attribute {
+	all := map[string]schema.Attribute{
+		"traffic_reason": resourcekit.ComputedText("Why the bytes received and sent are not known, which `reason` leaves out; null where they are."),
+	}
+	maps.Copy(all, more)
+	return all
+}
 
 // attributesOf returns the attributes of quantities.
 func attributesOf(quantities []quantity) map[string]schema.Attribute {
@@ -189,14 +203,14 @@ func Schema(engines []string) schema.Schema {
 				},
 			})),
 			"groups": byName("The groups by name, each with all its members that run: sums of their last values, their means, and their peaks (`max`, `p95`), which the peak of the sum is not above.",
-				measuredObject(memberQuantities, map[string]schema.Attribute{
-					"roles": byName("The group's roles by name, each with all its members that run. One without members is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, nil)),
-				})),
-			"members": byName("The members of all groups by name, each with all its processes. One that is missing is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, map[string]schema.Attribute{
+				measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
+					"roles": byName("The group's roles by name, each with all its members that run. One without members is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, withTraffic(nil))),
+				}))),
+			"members": byName("The members of all groups by name, each with all its processes. One that is missing is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
 				"group": resourcekit.ComputedText("Name of its group."),
 				"role":  resourcekit.ComputedText("Name of its role."),
 				"host":  resourcekit.ComputedText("Name of its host; null where it is on none."),
-			})),
+			}))),
 		},
 	}
 }
