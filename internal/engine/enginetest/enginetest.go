@@ -40,6 +40,8 @@ type Harness struct {
 	Alive func(t *testing.T, e engine.Engine, group string) int
 	// GPUs is how the suite drives those of hosts.
 	GPUs GPUs
+	// Traffic returns the name or address at which members reach one of the host; nil where it is not known what they receive and send.
+	Traffic func(member string) string
 
 	// lab and group are the names of the cluster and of the group under test.
 	lab, group string

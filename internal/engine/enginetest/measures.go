@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -83,6 +84,7 @@ func testMeasures(t *testing.T, h Harness) {
 		test func(*machine, *testing.T)
 	}{
 		{"hosts and members", (*machine).used},
+		{"traffic of members", (*machine).traffic},
 		{"GPUs", (*machine).listed},
 		{"GPUs of members", (*machine).given},
 		{"GPUs used by processes", (*machine).occupied},
@@ -186,6 +188,54 @@ func (m *machine) used(t *testing.T) {
 	must(t, m.engine.Remove(acctest.Bounded(t), []string{m.memberName(0), m.memberName(1)}))
 	m.awaitStates(t, m.engine)
 }
+
+// traffic shows what members receive and send that talk to each other; or, where that can't be known, that it is not, and why.
+func (m *machine) traffic(t *testing.T) {
+	const port = "9100"
+	taking, sending := []string{"wait"}, []string{"wait"}
+	if m.Traffic != nil {
+		taking, sending = []string{"swallow:" + port}, []string{"send:" + net.JoinHostPort(m.Traffic(m.memberName(0)), port)}
+	}
+	start(t, m.engine, m.member(0, taking...), m.member(1, sending...), m.member(2, "wait"))
+	m.awaitStates(t, m.engine, domain.StateRunning, domain.StateRunning, domain.StateRunning)
+	var takes, sends, idle engine.MemberUsage
+	defer func() {
+		if t.Failed() {
+			t.Logf("one that takes what is sent uses %+v, one that sends %+v, and another %+v", takes, sends, idle)
+		}
+	}()
+	acctest.Eventually(t, "samples of what members send", func() bool {
+		members := m.usage(t).Members
+		takes, sends, idle = members[m.memberName(0)], members[m.memberName(1)], members[m.memberName(2)]
+		if m.Traffic == nil {
+			return takes.CPUs.Last != nil && sends.CPUs.Last != nil && idle.CPUs.Last != nil
+		}
+		return atLeast(takes.ReceivedBps.Last, flow/2) && atLeast(sends.SentBps.Last, flow/2) && idle.SentBps.Last != nil
+	})
+	if m.Traffic == nil {
+		for _, u := range []engine.MemberUsage{takes, sends, idle} {
+			if u.ReceivedBps != (domain.Measure{}) || u.SentBps != (domain.Measure{}) || u.WhyNoTraffic() == "" || u.Reason != "" {
+				t.Errorf("what nobody counts is told: %+v", u)
+			}
+		}
+	} else {
+		for _, u := range []engine.MemberUsage{takes, sends, idle} {
+			if u.WhyNoTraffic() != "" || u.ReceivedBps.P95 == nil || u.SentBps.Mean == nil {
+				t.Errorf("of a member it is not known what it receives and sends: %+v", u)
+			}
+		}
+		if back := *takes.SentBps.Last; back > *takes.ReceivedBps.Last/2 || *idle.ReceivedBps.Max > flow/10 || *idle.SentBps.Max > flow/10 {
+			t.Error("one that sends nothing, or next to nothing, does")
+		}
+	}
+	must(t, m.engine.Remove(acctest.Bounded(t), []string{m.memberName(0), m.memberName(1), m.memberName(2)}))
+	m.awaitStates(t, m.engine)
+}
+
+// flow is how many bytes a member sends in a second, at most.
+const flow = 640 << 10
+
+func atLeast(value *float64, want float64) bool { return value != nil && *value >= want }
 
 // listed shows GPUs with all that is known of them, and a change of what is. What can't be had of an older driver is not known, and says so.
 func (m *machine) listed(t *testing.T) {

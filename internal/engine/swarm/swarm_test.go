@@ -136,6 +136,7 @@ func testConformance(t *testing.T, engineName string) {
 			},
 			Stranger: 1,
 		},
+		Traffic: func(member string) string { return member },
 	})
 }
 

@@ -17,6 +17,8 @@
 //	share:<folder>     works as long as <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: so many that share
 //	                   the folder make together so many times as much as one
 //	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
+//	swallow:<port>     takes all that is sent to the port, until it is told to stop
+//	send:<address>     sends 64 KiB to the address ten times a second, until it is told to stop
 //	wait               waits until it is told to stop, and exits with 0
 //	exit:<code>        exits
 package main
@@ -123,6 +125,15 @@ func main() {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
+			os.Exit(0)
+		case "swallow":
+			if err := swallow(operand, stop); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		case "send":
+			send(operand, stop)
 			os.Exit(0)
 		case "wait":
 			<-stop
