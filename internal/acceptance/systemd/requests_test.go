@@ -16,8 +16,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// hostCall is what a log has of a request to a host.
-var hostCall = regexp.MustCompile(`host call: .*\bcall=(\S+) .*\bhost="([^"]*)"`)
+// hostCall is a line of a log about a request to a host, and the others are fields of it, which come in any order.
+var (
+	hostCall  = regexp.MustCompile(`host call: .*`)
+	callField = regexp.MustCompile(`\bcall=(\S+)`)
+	hostField = regexp.MustCompile(`\bhost="([^"]*)"`)
+)
 
 // A plan without change asks each host once, whatever the number of resources.
 func TestAccPlanAsksOnce(t *testing.T) {
@@ -75,11 +79,15 @@ resource "trainyard_autoscaling_policy" "other" {
 	logged, err := os.ReadFile(logs)
 	l.must(err)
 	asked := map[string][]string{}
-	for _, call := range hostCall.FindAllStringSubmatch(string(logged), -1) {
-		asked[call[2]] = append(asked[call[2]], call[1])
+	for _, line := range hostCall.FindAllString(string(logged), -1) {
+		call, host := callField.FindStringSubmatch(line), hostField.FindStringSubmatch(line)
+		if call == nil || host == nil {
+			t.Fatalf("the log has %q", line)
+		}
+		asked[host[1]] = append(asked[host[1]], call[1])
 	}
 	if len(asked) != len(l.hosts) {
-		t.Errorf("%d of %d hosts were asked", len(asked), len(l.hosts))
+		t.Errorf("%d of %d hosts were asked:\n%s", len(asked), len(l.hosts), logged)
 	}
 	for _, host := range slices.Sorted(maps.Keys(asked)) {
 		if calls := asked[host]; len(calls) > 1 {
