@@ -85,6 +85,9 @@ func TestDocumentsRoundTrip(t *testing.T) {
 		return Mount{
 			rapid.SampledFrom(MountTypes).Draw(t, "type"), text.Draw(t, "source"), text.Draw(t, "target"),
 			rapid.Bool().Draw(t, "read only"), rapid.Int64().Draw(t, "size"),
+			rapid.Ptr(rapid.Custom(func(t *rapid.T) VolumeDriver {
+				return VolumeDriver{text.Draw(t, "driver"), table.Draw(t, "options")}
+			}), true).Draw(t, "driver"),
 		}
 	})
 	ulimit := rapid.Custom(func(t *rapid.T) Ulimit { return Ulimit{rapid.Int64().Draw(t, "soft"), rapid.Int64().Draw(t, "hard")} })

@@ -77,6 +77,15 @@ type Mount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 	// SizeMiB bounds a tmpfs; 0 sets no bound.
 	SizeMiB int64 `json:"size_mib,omitempty"`
+	// Driver makes a volume where there is none yet; nil for the engine's default.
+	Driver *VolumeDriver `json:"driver,omitempty"`
+}
+
+// VolumeDriver is a driver of volumes, and its options. Docker's own, "local", mounts what they say: the type "nfs", the
+// device ":/export/data" and the options "addr=nas,rw" are an export of NFS.
+type VolumeDriver struct {
+	Name    string            `json:"name"`
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // MountType says what is mounted.

@@ -39,6 +39,22 @@ func validateMounts(ps *Problems, at Path, mounts []Mount) {
 			ps.Add(size, "Invalid size", "only a mount of type %q has a size", MountTmpfs)
 			ps.DecidedBy([]Path{size, path.At("type")})
 		}
+		validateDriver(ps, path, m)
+	}
+}
+
+// validateDriver checks the driver of a mount.
+func validateDriver(ps *Problems, at Path, m Mount) {
+	if m.Driver == nil {
+		return
+	}
+	driver := at.At("driver")
+	if m.Driver.Name == "" {
+		ps.Add(driver.At("name"), "Missing volume driver", "the name of the driver is empty; \"local\" is a driver that every engine has")
+	}
+	if m.Type != MountVolume {
+		ps.Add(driver, "Invalid volume driver", "only a mount of type %q has a driver", MountVolume)
+		ps.DecidedBy([]Path{driver, at.At("type")})
 	}
 }
 

@@ -41,11 +41,18 @@ type TemplateModel struct {
 
 // MountModel is a mount of members.
 type MountModel struct {
-	Type     *string `tfsdk:"type"`
-	Source   *string `tfsdk:"source"`
-	Target   string  `tfsdk:"target"`
-	ReadOnly *bool   `tfsdk:"read_only"`
-	SizeMiB  *int64  `tfsdk:"size_mib"`
+	Type     *string            `tfsdk:"type"`
+	Source   *string            `tfsdk:"source"`
+	Target   string             `tfsdk:"target"`
+	ReadOnly *bool              `tfsdk:"read_only"`
+	SizeMiB  *int64             `tfsdk:"size_mib"`
+	Driver   *VolumeDriverModel `tfsdk:"driver"`
+}
+
+// VolumeDriverModel is the driver of a volume.
+type VolumeDriverModel struct {
+	Name    string            `tfsdk:"name"`
+	Options map[string]string `tfsdk:"options"`
 }
 
 // RoleModel is a role of a group.

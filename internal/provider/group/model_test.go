@@ -62,6 +62,9 @@ func drawTemplate(t *rapid.T) TemplateModel {
 			return MountModel{
 				Type: providertest.Optional(rapid.SampledFrom([]string{"", "tmpfs"})).Draw(t, "type"), Source: providertest.Optional(rapid.SampledFrom([]string{"", "/a"})).Draw(t, "source"),
 				Target: rapid.String().Draw(t, "target"), ReadOnly: providertest.Optional(rapid.Bool()).Draw(t, "read_only"), SizeMiB: providertest.Optional(rapid.Int64Range(0, 2)).Draw(t, "size"),
+				Driver: providertest.Optional(rapid.Custom(func(t *rapid.T) VolumeDriverModel {
+					return VolumeDriverModel{Name: rapid.String().Draw(t, "driver"), Options: providertest.NilableMap().Draw(t, "options")}
+				})).Draw(t, "driver"),
 			}
 		})).Draw(t, "mounts"),
 		Container: providertest.Optional(rapid.Custom(drawContainer)).Draw(t, "container"),

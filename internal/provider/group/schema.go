@@ -194,6 +194,23 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 					MarkdownDescription: "What a `tmpfs` holds at most, in MiB. Defaults to no bound but the host's memory.",
 					Optional:            true,
 				},
+				"driver": schema.SingleNestedAttribute{
+					MarkdownDescription: "Driver that makes the `volume` on a host where there is none of its name; one that is there stays as it is. Defaults to the engine's own. " +
+						"For an export of NFS: `{ name = \"local\", options = { type = \"nfs\", o = \"addr=nas,rw\", device = \":/export/data\" } }`.",
+					Optional: true,
+					Attributes: map[string]schema.Attribute{
+						"name": schema.StringAttribute{
+							MarkdownDescription: "Name of the volume driver, such as `local`, which every engine has.",
+							Required:            true,
+						},
+						"options": schema.MapAttribute{
+							MarkdownDescription: "Options of the driver by name. They are stored in plain text, in the state and with the cluster. Defaults to none.",
+							ElementType:         types.StringType,
+							Optional:            true,
+							Validators:          []validator.Map{mapvalidator.NoNullValues()},
+						},
+					},
+				},
 			}},
 		},
 		"container": containerAttribute(precedence.Container),

@@ -34,6 +34,9 @@ func (r *reader) mounts() {
 			continue
 		}
 		read := domain.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly, SizeMiB: size}
+		if driver := driverOf(m); driver != nil {
+			read.Driver = r.driver(target, *driver)
+		}
 		for kind, rendered := range mountTypes {
 			if rendered == m.Type {
 				read.Type = kind
@@ -45,6 +48,30 @@ func (r *reader) mounts() {
 		}
 		r.found.Mounts = append(r.found.Mounts, read)
 	}
+}
+
+// driver reads the driver of the volume at a target.
+func (r *reader) driver(target string, live mount.Driver) *domain.VolumeDriver {
+	read := &domain.VolumeDriver{Name: live.Name}
+	for name, value := range live.Options {
+		text, ok := r.look.text(value)
+		if !ok {
+			r.deviate("option %q of the volume driver at %q is a template of the Swarm", name, target)
+		}
+		if read.Options == nil {
+			read.Options = map[string]string{}
+		}
+		read.Options[name] = text
+	}
+	return read
+}
+
+// driverOf returns the driver of a mount's volume; nil where it names none.
+func driverOf(m mount.Mount) *mount.Driver {
+	if m.VolumeOptions == nil {
+		return nil
+	}
+	return m.VolumeOptions.DriverConfig
 }
 
 // isShm tells whether a mount is what a size of the shared memory is rendered to.

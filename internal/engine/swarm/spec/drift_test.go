@@ -102,6 +102,16 @@ var tamperings = map[string]tampering{
 			s.Deviations = []string{`mount at "/results" is a template of the Swarm`}
 		},
 	},
+	"driver of a volume": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions.DriverConfig.Options["o"] = "size=2m" },
+		func(s *domain.MemberSpec) {
+			s.Mounts[1].Driver = &domain.VolumeDriver{Name: "local", Options: map[string]string{"type": "tmpfs", "device": "{{memory}}", "o": "size=2m"}}
+		},
+	},
+	"no driver of a volume": {
+		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions = nil },
+		func(s *domain.MemberSpec) { s.Mounts[1].Driver = nil },
+	},
 	"odd size": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[2].TmpfsOptions.SizeBytes++ },
 		deviates(`size of the tmpfs at "/scratch" is 67108865 bytes`),

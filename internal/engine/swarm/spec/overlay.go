@@ -172,7 +172,14 @@ func sameMount(live, want mount.Mount) bool {
 	}
 	return live.Type == want.Type && live.Source == want.Source && live.Target == want.Target &&
 		live.ReadOnly == want.ReadOnly && size(live) == size(want) && isShm(live) == isShm(want) &&
-		(isAlone(live) || !isAlone(want))
+		(isAlone(live) || !isAlone(want)) && sameDriver(driverOf(live), driverOf(want))
+}
+
+func sameDriver(live, want *mount.Driver) bool {
+	if live == nil || want == nil {
+		return live == want
+	}
+	return live.Name == want.Name && maps.Equal(live.Options, want.Options)
 }
 
 // isAlone reports whether a bind mount excludes submounts.

@@ -81,8 +81,8 @@ var theirDetails = map[string]func(s *swarm.ServiceSpec){
 	"propagation": func(s *swarm.ServiceSpec) {
 		s.TaskTemplate.ContainerSpec.Mounts[0].BindOptions = &mount.BindOptions{Propagation: mount.PropagationRSlave}
 	},
-	"volume driver": func(s *swarm.ServiceSpec) {
-		s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions = &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "nfs"}}
+	"labels of a volume": func(s *swarm.ServiceSpec) {
+		s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions.Labels = map[string]string{"theirs": "yes"}
 	},
 	"how a member is updated": func(s *swarm.ServiceSpec) { s.UpdateConfig = &swarm.UpdateConfig{Parallelism: 3} },
 	"mode of the tmpfs":       func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[2].TmpfsOptions.Mode = 0o700 },

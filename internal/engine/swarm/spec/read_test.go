@@ -58,7 +58,9 @@ func rich() domain.MemberSpec {
 		WorkingDir: "/work",
 		Mounts: []domain.Mount{
 			{Source: "/data", Target: "/data", ReadOnly: true},
-			{Type: domain.MountVolume, Source: "results", Target: "/results"},
+			{Type: domain.MountVolume, Source: "results", Target: "/results", Driver: &domain.VolumeDriver{
+				Name: "local", Options: map[string]string{"type": "tmpfs", "device": "{{memory}}", "o": "size=1m"},
+			}},
 			{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 64},
 		},
 		Files:       []domain.File{{Name: "hostfile", Content: "mnist-worker-3 slots=1\n"}},
@@ -184,6 +186,9 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		} else {
 			m.Source = text.Draw(t, "source")
 		}
+		if m.Type == domain.MountVolume && rapid.Bool().Draw(t, "has driver") {
+			m.Driver = &domain.VolumeDriver{Name: text.Draw(t, "driver"), Options: map[string]string{"o": text.Draw(t, "option")}}
+		}
 		spec.Mounts = append(spec.Mounts, m)
 	}
 	if rapid.Bool().Draw(t, "keeps") {
@@ -262,10 +267,10 @@ func TestSeal(t *testing.T) {
 		spec domain.MemberSpec
 		want string
 	}{
-		"indexed": {unkept, "335b45fe9c7472965801d82da31e5554"},
-		"keeping": {rich(), "fd02772fdbbd91c391291f6cbc375b45"},
-		"pooled":  {richPool(), "f92a67773c12880c00f9e0fed63decf6"},
-		"spread":  {spreadPool(), "b80bc84d6ab735615564516ff46467e6"},
+		"indexed": {unkept, "b68abb667e79aeaec2a4281078478637"},
+		"keeping": {rich(), "def0a537ccafa97e9042894ff83d884c"},
+		"pooled":  {richPool(), "f7f47c8a41b7423c5a3e064ed15590a7"},
+		"spread":  {spreadPool(), "5f018f207c10334d12bbf45b8365122e"},
 	} {
 		service, _ := rendered(t, c.spec)
 		if got := Seal(service.Spec); got != c.want {

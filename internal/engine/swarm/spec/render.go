@@ -168,6 +168,18 @@ var mountTypes = map[domain.MountType]mount.Type{
 	domain.MountBind: mount.TypeBind, domain.MountVolume: mount.TypeVolume, domain.MountTmpfs: mount.TypeTmpfs,
 }
 
+// literals returns the values of a map as literal does.
+func literals(texts map[string]string) map[string]string {
+	if texts == nil {
+		return nil
+	}
+	rendered := make(map[string]string, len(texts))
+	for name, text := range texts {
+		rendered[name] = literal(text)
+	}
+	return rendered
+}
+
 func mounts(spec domain.MemberSpec) []mount.Mount {
 	var list []mount.Mount
 	for _, m := range spec.Mounts {
@@ -176,6 +188,9 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 		}
 		if m.SizeMiB > 0 {
 			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * MiB}
+		}
+		if m.Driver != nil {
+			rendered.VolumeOptions = &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: m.Driver.Name, Options: literals(m.Driver.Options)}}
 		}
 		list = append(list, rendered)
 	}

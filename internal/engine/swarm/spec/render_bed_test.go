@@ -315,12 +315,15 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	mounted := map[string]string{}
 	for _, m := range c.HostConfig.Mounts {
 		line := fmt.Sprintf("%s %s", m.Type, m.Source)
+		if m.Type == mount.TypeVolume && m.VolumeOptions != nil && m.VolumeOptions.DriverConfig != nil {
+			line += fmt.Sprint(" of ", m.VolumeOptions.DriverConfig.Options)
+		}
 		if m.Type == mount.TypeTmpfs {
 			line = fmt.Sprintf("%s %d MiB", m.Type, m.TmpfsOptions.SizeBytes/MiB)
 		}
 		mounted[m.Target] = strings.TrimSpace(line)
 	}
-	mounts := map[string]string{"/data": "bind /etc", "/results": "volume results", "/scratch": "tmpfs 64 MiB", "/dev/shm": "tmpfs 32 MiB"}
+	mounts := map[string]string{"/data": "bind /etc", "/results": "volume results of map[device:{{memory}} o:size=1m type:tmpfs]", "/scratch": "tmpfs 64 MiB", "/dev/shm": "tmpfs 32 MiB"}
 	if spec.Kept != "" {
 		mounts[spec.Kept] = "volume " + KeptVolume(spec.Cluster, spec.Name)
 	}
