@@ -5,9 +5,8 @@ import (
 
 	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/registry"
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/dockerlogin"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -35,25 +34,7 @@ func (r registries) auth(image string) (string, error) {
 			ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token),
 		})
 	}
-	at, err := name.NewRegistry(host)
-	if err != nil {
-		return "", fmt.Errorf("registry of image %q: %w", image, err)
-	}
-	login, err := authn.DefaultKeychain.Resolve(at)
-	if err != nil {
-		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
-	}
-	if login == authn.Anonymous {
-		return "", nil
-	}
-	found, err := login.Authorization()
-	if err != nil {
-		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
-	}
-	return registry.EncodeAuthConfig(registry.AuthConfig{
-		ServerAddress: host, Username: found.Username, Password: found.Password, Auth: found.Auth,
-		IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
-	})
+	return dockerlogin.Auth(named)
 }
 
 // dockerHub is what Engines call the registry docker.io among credentials.

@@ -1,19 +1,19 @@
 package spec
 
-// The labels of what Trainyard creates in a Swarm. What has no label of the cluster is never touched.
+import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+
+// The labels of what Trainyard creates in a Swarm. What has no label of the cluster is never touched. A service's
+// containers carry LabelCluster, LabelGroup, LabelRole, LabelIndex, LabelMember, LabelHash and LabelRun as well, so that
+// they can be told even where somebody removed the service's.
 const (
-	// LabelPrefix begins all of them.
-	LabelPrefix = "trainyard."
-	// LabelCluster is on everything. A service's containers carry LabelCluster, LabelGroup, LabelRole, LabelIndex,
-	// LabelMember, LabelHash and LabelRun as well, so that they can be told even where somebody removed the service's.
-	LabelCluster = LabelPrefix + "cluster"
-	LabelGroup   = LabelPrefix + "group"
-	LabelRole    = LabelPrefix + "role"
-	LabelIndex   = LabelPrefix + "index"
-	LabelMember  = LabelPrefix + "member"
-	// LabelHash and LabelRun are those of the member's specification.
-	LabelHash = LabelPrefix + "hash"
-	LabelRun  = LabelPrefix + "run"
+	LabelPrefix  = domain.LabelPrefix
+	LabelCluster = domain.LabelCluster
+	LabelGroup   = domain.LabelGroup
+	LabelRole    = domain.LabelRole
+	LabelIndex   = domain.LabelIndex
+	LabelMember  = domain.LabelMember
+	LabelHash    = domain.LabelHash
+	LabelRun     = domain.LabelRun
 	// LabelSpec holds what of the specification can't be read back from the service, see [Seal].
 	LabelSpec = LabelPrefix + "spec"
 	// LabelStop is the reason for which the member was stopped in its present run.
