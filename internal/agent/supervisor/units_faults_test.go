@@ -22,7 +22,7 @@ func waits(file string) string {
 
 // TestUnitSupervisorDies: its members go on, and its successor finds them again.
 func TestUnitSupervisorDies(t *testing.T) {
-	l := newHostLab(t, "deaths")
+	l := newHostLab(t, "de-aths") // systemd escapes the hyphen
 	member := l.script("member", waits("/tmp/deaths"))
 	l.start(member)
 	l.says(member, "ready")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
@@ -111,6 +112,7 @@ func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, 
 	states := make(map[string]string, len(units))
 	for _, u := range units {
 		switch over := u.ActiveState == "inactive" || u.ActiveState == "failed"; {
+		case !strings.HasPrefix(u.Name, namePrefix(cluster)): // another cluster's, whose name is alike
 		case over && u.JobId != 0:
 			states[u.Name] = Activating // it waits for the job that starts it
 		case !over:
@@ -118,6 +120,25 @@ func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, 
 		}
 	}
 	return states, nil
+}
+
+// Stopped returns when a unit that runs was last stopped, or ended by itself, and when it was back; both are zero where it
+// never was, or isn't there.
+func (m *Manager) Stopped(ctx context.Context, name string) (from, until time.Time, err error) {
+	conn, err := m.connection(ctx)
+	if err != nil {
+		return from, until, err
+	}
+	properties, err := conn.GetUnitPropertiesContext(ctx, name)
+	if err != nil {
+		return from, until, explain(name, err)
+	}
+	left, _ := properties["ActiveExitTimestamp"].(uint64)
+	entered, _ := properties["ActiveEnterTimestamp"].(uint64)
+	if left == 0 || entered < left {
+		return from, until, nil
+	}
+	return time.UnixMicro(int64(left)), time.UnixMicro(int64(entered)), nil //nolint:gosec // the present, in microseconds
 }
 
 // The errors that systemd answers with, or the bus in its place.

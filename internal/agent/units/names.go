@@ -38,7 +38,7 @@ func Slice(cluster, group string) string {
 
 // join puts a name together. One that would be too long has a digest in it, which no name looks like.
 func join(suffix, cluster, name, rest string) string {
-	before, after := prefix+"-"+unit.UnitNameEscape(cluster)+"-", rest+suffix
+	before, after := namePrefix(cluster), rest+suffix
 	escaped := unit.UnitNameEscape(name)
 	if len(before)+len(escaped)+len(after) > maxName {
 		digest := sha256.Sum256([]byte(name))
@@ -53,7 +53,11 @@ func InstanceOf(name string) string {
 	return name[strings.LastIndexByte(name, '-')+1:]
 }
 
-// pattern is what the names of all services of a cluster match. In a pattern a backslash stands for what is after it.
+// pattern is what the names of all services of a cluster match, and few others: to one systemd a backslash in a pattern
+// stands for itself, to another for what is after it.
 func pattern(cluster string) string {
-	return prefix + "-" + strings.ReplaceAll(unit.UnitNameEscape(cluster), `\`, `\\`) + "-*" + serviceSuffix
+	return strings.ReplaceAll(namePrefix(cluster), `\`, "?") + "*" + serviceSuffix
 }
+
+// namePrefix is what the names of all services of a cluster begin with.
+func namePrefix(cluster string) string { return prefix + "-" + unit.UnitNameEscape(cluster) + "-" }
