@@ -1,0 +1,161 @@
+//go:build linux
+
+package statedir
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// noteEvery is how long a log may grow, by the times of its messages, until its size is noted.
+const noteEvery = time.Second
+
+// LogCopy is a member's log that is copied from another place, a message at a time, with their times. The index of the
+// log tells how far it came: whoever goes on after a death loses nothing, and writes nothing twice.
+type LogCopy struct {
+	dir        Dir
+	member     string
+	log, index *os.File
+	size       int64
+	// skip is how much of what comes is in the log already.
+	skip int64
+	// since is the time of the last message that was noted, last that of the last one, and whole is true where that is complete.
+	since, last time.Time
+	whole       bool
+}
+
+// CopyLog opens a member's log for a copy that begins now.
+func (d Dir) CopyLog(member string, now time.Time) (*LogCopy, error) {
+	c, err := d.openCopy(member)
+	if err != nil {
+		return nil, err
+	}
+	c.last, c.whole = now, true
+	if err := c.note(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// ContinueLog opens a member's log for a copy that another process began, or this one.
+func (d Dir) ContinueLog(member string) (*LogCopy, error) {
+	c, err := d.openCopy(member)
+	if err != nil {
+		return nil, err
+	}
+	log := d.Log(member)
+	noted, found, err := lastNote(log + timesSuffix)
+	if err == nil && !found {
+		noted, _, err = lastNote(log + olderSuffix + timesSuffix) // it died as it had just made room
+		noted.size = 0
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.since, c.last, c.whole, c.skip = noted.at, noted.at, true, max(0, c.size-noted.size)
+	return c, nil
+}
+
+func (d Dir) openCopy(member string) (*LogCopy, error) {
+	c := &LogCopy{dir: d, member: member}
+	var err error
+	if c.log, err = d.OpenLog(member); err != nil {
+		return nil, err
+	}
+	c.index, err = os.OpenFile(d.Log(member)+timesSuffix, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, c.log.Close())
+	}
+	info, err := c.log.Stat()
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.size = info.Size()
+	return c, nil
+}
+
+// noted is a line of an index.
+type noted struct {
+	at   time.Time
+	size int64
+}
+
+// lastNote returns the last line of an index.
+func lastNote(index string) (last noted, found bool, err error) {
+	content, err := os.ReadFile(index)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return last, false, err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
+		var at, size int64
+		if _, err := fmt.Sscan(lines.Text(), &at, &size); err == nil {
+			last, found = noted{time.Unix(0, at), size}, true
+		}
+	}
+	return last, found, nil
+}
+
+// Since is the time from which on messages are still to be copied; zero where that is all.
+func (c *LogCopy) Since() time.Time {
+	if c.since.IsZero() {
+		return c.since
+	}
+	return c.since.Add(time.Nanosecond)
+}
+
+// Write adds a message to the log: a line, or a part of one.
+func (c *LogCopy) Write(at time.Time, text []byte) error {
+	// A part of a line has the time of the whole one, by which nobody could tell where to go on.
+	if c.whole && at.After(c.last) {
+		if at.Sub(c.since) >= noteEvery && c.last.After(c.since) && c.skip == 0 {
+			if err := c.note(); err != nil {
+				return err
+			}
+		}
+	}
+	c.last = at
+	c.whole = len(text) > 0 && text[len(text)-1] == '\n'
+	there := min(c.skip, int64(len(text)))
+	c.skip -= there
+	n, err := c.log.Write(text[there:])
+	c.size += int64(n)
+	return err
+}
+
+// note has the log go on after all that was written, and makes room where it is full.
+func (c *LogCopy) note() error {
+	if _, err := fmt.Fprintln(c.index, c.last.UnixNano(), c.size); err != nil {
+		return err
+	}
+	c.since = c.last
+	if c.size < maxLogSize {
+		return nil
+	}
+	log := c.dir.Log(c.member)
+	if err := errors.Join(os.Rename(log, log+olderSuffix), os.Rename(log+timesSuffix, log+olderSuffix+timesSuffix), c.close()); err != nil {
+		return err
+	}
+	next, err := c.dir.openCopy(c.member)
+	if err != nil {
+		return err
+	}
+	c.log, c.index, c.size = next.log, next.index, 0
+	_, err = fmt.Fprintln(c.index, c.since.UnixNano(), 0)
+	return err
+}
+
+// Close ends the copy, which may be gone on with.
+func (c *LogCopy) Close() error {
+	var err error
+	if c.whole && c.skip == 0 && c.last.After(c.since) {
+		err = c.note()
+	}
+	return errors.Join(err, c.close())
+}
+
+func (c *LogCopy) close() error { return errors.Join(c.log.Close(), c.index.Close()) }
