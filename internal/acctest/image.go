@@ -3,8 +3,10 @@ package acctest
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os/exec"
 	"path"
+	"slices"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -74,4 +76,29 @@ func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ..
 	if err := bed.Load(t.Context(), name, archive.Bytes()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// LoadShell loads an image of this machine's shell, and of some other programs that its scripts may run, as [LoadMember]
+// does.
+func LoadShell(t testing.TB, bed loader, name string, programs ...string) {
+	t.Helper()
+	files := map[string]image.File{}
+	for _, program := range append(programs, "sh") {
+		found, err := exec.LookPath(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := image.FromDisk("/bin/"+program, found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		libraries, err := image.Libraries(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range append(libraries, own) {
+			files[file.Path] = file
+		}
+	}
+	loadImage(t, bed, name, v1.Config{Entrypoint: []string{"/bin/sh"}, Env: []string{"PATH=/bin"}}, slices.Collect(maps.Values(files))...)
 }

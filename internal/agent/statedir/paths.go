@@ -18,7 +18,10 @@
 //	locks/                         locks, held by flock(2)
 package statedir
 
-import "path"
+import (
+	"path"
+	"strings"
+)
 
 // Dir is the state directory of one cluster; see [Open].
 type Dir struct {
@@ -80,6 +83,22 @@ func (d Dir) WorkDir(member string) string { return d.Path(work, member) }
 
 // Exit returns the path under which an instance leaves how it ended.
 func (d Dir) Exit(member, instance string) string { return d.Path(Exits, member+"."+instance) }
+
+// containerSuffix is that of the folder of an instance that is a container.
+const containerSuffix = ".container"
+
+// ContainerFolder returns the folder with what an instance that is a container finds. It is there as long as the container
+// may be.
+func (d Dir) ContainerFolder(member, instance string) string {
+	return d.Exit(member, instance) + containerSuffix
+}
+
+// ContainerOf returns the member and the instance that a folder is of, by its name.
+func ContainerOf(folder string) (member, instance string, ok bool) {
+	name, is := strings.CutSuffix(path.Base(folder), containerSuffix)
+	member, instance, ok = strings.Cut(name, ".")
+	return member, instance, ok && is
+}
 
 // SupervisorLog returns the path of the supervisor's own log.
 func (d Dir) SupervisorLog() string { return d.Path(logs, "supervisor.log") }

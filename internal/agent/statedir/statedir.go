@@ -136,6 +136,9 @@ func (d Dir) Forget(member string) error {
 		return err
 	}
 	for _, path := range left {
+		if _, _, is := ContainerOf(path); is {
+			continue // there is still a container
+		}
 		if err := os.RemoveAll(path); err != nil { // one may be a folder
 			return err
 		}
@@ -263,6 +266,8 @@ type State struct {
 	PID       int    `json:"pid,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`
 	Boot      string `json:"boot,omitempty"`
+	// Container is true where the present instance is a container.
+	Container bool `json:"container,omitempty"`
 }
 
 // Observed returns the state as the engine reports it.

@@ -63,7 +63,10 @@ func (m *member) adopt(s *supervisor) {
 		m.lost = true
 		return
 	}
-	m.state.State = domain.StateRunning
+	m.before = m.state
+	if m.before.Instance = ""; m.state.State == domain.StatePending {
+		m.before.LastError = "" // it said what the instance waits for
+	}
 	m.run(s, newRun(i, spec))
 	m.unsaved = true
 }

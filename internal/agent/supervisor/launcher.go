@@ -24,12 +24,19 @@ type launcher interface {
 	adopt(state *statedir.State, spec domain.MemberSpec) (instance, error)
 	// find makes up the state of a member that has none from what runs; its instance is empty where nothing does.
 	find(member string) (statedir.State, error)
+	// contained reports whether members of a specification run as containers.
+	contained(spec domain.MemberSpec) bool
+	// gone reports whether nothing is left of the instances of a member that have ended, or nothing that can be removed now.
+	gone(member string) bool
 }
 
 // instance is one run of a member's command.
 type instance interface {
 	// process identifies the instance in the member's state; it is the zero process where the instance's name does.
 	process() proctree.Process
+	// started is closed once the command runs. Until then waits says what for.
+	started() <-chan struct{}
+	waits() string
 	// ended is closed when the command has ended.
 	ended() <-chan struct{}
 	// terminate asks the instance to end, and ends it by force once the time has come. It returns when to come again.
@@ -42,9 +49,33 @@ type instance interface {
 	delete()
 }
 
+// atOnce are instances that run when their launcher returns them.
+type atOnce struct{}
+
+func (atOnce) started() <-chan struct{} { return closed }
+func (atOnce) waits() string            { return "" }
+
+// closed is the end of what has ended before anybody could watch it.
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // result is how an instance ended.
 type result struct {
-	code int
+	// unstarted is why it never ran, as an error of a launcher's start; nil where it did.
+	unstarted error
+	code      int
 	// lost says why the code is not known; it is empty where it is.
 	lost string
 	// note is what else there is to say of a failure, such as that memory was short.
@@ -52,6 +83,8 @@ type result struct {
 	// asked is true where somebody is known to have asked the instance to end. settled is true where nobody is known to
 	// have: then a restart of the machine has nothing to do with the end.
 	asked, settled bool
+	// interrupted says what ended the instance that nobody meant to end; empty where nothing is known to have.
+	interrupted string
 }
 
 // run is the present instance of a member, and how it is to end.
@@ -62,6 +95,8 @@ type run struct {
 	// killAt is when the grace period ends; zero until the instance was asked to end.
 	killAt time.Time
 	exited bool
+	// waited is true where it did not run when it was returned.
+	waited bool
 }
 
 func newInstanceID() string { return rand.Text() }
@@ -87,6 +122,8 @@ func (r *run) end(now time.Time) (next time.Time, err error) {
 
 // commandError is an error about the command that a member should run, as opposed to one about the machine.
 type commandError struct{ error }
+
+func (e *commandError) Unwrap() error { return e.error }
 
 var (
 	// errNeverStarted means that an instance never ran.

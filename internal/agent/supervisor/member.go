@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -28,6 +29,8 @@ type member struct {
 	unread, lost bool
 
 	state statedir.State
+	// before is the state before the present instance was started: what there is again where that can't be.
+	before statedir.State
 	// unsaved is true where the state's file could not be written.
 	unsaved bool
 	// instance is nil where nothing runs.
@@ -123,14 +126,26 @@ func (m *member) ended(s *supervisor, now time.Time) {
 	i := m.instance
 	m.instance = nil
 	r := i.result()
+	if r.unstarted != nil {
+		i.delete()
+		if err := m.unstarted(s, r.unstarted, now); err != nil && !errors.Is(err, errNeverStarted) {
+			m.postpone(s, err, now)
+		}
+		return
+	}
 	finished := now
 	m.state.ExitCode, m.state.FinishedAt, m.state.LastError = &r.code, &finished, ""
 	verdict := i.restart.Judge(r.code, m.state.Restarts)
+	if m.state.Boot != s.boot && !r.settled {
+		r.interrupted = "the machine was restarted"
+	}
 	switch {
-	case m.state.Boot != s.boot && !r.settled:
-		verdict.Reason += ": the machine was restarted"
+	case r.interrupted != "":
+		verdict.Reason += ": " + r.interrupted
 		if i.restart.Condition != domain.RestartNever {
 			verdict.State = domain.StatePending // no fault of the member, and no attempt of its restart rule
+		} else if r.code == 0 {
+			verdict = domain.Verdict{State: domain.StateFailed, Reason: "it was ended, with exit code 0: " + r.interrupted}
 		}
 	case r.lost != "":
 		verdict.Reason += ": " + r.lost
@@ -163,6 +178,8 @@ func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Ti
 	switch {
 	case m.unread || m.lost:
 		return time.Time{}
+	case m.spec == nil && !s.launcher.gone(m.name):
+		return now.Add(sweep)
 	case m.spec == nil:
 		if err := s.dir.Forget(m.name); err != nil {
 			s.log.Error("a member's files can't be deleted; trying again", "member", m.name, "error", err)
@@ -186,11 +203,7 @@ func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Ti
 			return m.retryAt
 		}
 		if err := m.start(s, now); err != nil {
-			s.log.Error("a member can't be started; trying again", "member", m.name, "error", err)
-			m.state.LastError = err.Error()
-			m.save(s)
-			m.retryAt = now.Add(tick)
-			return m.retryAt
+			return m.postpone(s, err, now)
 		}
 		if m.spec == nil {
 			return now // withdrawn in the meantime, and to be forgotten
@@ -203,6 +216,15 @@ func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Ti
 		return *m.state.RestartAt
 	}
 	return time.Time{}
+}
+
+// postpone has the start of a member tried again that failed for a reason outside of it. It returns when.
+func (m *member) postpone(s *supervisor, err error, now time.Time) time.Time {
+	s.log.Error("a member can't be started; trying again", "member", m.name, "error", err)
+	m.state.LastError = err.Error()
+	m.save(s)
+	m.retryAt = now.Add(tick)
+	return m.retryAt
 }
 
 // due tells whether an instance should be started.
@@ -226,66 +248,107 @@ func newState(spec domain.MemberSpec, stamp statedir.Stamp) statedir.State {
 // start starts an instance. An error leaves everything as it was; what is the command's own fault is no error, but
 // a failure of the member.
 func (m *member) start(s *supervisor, now time.Time) error {
+	m.before = m.state
 	if m.state.State == domain.StateRestarting {
 		m.state.Restarts++
 	}
-	before := m.state
 	// The mark is on disk before the first process bears it, so that a successor knows what to look for.
 	m.state.Instance, m.state.PID, m.state.StartTime, m.state.Boot = newInstanceID(), 0, 0, s.boot
-	m.state.State, m.state.RestartAt = domain.StatePending, nil
+	m.state.State, m.state.RestartAt, m.state.Container = domain.StatePending, nil, s.launcher.contained(*m.spec)
 	// What the instance before left, its exit code and error, stays to be seen.
 	m.state.StartedAt, m.state.FinishedAt = &now, nil
 	if m.state.RunStartedAt == nil {
 		m.state.RunStartedAt = &now
 	}
 	if err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, statedir.Volatile); err != nil {
-		m.state = before
+		m.state = m.before
 		return err
 	}
 	// Whoever withdrew the specification before this moment may have found nothing of the member, and taken it for gone.
 	if _, err := os.Stat(s.dir.Document(statedir.Specs, m.name)); errors.Is(err, os.ErrNotExist) {
-		m.state, m.spec = before, nil
+		m.state, m.spec = m.before, nil
 		return nil
 	}
 	started, err := s.launcher.start(*m.spec, m.state.Instance)
-	if fault, ok := errors.AsType[*commandError](err); ok {
-		code := commandFailed
-		m.state.ExitCode, m.state.FinishedAt, m.state.Instance = &code, &now, ""
-		verdict := m.spec.Restart.Judge(code, m.state.Restarts)
-		verdict.Reason = fmt.Sprintf("it can't be started: %v", fault)
-		m.judge(verdict, now)
-		m.save(s)
-		return nil
-	}
-	if errors.Is(err, errUncertain) {
-		m.lost = true
-		return err
-	}
 	if err != nil {
-		m.state = before
-		m.unsaved = true
-		return err
+		return m.unstarted(s, err, now)
 	}
 	m.run(s, newRun(started, *m.spec))
-	m.state.State = domain.StateRunning
 	m.save(s)
 	return nil
 }
 
-// run makes an instance the member's present one, and has its exit reported.
+// unstarted deals with an instance that could not be started. What is the command's own fault is a failure of the member,
+// and no error; any other leaves all as it was.
+func (m *member) unstarted(s *supervisor, err error, now time.Time) error {
+	fault, own := errors.AsType[*commandError](err)
+	switch {
+	case own:
+		code := commandFailed
+		if refused, is := errors.AsType[*containers.RefusedError](fault); is {
+			code = refused.Code
+		}
+		m.state.ExitCode, m.state.FinishedAt, m.state.Instance = &code, &now, ""
+		verdict := m.restart().Judge(code, m.state.Restarts)
+		verdict.Reason = fmt.Sprintf("it can't be started: %v", fault)
+		m.judge(verdict, now)
+		m.save(s)
+		return nil
+	case errors.Is(err, errUncertain):
+		m.lost = true
+	default:
+		m.state = m.before
+		m.unsaved = true
+	}
+	return err
+}
+
+// restart is the rule of the specification in force.
+func (m *member) restart() domain.RestartRule {
+	if m.spec == nil {
+		return domain.RestartRule{Condition: domain.RestartNever} // it is to be forgotten
+	}
+	return m.spec.Restart
+}
+
+// run makes an instance the member's present one, and has what becomes of it reported.
 func (m *member) run(s *supervisor, r *run) {
 	m.instance = r
 	m.state.PID, m.state.StartTime = r.process().PID, r.process().StartTime
-	select {
-	case <-r.ended():
-		r.exited = true
+	if m.note(time.Now()); r.exited {
 		return
-	default:
 	}
 	go func() {
+		select {
+		case <-r.started():
+		case <-r.ended():
+		}
+		s.news <- m.name
 		<-r.ended()
-		s.exited <- m.name
+		s.news <- m.name
 	}()
+}
+
+// note notes how far the present instance has come.
+func (m *member) note(now time.Time) {
+	r := m.instance
+	r.exited = isClosed(r.ended())
+	switch {
+	case m.state.State != domain.StatePending || r.exited:
+	case isClosed(r.started()):
+		if r.waited {
+			if m.state.RunStartedAt == nil || m.state.StartedAt == nil || m.state.RunStartedAt.Equal(*m.state.StartedAt) {
+				m.state.RunStartedAt = &now
+			}
+			m.state.StartedAt, m.state.LastError = &now, m.before.LastError
+		}
+		m.state.State, m.unsaved = domain.StateRunning, true
+	default:
+		r.waited = true
+		if waits := r.waits(); waits != m.state.LastError {
+			m.state.LastError, m.unsaved = waits, true
+		}
+	}
 }
 
 // save writes the state. Where that fails it is tried again with the next turn: nothing is lost as long

@@ -39,6 +39,8 @@ type processes struct {
 
 // processInstance is one run of a member's command, under the shell that waits for it.
 type processInstance struct {
+	atOnce
+
 	launcher *processes
 	id       string
 	// exitFile is where the shell leaves the exit code.
@@ -51,6 +53,9 @@ type processInstance struct {
 }
 
 func (l *processes) turn() { l.table = nil }
+
+func (l *processes) contained(domain.MemberSpec) bool { return false }
+func (l *processes) gone(string) bool                 { return true }
 
 // of returns the live processes of an instance.
 func (l *processes) of(instance string) ([]proctree.Process, error) {
@@ -141,13 +146,6 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 func (l *processes) instance(member, id string, limits limited) *processInstance {
 	return &processInstance{launcher: l, id: id, exitFile: l.dir.Exit(member, id), limits: limits}
 }
-
-// closed is the end of what has ended before anybody could watch it.
-var closed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // watch makes the process with this id and start time the instance's shell.
 func (i *processInstance) watch(pid int, startTime uint64) error {

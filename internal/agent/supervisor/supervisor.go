@@ -5,7 +5,7 @@
 //
 // The supervisor may die at any point, and take nothing along: each member leaves its exit code behind, writes to its log
 // by itself, and is found again by the next supervisor. Its launcher sees to that. A process runs under a small shell
-// (see shell.sh), and is found in the process table; a transient unit of systemd is found by its name.
+// (see shell.sh), and is found in the process table; a transient unit of systemd and a container are found by their names.
 package supervisor
 
 import (
@@ -46,8 +46,8 @@ type supervisor struct {
 	boot     string
 	launcher launcher
 	members  map[string]*member
-	// exited receives the names of members whose command has ended.
-	exited chan string
+	// news receives the names of members whose instance runs by now, or has ended.
+	news chan string
 	// logsDue is when the logs are looked after next.
 	logsDue time.Time
 }
@@ -70,7 +70,8 @@ func AtWork(dir statedir.Dir) (engine.Holder, bool, error) {
 type Options struct {
 	// Version is that of the program.
 	Version string
-	// Units has members run as transient units of systemd rather than as processes of the supervisor.
+	// Units has members run as transient units of systemd, and those with an image as containers of the Docker Engine,
+	// rather than as processes of the supervisor.
 	Units bool
 }
 
@@ -90,12 +91,12 @@ func Run(ctx context.Context, dir statedir.Dir, options Options, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	s := &supervisor{dir: dir, log: log, boot: boot, members: map[string]*member{}, exited: make(chan string)}
+	s := &supervisor{dir: dir, log: log, boot: boot, members: map[string]*member{}, news: make(chan string)}
 	s.launcher = &processes{dir: dir, log: log, boot: boot}
 	if options.Units {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		if s.launcher, err = newTransient(ctx, dir, log, boot); err != nil {
+		if s.launcher, err = newMixed(ctx, dir, log, boot); err != nil {
 			return err
 		}
 	}
@@ -173,8 +174,8 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case name := <-s.exited:
-			s.noteExit(name)
+		case name := <-s.news:
+			s.note(name)
 		case <-watcher.Events:
 			changed = true
 		case err := <-watcher.Errors:
@@ -192,8 +193,8 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 func (s *supervisor) drain(watcher *fsnotify.Watcher) (changed bool) {
 	for {
 		select {
-		case name := <-s.exited:
-			s.noteExit(name)
+		case name := <-s.news:
+			s.note(name)
 		case <-watcher.Events:
 			changed = true
 		default:
@@ -212,9 +213,9 @@ func (s *supervisor) missing() bool {
 	return false
 }
 
-func (s *supervisor) noteExit(name string) {
+func (s *supervisor) note(name string) {
 	if m := s.members[name]; m != nil && m.instance != nil {
-		m.instance.exited = true
+		m.note(time.Now())
 	}
 }
 
@@ -350,6 +351,7 @@ func (s *supervisor) step(now time.Time) (next time.Time) {
 	// Those that end come first: a group's members are started when none of it is still being ended.
 	for _, m := range s.members {
 		if m.instance != nil {
+			m.note(now)
 			next = earlier(next, m.end(s, now))
 		}
 	}
@@ -389,7 +391,7 @@ func earlier(a, b time.Time) time.Time {
 // keepLogs looks after the logs of the members that run.
 func (s *supervisor) keepLogs(now time.Time) {
 	for _, m := range s.members {
-		if m.instance != nil {
+		if m.instance != nil && !m.state.Container { // whoever copies those of containers looks after them
 			if size, err := s.dir.KeepLog(m.name, m.logSize, now); err == nil {
 				m.logSize = size
 			}

@@ -49,6 +49,8 @@ type transient struct {
 
 // unitInstance is one run of a member's command, as a unit.
 type unitInstance struct {
+	atOnce
+
 	launcher *transient
 	unit     string
 	spec     domain.MemberSpec
@@ -180,6 +182,9 @@ func (t *transient) watch(i *unitInstance) {
 }
 
 func (t *transient) turn() { t.listed = nil }
+
+func (t *transient) contained(domain.MemberSpec) bool { return false }
+func (t *transient) gone(string) bool                 { return true }
 
 // units returns the units of the cluster that are not over, with their states.
 func (t *transient) units() (map[string]string, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,13 +41,23 @@ type hostLab struct {
 // newHostLab starts a supervisor for a cluster of this name, on the host that the tests share.
 func newHostLab(t *testing.T, cluster string) *hostLab {
 	t.Helper()
-	host := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1}).Hosts[0]
+	return newHostLabOn(t, testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1}).Hosts[0], cluster)
+}
+
+// installing is held while the program is laid down on a host.
+var installing sync.Mutex
+
+// newHostLabOn starts a supervisor for a cluster of this name on a host.
+func newHostLabOn(t *testing.T, host *testbed.Host, cluster string) *hostLab {
+	t.Helper()
 	l := &hostLab{T: t, host: host, cluster: cluster, unit: "supervisor-of-" + cluster + ".service"}
+	installing.Lock()
 	if _, err := os.Stat(l.path(program)); errors.Is(err, os.ErrNotExist) {
 		content, err := os.ReadFile(acctest.Build(t, acctest.Provider))
 		l.must(err)
 		l.must(os.WriteFile(l.path(program), content, 0o755)) //nolint:gosec // a program
 	}
+	installing.Unlock()
 	l.must(os.MkdirAll(l.path(stateDir), 0o700))
 	l.must(l.files().Create())
 	l.must(os.WriteFile(l.files().Item(engine.Key{Kind: domain.ClusterKind}), []byte("{}"), 0o600))

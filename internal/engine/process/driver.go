@@ -38,6 +38,8 @@ type Site struct {
 	Units bool
 	// Environment is what members take over, instead of what this process has.
 	Environment map[string]string
+	// Containers tells that members with an image are run from it, as containers.
+	Containers bool
 }
 
 // described is the driver as far as it is the same on every operating system.

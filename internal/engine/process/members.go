@@ -218,9 +218,11 @@ func (e *Engine) instance(name string, listed statedir.Stamp) (string, error) {
 func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
 	base := e.environment()
 	for _, spec := range specs {
-		env := maps.Clone(base)
-		maps.Copy(env, spec.Env)
-		spec.Env = env
+		if !e.contained(spec) { // an image has an environment of its own
+			env := maps.Clone(base)
+			maps.Copy(env, spec.Env)
+			spec.Env = env
+		}
 		if err := e.dir.WriteSecrets(spec); err != nil {
 			return err
 		}
@@ -230,6 +232,9 @@ func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
 	}
 	return nil
 }
+
+// contained reports whether a member runs as a container.
+func (e *Engine) contained(spec domain.MemberSpec) bool { return e.site.Containers && spec.Image != "" }
 
 // Start asks the supervisor to put what is staged in force: one file, so that it is asked for all or none.
 func (e *Engine) Start(ctx context.Context, group string, run int) error {

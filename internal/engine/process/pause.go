@@ -5,11 +5,16 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // haltLook is how soon it is looked again whether a member that is halted has started further processes meanwhile.
@@ -17,6 +22,10 @@ const haltLook = 5 * time.Millisecond
 
 // Pause halts all processes of members. What one of them starts at that very moment is halted, too.
 func (e *Engine) Pause(ctx context.Context, names []string) error {
+	names, err := e.onContainers(names, func(docker *containers.Engine, name string) error { return docker.Pause(ctx, name) })
+	if err != nil {
+		return err
+	}
 	halted := map[int]bool{}
 	for {
 		found, err := e.signal(ctx, names, unix.SIGSTOP, halted)
@@ -33,7 +42,11 @@ func (e *Engine) Pause(ctx context.Context, names []string) error {
 
 // Continue has members that are halted go on.
 func (e *Engine) Continue(ctx context.Context, names []string) error {
-	_, err := e.signal(ctx, names, unix.SIGCONT, map[int]bool{})
+	names, err := e.onContainers(names, func(docker *containers.Engine, name string) error { return docker.Continue(ctx, name) })
+	if err != nil {
+		return err
+	}
+	_, err = e.signal(ctx, names, unix.SIGCONT, map[int]bool{})
 	return err
 }
 
@@ -67,4 +80,30 @@ func (e *Engine) signal(ctx context.Context, names []string, signal unix.Signal,
 		}
 	}
 	return found, nil
+}
+
+// onContainers does something to the containers of members, and returns the members that have none.
+func (e *Engine) onContainers(names []string, do func(docker *containers.Engine, name string) error) (others []string, err error) {
+	docker, err := containers.Open(containers.Socket)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, name))
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return nil, err
+		}
+		if !state.Container {
+			others = append(others, name)
+			continue
+		}
+		if state.State != domain.StateRunning {
+			continue
+		}
+		err = do(docker, containers.Name(e.dir.Cluster, name, state.Instance))
+		if err != nil && !errors.Is(err, containers.ErrGone) {
+			return nil, fmt.Errorf("member %q: %w", name, err)
+		}
+	}
+	return others, nil
 }

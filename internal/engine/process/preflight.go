@@ -18,6 +18,9 @@ func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain
 	var problems domain.Problems
 	limited := false
 	for _, spec := range specs {
+		if e.contained(spec) {
+			continue // its command is in its image, and its Engine enforces limits
+		}
 		at := domain.Path{"roles", domain.Key(spec.Role)}
 		e.checkCommand(&problems, at, spec)
 		limited = limited || spec.Resources.Limits != domain.Resources{}

@@ -119,10 +119,10 @@ func (n *Node) answerFolders(mux *http.ServeMux) {
 }
 
 // atHome returns specifications with what programs expect to find of who they run as. Of those that name a user, systemd
-// tells them.
+// tells them, and of those with an image their Engine.
 func atHome(specs []domain.MemberSpec) []domain.MemberSpec {
 	for i := range specs {
-		if specs[i].Container.User != "" {
+		if specs[i].Container.User != "" || specs[i].Image != "" {
 			continue
 		}
 		env := map[string]string{"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh"}

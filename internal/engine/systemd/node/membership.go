@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
@@ -81,6 +82,9 @@ func (p part) leave(ctx context.Context) error {
 	if err := p.Dissolve(ctx); err != nil {
 		return err
 	}
+	if err := removeContainers(ctx, p.dir.Cluster); err != nil {
+		return err
+	}
 	file := filepath.Join(layout.Units, unit)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -97,6 +101,21 @@ func (p part) leave(ctx context.Context) error {
 		return err
 	}
 	return forgetStale(ctx, unit) // as where the host was started anew meanwhile
+}
+
+// removeContainers removes what the supervisor could not, as the Docker Engine was away. Where it still is, nothing runs.
+func removeContainers(ctx context.Context, cluster string) error {
+	if _, err := os.Stat(containers.Socket); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	docker, err := containers.Open(containers.Socket)
+	if err == nil {
+		err = docker.RemoveAll(ctx, cluster)
+	}
+	if errors.Is(err, containers.ErrAway) {
+		return nil
+	}
+	return err
 }
 
 // hostKeys returns the public keys of this host's SSH server.

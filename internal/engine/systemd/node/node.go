@@ -99,6 +99,7 @@ func (n *Node) engine(dir statedir.Dir, key engineKey) *process.Engine {
 		Elsewhere:   key.elsewhere,
 		Units:       true,
 		Environment: map[string]string{"PATH": defaultPath, "LANG": "C.UTF-8"},
+		Containers:  true,
 	})
 	n.engines[key] = e
 	return e

@@ -32,6 +32,7 @@ Type=exec
 ExecStart=%[2]s supervise --units --state-dir %[3]s --cluster %[1]s --version %[4]s
 Restart=on-failure
 RestartSec=100ms
+Environment=HOME=/root
 KillMode=process
 OOMScoreAdjust=-500
 

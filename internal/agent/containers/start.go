@@ -1,0 +1,98 @@
+//go:build linux
+
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// startPatience is how long the start of a container may take on a host that is busy.
+const startPatience = 2 * time.Minute
+
+// Create makes the container of an instance, which is not started yet.
+func (e *Engine) Create(ctx context.Context, spec domain.MemberSpec, at Place) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	config, host := render(spec, at)
+	_, err := e.client.ContainerCreate(ctx, config, host, nil, nil, Name(spec.Cluster, spec.Name, at.Instance))
+	if cerrdefs.IsNotFound(err) {
+		return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("there is no image %q on this host", spec.Image)}
+	}
+	return e.explain(err)
+}
+
+// Start starts a container that was made. Where the command is what's wrong, the error has the code that says so.
+func (e *Engine) Start(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	err := e.explain(e.client.ContainerStart(ctx, name, container.StartOptions{}))
+	if refused, is := errors.AsType[*RefusedError](err); is {
+		if found, failed := e.Inspect(ctx, name); failed == nil && (found.ExitCode == 126 || found.ExitCode == 127) {
+			refused.Code = found.ExitCode
+		}
+	}
+	return err
+}
+
+// Signal sends a signal to the first process of a container. One that has ended takes none.
+func (e *Engine) Signal(ctx context.Context, name, signal string) error {
+	return e.ask(ctx, func(ctx context.Context) error {
+		err := e.client.ContainerKill(ctx, name, signal)
+		if cerrdefs.IsConflict(err) {
+			return nil // it is not running
+		}
+		return err
+	})
+}
+
+// Pause halts all processes of a container, and Continue has them go on. Neither minds a container that is so already.
+func (e *Engine) Pause(ctx context.Context, name string) error {
+	return e.ask(ctx, func(ctx context.Context) error { return unlessConflict(e.client.ContainerPause(ctx, name)) })
+}
+
+// Continue has the processes of a container go on that are halted.
+func (e *Engine) Continue(ctx context.Context, name string) error {
+	return e.ask(ctx, func(ctx context.Context) error {
+		found, err := e.client.ContainerInspect(ctx, name)
+		if err != nil || !found.State.Paused {
+			return err
+		}
+		return unlessConflict(e.client.ContainerUnpause(ctx, name))
+	})
+}
+
+func unlessConflict(err error) error {
+	if cerrdefs.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// Remove removes a container with its volumes that have no name, and ends what runs in it.
+func (e *Engine) Remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	err := e.client.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if err = e.explain(unlessConflict(err)); errors.Is(err, ErrGone) { // somebody else removes it, or has
+		return nil
+	}
+	return err
+}
+
+// RemoveAll removes all containers of a cluster.
+func (e *Engine) RemoveAll(ctx context.Context, cluster string) error {
+	all, err := e.List(ctx, cluster)
+	for _, c := range all {
+		err = errors.Join(err, e.Remove(ctx, c.Name))
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// prepare makes what a container finds: on the host it is root's alone, in a folder that is there as long as the container
+// may be.
+func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, error) {
+	dir, spec := i.launcher.dir, i.spec
+	place := containers.Place{Instance: i.id, Facts: facts, Variables: map[string]string{proctree.InstanceVariable: i.id}}
+	_, err := os.Stat("/dev/infiniband")
+	place.Fabric = err == nil
+	if err := os.MkdirAll(i.folder, 0o700); err != nil {
+		return place, err
+	}
+	show := func(source, target string) {
+		place.Shown = append(place.Shown, containers.Shown{Source: source, Target: target})
+	}
+	if len(spec.Files) > 0 {
+		files, err := i.writeFiles()
+		if err != nil {
+			return place, err
+		}
+		show(files, domain.FilesDir)
+		show(files, dir.FilesDir(i.member)) // where its environment says
+	}
+	for name, file := range spec.Container.Configs {
+		path := filepath.Join(i.folder, "config."+name)
+		if err := writeAs(path, []byte(file.Content), cmp.Or(file.Mode, domain.DefaultConfigMode)); err != nil {
+			return place, err
+		}
+		show(path, file.Target)
+	}
+	for name, file := range spec.Container.Secrets {
+		path := filepath.Join(i.folder, "secret."+name)
+		content, err := dir.ReadSecret(spec, name)
+		if errors.Is(err, engine.ErrNotFound) {
+			return place, &commandError{err}
+		}
+		if err == nil {
+			err = writeAs(path, content, cmp.Or(file.Mode, domain.DefaultSecretMode))
+		}
+		if err != nil {
+			return place, err
+		}
+		show(path, file.Path(name))
+	}
+	if content := dir.Path(statedir.Content); holdsSomething(content) {
+		show(content, content) // files that were brought, at the paths that configurations name
+	}
+	if spec.Kept != "" {
+		if err := i.keep(); err != nil {
+			return place, &commandError{fmt.Errorf("its folder %q can't be made: %w", spec.Kept, err)}
+		}
+		place.Shown = append(place.Shown, containers.Shown{Source: spec.Kept, Target: spec.Kept, Writable: true})
+	}
+	return place, nil
+}
+
+func holdsSomething(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && len(entries) > 0
+}
+
+// writeFiles makes the folder with the files of the specification, which anybody in the container may read.
+func (i *containerInstance) writeFiles() (folder string, err error) {
+	folder = filepath.Join(i.folder, "files")
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // in a folder of root's
+		return folder, err
+	}
+	for _, file := range i.spec.Files {
+		if err := writeAs(filepath.Join(folder, file.Name), []byte(file.Content), domain.DefaultConfigMode); err != nil {
+			return folder, err
+		}
+	}
+	return folder, nil
+}
+
+// writeAs writes a file with these permissions, whatever this process would take away from them.
+func writeAs(path string, content []byte, mode domain.FileMode) error {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(path, os.FileMode(mode))
+}
+
+// keep makes the folder that outlives the member. It is of the user that the member runs as where that is a number: what
+// its image calls users is known in it alone.
+func (i *containerInstance) keep() error {
+	_, err := os.Stat(i.spec.Kept)
+	isNew := errors.Is(err, os.ErrNotExist)
+	if err := keepFiles(i.spec.Kept, i.spec.Files); err != nil || !isNew {
+		return err
+	}
+	user, group, _ := strings.Cut(i.spec.Container.User, ":")
+	uid, noNumber := strconv.Atoi(user)
+	if noNumber != nil {
+		return nil
+	}
+	gid, noNumber := strconv.Atoi(group)
+	if noNumber != nil {
+		gid = 0 // as an Engine has it
+	}
+	owner := &account{uid: uid, gid: gid}
+	paths := []string{i.spec.Kept}
+	for _, file := range i.spec.Files {
+		paths = append(paths, filepath.Join(i.spec.Kept, file.Name))
+	}
+	return owner.own(paths...)
+}

@@ -1,0 +1,88 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+)
+
+// logPatience is how long the end of a container waits for what it wrote last.
+const logPatience = 2 * time.Second
+
+// logCopy copies what a container writes to its member's log.
+type logCopy struct {
+	dir    statedir.Dir
+	member string
+	// copying is closed when a copy that follows the container has ended; nil where none was begun.
+	copying chan struct{}
+	cancel  context.CancelFunc
+	// unreadable is true where the Engine can't tell what the container writes.
+	unreadable bool
+}
+
+// newLogCopy begins the log of an instance.
+func newLogCopy(dir statedir.Dir, member string) (*logCopy, error) {
+	log, err := dir.CopyLog(member, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return continueLogCopy(dir, member), log.Close()
+}
+
+func continueLogCopy(dir statedir.Dir, member string) *logCopy {
+	return &logCopy{dir: dir, member: member}
+}
+
+// follow has the log copied as it is written, unless it is.
+func (l *logCopy) follow(i *containerInstance) {
+	if l.unreadable || l.copying != nil && !isClosed(l.copying) {
+		return
+	}
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(i.launcher.done)
+	l.copying = make(chan struct{})
+	go func() {
+		defer close(l.copying)
+		err := l.copy(ctx, i, true) // what it misses is copied later
+		if _, refused := errors.AsType[*containers.RefusedError](err); refused {
+			l.unreadable = true
+			i.launcher.log.Warn("what a container writes can't be read", "container", i.name, "error", err)
+		}
+	}()
+}
+
+// broken reports whether the log of a container that runs has to be followed anew.
+func (l *logCopy) broken() bool { return l.copying != nil && isClosed(l.copying) && !l.unreadable }
+
+// finish copies what is left when the container has ended.
+func (l *logCopy) finish(i *containerInstance) {
+	if l.copying != nil {
+		select {
+		case <-l.copying:
+		case <-time.After(logPatience):
+		}
+		l.cancel()
+		<-l.copying
+	}
+	if l.unreadable {
+		return
+	}
+	err := l.copy(i.launcher.done, i, false)
+	if err != nil && !errors.Is(err, containers.ErrGone) {
+		i.launcher.log.Warn("the end of a container's log can't be read", "container", i.name, "error", err)
+	}
+}
+
+func (l *logCopy) copy(ctx context.Context, i *containerInstance, follow bool) error {
+	log, err := l.dir.ContinueLog(l.member)
+	if err != nil {
+		return err
+	}
+	err = i.launcher.engine.Log(ctx, i.name, log.Since(), follow, log.Write)
+	return errors.Join(err, log.Close())
+}

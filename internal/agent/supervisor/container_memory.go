@@ -1,0 +1,137 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+)
+
+// starvation tells whether the kernel killed a process of a container for lack of memory: Engines don't learn of each.
+// It looks at the kernel's counter in the moment between the end of the first process and that of the control group.
+type starvation struct {
+	// counter is the file with the counter.
+	counter string
+	// events counts what happens to the control group, where that is one of version 1; nil where it isn't.
+	events *os.File
+	told   chan bool
+}
+
+// watchMemory watches the memory of a container with this first process. It returns nil where that can't be.
+func watchMemory(done context.Context, pid int) *starvation {
+	s := &starvation{counter: memoryCounter(pid), told: make(chan bool, 1)}
+	process, err := proctree.Lookup(pid)
+	if err != nil || s.counter == "" {
+		return nil
+	}
+	watcher, err := proctree.Watch(process.PID, process.StartTime)
+	if err != nil {
+		return nil
+	}
+	s.events = countEvents(s.counter)
+	go func() {
+		<-watcher.Done()
+		s.told <- s.look(done)
+		if s.events != nil {
+			_ = s.events.Close()
+		}
+	}()
+	return s
+}
+
+// happened waits for the end of the container, and reports whether memory was short.
+func (s *starvation) happened() bool { return s != nil && <-s.told }
+
+// removalNotice is how long after the end of a control group the kernel may come to tell of it.
+const removalNotice = 100 * time.Millisecond
+
+func (s *starvation) look(done context.Context) bool {
+	kills, err := oomKills(s.counter)
+	if err == nil || s.events == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+		return kills > 0
+	}
+	// The group was faster: its end is one event, and each lack of memory another.
+	select {
+	case <-time.After(removalNotice):
+	case <-done.Done():
+	}
+	var count [8]byte
+	if _, err := s.events.Read(count[:]); err != nil {
+		return false
+	}
+	return binary.NativeEndian.Uint64(count[:]) > 1
+}
+
+// memoryV1 is the file with the counter in control groups of version 1, where another tells who is to be told of events.
+const (
+	memoryV1       = "memory.oom_control"
+	eventControlV1 = "cgroup.event_control"
+)
+
+// countEvents has the kernel count the events of a control group of version 1.
+func countEvents(counter string) *os.File {
+	if filepath.Base(counter) != memoryV1 {
+		return nil
+	}
+	control, err := os.Open(counter) //nolint:gosec // of a control group
+	if err != nil {
+		return nil
+	}
+	defer control.Close()
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	events := os.NewFile(uintptr(fd), "events")
+	order := fmt.Sprintf("%d %d", fd, control.Fd())
+	if err := os.WriteFile(filepath.Join(filepath.Dir(counter), eventControlV1), []byte(order), 0); err != nil {
+		_ = events.Close()
+		return nil
+	}
+	return events
+}
+
+// memoryCounter returns the file with the counter of the control group that a process is in.
+func memoryCounter(pid int) string {
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return ""
+	}
+	unified := ""
+	for line := range strings.Lines(string(groups)) {
+		controllers, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":/")
+		switch _, names, _ := strings.Cut(controllers, ":"); names {
+		case "memory":
+			return filepath.Join("/sys/fs/cgroup/memory", path, memoryV1)
+		case "":
+			unified = filepath.Join("/sys/fs/cgroup", path, "memory.events")
+		}
+	}
+	return unified
+}
+
+// oomKills reads the counter of processes that were killed for lack of memory.
+func oomKills(file string) (int, error) {
+	content, err := os.ReadFile(file) //nolint:gosec // of a control group
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(content)) {
+		if count, found := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); found {
+			return strconv.Atoi(count)
+		}
+	}
+	return 0, nil
+}

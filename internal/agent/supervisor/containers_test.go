@@ -1,0 +1,260 @@
+//go:build linux
+
+package supervisor_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestContainerEnds: what a command ends with is what is told of it.
+func TestContainerEnds(t *testing.T) {
+	l := newContainerLab(t, "c-ends")
+	for name, c := range map[string]struct {
+		spec func(spec *domain.MemberSpec)
+		code int
+		err  string // what the error begins with; completed where it is empty
+	}{
+		"success": {containedScript("true"), 0, ""},
+		"failure": {containedScript("exit 3"), 3, "exit code 3;"},
+		"term":    {containedScript("kill -TERM $$; sleep 1; kill -KILL 0; exit 4"), 4, "exit code 4;"}, // the first process takes no signal that it doesn't handle
+		"last":    {containedScript("exit 255"), 255, "exit code 255;"},
+		"command": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"sh", "-c"}, []string{"exit 6"} }, 6, "exit code 6;"},
+		"absent": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"no-such-program"}, nil }, 127,
+			`it can't be started: the Docker Engine says: `},
+		"image": {func(s *domain.MemberSpec) { s.Image, s.Container.PullPolicy = "no-such-image:1", domain.PullNever }, 125,
+			`it can't be started: the Docker Engine says: there is no image "no-such-image:1" on this host, and its pull policy is "never"`},
+		"pull": {func(s *domain.MemberSpec) { s.Image = "localhost:1/no-such-image:1" }, 125,
+			`it can't be started: the Docker Engine says: image "localhost:1/no-such-image:1" can't be pulled: `},
+		"always": {func(s *domain.MemberSpec) { s.Container.PullPolicy, s.Image = domain.PullAlways, "localhost:1/shell" }, 125,
+			`it can't be started: the Docker Engine says: image "localhost:1/shell" can't be pulled: `},
+		"mount": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Source: "/no/such/folder", Target: "/data"}} }, 125,
+			`it can't be started: the Docker Engine says: `},
+		"user": {func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 125, `it can't be started: the Docker Engine says: `},
+		"memory": {func(s *domain.MemberSpec) {
+			s.Args, s.Resources.Limits.MemoryMiB = []string{"-c", "sleep 0.5; exec tail /dev/zero"}, 32
+		}, 137, "exit code 137 (signal 9); restart condition is never: out of memory: its limit is 32 MiB"},
+		"unhealthy": {func(s *domain.MemberSpec) {
+			s.Args, s.GracePeriod = []string{"-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"}, short
+			s.Container.HealthCheck = check("echo ill; exit 1")
+		}, 1, "exit code 1; restart condition is never: its health check failed: ill"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := *l
+			l.T = t
+			spec := l.contained(name, "exit 1")
+			c.spec(&spec)
+			state := l.ended(spec)
+			want := domain.StateFailed
+			if c.err == "" {
+				want = domain.StateCompleted
+			}
+			if state.State != want || state.ExitCode == nil || *state.ExitCode != c.code || !strings.HasPrefix(state.LastError, c.err) {
+				t.Errorf("it is %s, with code %d: %s", state.State, *state.ExitCode, state.LastError)
+			}
+		})
+	}
+}
+
+func containedScript(text string) func(spec *domain.MemberSpec) {
+	return func(spec *domain.MemberSpec) { spec.Args = []string{"-c", text} }
+}
+
+// check is a health check that is made often.
+func check(script string) *domain.HealthCheck {
+	soon, long := domain.Duration(100*time.Millisecond), domain.Duration(10*time.Second)
+	return &domain.HealthCheck{Command: []string{"/bin/sh", "-c", script}, Interval: &soon, Timeout: &long, Retries: 2}
+}
+
+// TestContainerRestarts: by the member's rule, with an attempt counted for each, and all that it wrote in its log.
+func TestContainerRestarts(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-restarts")
+	spec := l.contained("worker", "echo run; echo of $TRAINYARD_INSTANCE >&2; exit 3")
+	restarting(&spec, 2)
+	state := l.ended(spec)
+	if state.State != domain.StateFailed || state.Restarts != 2 || *state.ExitCode != 3 || state.LastError != "exit code 3, after 2 restarts" {
+		t.Errorf("%+v", state)
+	}
+	if said := l.log(spec); strings.Count(said, "run\n") != 3 || strings.Count(said, "of ") != 3 || !strings.Contains(said, "of "+state.Instance+"\n") {
+		t.Errorf("it says %q", said)
+	}
+}
+
+// TestContainerStops: with its signal, its grace period, and by force when that is over.
+func TestContainerStops(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-stops")
+	graceful := l.contained("graceful", "trap 'echo told; exit 4' USR2; echo ready; while :; do sleep 0.05; done")
+	graceful.Container.StopSignal = "SIGUSR2"
+	paused := l.contained("paused", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.05; done")
+	stubborn := l.contained("stubborn", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+	stubborn.GracePeriod = short
+	for spec, code := range map[*domain.MemberSpec]int{&graceful: 4, &paused: 6, &stubborn: 137} {
+		l.start(*spec)
+		l.says(*spec, "ready")
+		l.await(*spec, domain.StateRunning)
+		if spec == &paused {
+			l.must(l.host.Client().ContainerPause(t.Context(), l.containerOf(*spec)))
+		}
+		l.stop(*spec)
+		if state := l.await(*spec, domain.StateStopped); *state.ExitCode != code {
+			t.Errorf("%+v", state)
+		}
+	}
+	l.says(graceful, "told")
+	l.eventually("the containers to be removed", func() bool { return len(l.containers()) == 0 })
+}
+
+// TestContainerSettings: what a specification says of a container holds for it.
+func TestContainerSettings(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-settings")
+	l.sh("mkdir -p /srv/c-settings && echo given >/srv/c-settings/file")
+	spec := l.contained("worker", `
+		echo "$0 $# $VARIABLE $PATH"; pwd; id -u; id -g; ulimit -n; df -k /dev/shm | tail -1; df -k /scratch | tail -1
+		cat /srv/given/file /run/trainyard/hostfile "$HOSTFILE" /etc/worker.yaml /run/secrets/token
+		stat -c '%n %a %u %g' /etc/worker.yaml /run/secrets/token
+		touch /srv/given/file 2>/dev/null && echo writable
+		cat /proc/1/comm; echo to-keep >`+"/srv/kept-of-c-settings/out"+`; echo ready; sleep 1000`)
+	spec.Args = append(spec.Args, "$0", "a", "b")
+	spec.Env["VARIABLE"], spec.Env["HOSTFILE"] = "a $b 'c'", stateDir+"/c-settings/files/worker/hostfile"
+	spec.WorkingDir, spec.Kept = "/tmp", "/srv/kept-of-c-settings"
+	spec.Files = []domain.File{{Name: "hostfile", Content: "of all\n"}}
+	spec.Resources.Limits = domain.Resources{CPUs: 0.5, MemoryMiB: 64}
+	spec.Mounts = []domain.Mount{
+		{Source: "/srv/c-settings", Target: "/srv/given", ReadOnly: true}, {Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 3},
+		{Type: domain.MountVolume, Source: "of-c-settings", Target: "/volume"}, {Type: domain.MountVolume, Target: "/unnamed"},
+	}
+	spec.Secrets = domain.SecretValues{"worker": {"token": []byte("secret\n")}}
+	spec.Container = domain.Container{
+		User: "1234:567", Init: true, ShmSizeMiB: 2, Ulimits: map[string]domain.Ulimit{"nofile": {Soft: 123, Hard: 456}},
+		Configs: map[string]domain.ConfigFile{"setting": {Content: "rate: 0.1\n", Target: "/etc/worker.yaml", Mode: 0o440}},
+		Secrets: map[string]domain.SecretFile{"token": {Version: "1", Mode: 0o444}},
+		Logging: &domain.Logging{Driver: "local", Options: map[string]string{"max-size": "1m"}},
+	}
+	spec.Container.Configs["setting"] = domain.ConfigFile{Content: "rate: 0.1\n", Target: "/etc/worker.yaml"}
+	l.must(l.files().WriteSecrets(spec))
+	l.start(spec)
+	l.says(spec, "ready")
+	want := "$0 2 a $b 'c' /bin\n/tmp\n1234\n567\n123\n"
+	said := l.log(spec)
+	if !strings.HasPrefix(said, want) {
+		t.Errorf("it says %q\nwant %q", said, want)
+	}
+	for _, want := range []string{
+		" 2048 ", " 3072 ", "given\nof all\nof all\nrate: 0.1\nsecret\n/etc/worker.yaml 444 0 0\n/run/secrets/token 444 0 0\n",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it says %q\nwant %q", said, want)
+		}
+	}
+	if strings.Contains(said, "writable") || l.sh("cat /srv/kept-of-c-settings/out") != "to-keep" || strings.Contains(said, "\nsh\nready") {
+		t.Errorf("it says %q", said)
+	}
+	found := l.inspect(spec)
+	if found.HostConfig.NanoCPUs != 5e8 || found.HostConfig.Memory != 64<<20 || found.HostConfig.MemorySwap != 64<<20 ||
+		found.HostConfig.NetworkMode != "host" || !found.HostConfig.RestartPolicy.IsNone() || found.HostConfig.AutoRemove ||
+		found.HostConfig.LogConfig.Type != "local" || *found.Config.StopTimeout != 60 {
+		t.Errorf("%+v", found.HostConfig)
+	}
+	for label, want := range spec.Labels() {
+		if found.Config.Labels[label] != want {
+			t.Errorf("label %s is %q instead of %q", label, found.Config.Labels[label], want)
+		}
+	}
+	groups := l.sh(fmt.Sprintf("cat /proc/%d/cgroup", found.State.Pid))
+	if !strings.Contains(groups, `/trainyard.slice/trainyard-c\x2dsettings.slice/trainyard-c\x2dsettings-job.slice/docker-`+found.ID) {
+		t.Errorf("it is in %s", groups)
+	}
+	// The agent knows members' processes by their mark.
+	if marked := l.sh("grep --text --files-with-matches TRAINYARD_INSTANCE=" + l.state(spec).Instance + " /proc/[0-9]*/environ 2>/dev/null || true"); !strings.Contains(marked, fmt.Sprintf("/proc/%d/", found.State.Pid)) {
+		t.Errorf("only %s have the mark", marked)
+	}
+	// Nobody but root reads on the host what the container was given.
+	if told := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(told, "secret\n") {
+		t.Errorf("others read %s", told)
+	}
+	l.stop(spec)
+	l.await(spec, domain.StateStopped)
+	l.eventually("its volume to be free", func() bool { return l.out("docker volume rm of-c-settings") == "of-c-settings" })
+	l.sh("rm -r /srv/c-settings /srv/kept-of-c-settings")
+}
+
+// TestContainerWaits: a member runs once its image is there and its health check has passed, and until then it is said
+// what for it waits.
+func TestContainerWaits(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-waits")
+	spec := l.contained("worker", "echo ready; while :; do sleep 0.05; done")
+	spec.GracePeriod = short
+	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
+	spec.Container.HealthCheck = check("[ -e /srv/of-c-waits ]")
+	spec.Container.HealthCheck.Retries = 1000
+	l.start(spec)
+	l.says(spec, "ready")
+	l.eventually("the member to wait", func() bool {
+		return l.state(spec).LastError == "its health check has not passed yet" && l.state(spec).State == domain.StatePending
+	})
+	l.kill()
+	l.awaitSupervisor()
+	if state := l.state(spec); state.State != domain.StatePending {
+		t.Errorf("%+v", state)
+	}
+	l.sh("touch /srv/of-c-waits")
+	if state := l.await(spec, domain.StateRunning); state.LastError != "" || state.Restarts != 0 {
+		t.Errorf("%+v", state)
+	}
+	if said := l.log(spec); said != "ready\n" {
+		t.Errorf("it says %q", said)
+	}
+
+	// A registry that takes its time holds up no other member, and can be given up.
+	l.must(os.WriteFile(l.path("/srv/slow.py"), []byte(`import socket, time
+server = socket.create_server(("127.0.0.1", 5999))
+time.sleep(1000)
+`), 0o600))
+	l.sh("systemd-run --quiet --unit of-c-waits.service python3 /srv/slow.py")
+	l.eventually("the registry to listen", func() bool { return strings.Contains(l.out("ss --listening --tcp --numeric"), ":5999") })
+	pulling := l.contained("pulling", "true")
+	pulling.Image = "localhost:5999/slow:1"
+	l.start(pulling)
+	l.eventually("the image to be pulled", func() bool { return l.state(pulling).LastError == `image "localhost:5999/slow:1" is being pulled` })
+	if state := l.ended(l.contained("other", "exit 7")); *state.ExitCode != 7 {
+		t.Errorf("%+v", state)
+	}
+	l.stop(pulling)
+	l.await(pulling, domain.StateStopped)
+	l.sh("systemctl stop of-c-waits.service; rm /srv/of-c-waits /srv/slow.py")
+}
+
+// TestContainerLog: all that members write is in their logs once, also what they wrote while there was no supervisor,
+// and lines that are longer than Docker's.
+func TestContainerLog(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-logs")
+	spec := l.contained("worker", "seq 1 2000; echo ready; until [ -e /srv/of-c-logs ]; do sleep 0.01; done; seq -s - 1 20000; seq 2001 9000; exit 3")
+	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
+	l.start(spec)
+	l.says(spec, "ready")
+	l.await(spec, domain.StateRunning)
+	l.sh("systemctl stop " + l.unit + " && touch /srv/of-c-logs")
+	l.eventually("the container to end", func() bool { return strings.Contains(l.out("docker ps"), l.cluster) == false })
+	l.sh("systemctl start " + l.unit)
+	l.await(spec, domain.StateFailed)
+	if want := l.sh("seq 1 2000; echo ready; seq -s - 1 20000; seq 2001 9000"); strings.TrimSpace(l.log(spec)) != want {
+		t.Errorf("its log has %d bytes instead of %d", len(l.log(spec)), len(want))
+	}
+	l.sh("rm /srv/of-c-logs")
+	silent := l.contained("silent", "echo unheard; exit 4")
+	silent.Container.Logging = &domain.Logging{Driver: "none"}
+	if state := l.ended(silent); *state.ExitCode != 4 || l.log(silent) != "" {
+		t.Errorf("%+v %q", state, l.log(silent))
+	}
+}
