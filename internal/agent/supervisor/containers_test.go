@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -91,6 +92,8 @@ func TestContainerRestarts(t *testing.T) {
 func TestContainerStops(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-stops")
+	docker, err := containers.Open(l.path(containers.Socket))
+	l.must(err)
 	graceful := l.contained("graceful", "trap 'echo told; exit 4' USR2; echo ready; while :; do sleep 0.05; done")
 	graceful.Container.StopSignal = "SIGUSR2"
 	paused := l.contained("paused", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.05; done")
@@ -101,7 +104,14 @@ func TestContainerStops(t *testing.T) {
 		l.says(*spec, "ready")
 		l.await(*spec, domain.StateRunning)
 		if spec == &paused {
-			l.must(l.host.Client().ContainerPause(t.Context(), l.containerOf(*spec)))
+			l.must(docker.Pause(t.Context(), l.containerOf(*spec)))
+			l.must(docker.Continue(t.Context(), l.containerOf(*spec)))
+			for range 2 { // which it is already
+				l.must(docker.Pause(t.Context(), l.containerOf(*spec)))
+			}
+			if found := l.inspect(*spec); !found.State.Paused {
+				t.Errorf("%+v", found.State)
+			}
 		}
 		l.stop(*spec)
 		if state := l.await(*spec, domain.StateStopped); *state.ExitCode != code {
