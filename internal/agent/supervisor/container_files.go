@@ -108,12 +108,12 @@ func (i *containerInstance) keep() error {
 		return err
 	}
 	user, group, _ := strings.Cut(i.spec.Container.User, ":")
-	uid, noNumber := strconv.Atoi(user)
-	if noNumber != nil {
-		return nil
+	uid, err := strconv.Atoi(user)
+	if err != nil {
+		return nil //nolint:nilerr // it is a name
 	}
-	gid, noNumber := strconv.Atoi(group)
-	if noNumber != nil {
+	gid, err := strconv.Atoi(group)
+	if err != nil {
 		gid = 0 // as an Engine has it
 	}
 	owner := &account{uid: uid, gid: gid}
