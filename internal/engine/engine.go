@@ -147,7 +147,8 @@ type Traits struct {
 	NoResidents string
 	// MaxItem is how many bytes a stored item may have; 0 sets no bound.
 	MaxItem int
-	// FilesDir returns the folder in which a member finds the files of its specification.
+	// FilesDir returns the folder in which a member without a container finds the files of its specification; it is nil
+	// where all members have one. Ask [Traits.FilesOf].
 	FilesDir func(member string) string
 	// WorkDir returns the folder of a member's own, which outlives it; it is nil where members have none but
 	// [domain.MemberSpec.Kept].

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 
@@ -19,8 +20,10 @@ type Features struct {
 	Network bool
 	// Pause: members can be halted, see [Pauser].
 	Pause bool
-	// Containers: members and agents run from images, in containers.
+	// Containers: members and agents run from images, in containers of their own networks.
 	Containers bool
+	// Images: a member with an image runs in a container, in the network of its host; others are plain programs.
+	Images bool
 	// UnitSettings: of a member's container, user, stop signal and ulimits hold for plain programs, too, which find
 	// configs and secrets in a folder of their own.
 	UnitSettings bool
@@ -58,11 +61,24 @@ func (t Traits) CheckResidents(at domain.Path) domain.Problems {
 	return ps
 }
 
+// InContainer reports whether a member with this image runs in a container.
+func (t Traits) InContainer(image string) bool {
+	return t.Supports.Containers || t.Supports.Images && image != ""
+}
+
+// FilesOf returns the folder in which a member with this image finds the files of its specification.
+func (t Traits) FilesOf(member, image string) string {
+	if t.InContainer(image) {
+		return domain.FilesDir
+	}
+	return t.FilesDir(member)
+}
+
 // CheckMember returns what the engine does not support of a member's specification: what the member would look for in
 // vain is an error, and what merely has no effect a warning.
 func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
-	if t.Supports.Containers {
-		return checkTargets(spec)
+	if t.InContainer(spec.Image) {
+		return t.checkContainer(spec)
 	}
 	var ps domain.Problems
 	at := domain.Path{"roles", domain.Key(spec.Role)}
@@ -99,12 +115,27 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	return ps
 }
 
-// checkTargets returns a problem for each config that a container would not find.
-func checkTargets(spec domain.MemberSpec) (ps domain.Problems) {
+// checkContainer returns the problems of a member in a container.
+func (t Traits) checkContainer(spec domain.MemberSpec) (ps domain.Problems) {
+	at := domain.Path{"roles", domain.Key(spec.Role)}
+	if spec.WorkingDir != "" && !path.IsAbs(spec.WorkingDir) {
+		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is no absolute path in the image", spec.WorkingDir)
+	}
+	in := at.At("container")
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Configs)) {
 		if spec.Container.Configs[name].Target == "" {
-			ps.Add(domain.Path{"roles", domain.Key(spec.Role), "container", "configs", domain.Key(name), "target"}, "Missing target",
+			ps.Add(in.At("configs", domain.Key(name), "target"), "Missing target",
 				"a container has to find config %q at an absolute path, such as \"/etc/%s\"", name, name)
+		}
+	}
+	if t.Supports.Containers {
+		return ps
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Container.Ports)) {
+		if port := spec.Container.Ports[name]; port.Published != port.Target {
+			ps.Add(in.At("ports", domain.Key(name), "published"), "Port not possible",
+				"the engine %q can't publish port %d as %d, as containers are in the network of their host: have the member listen on %d, and write target = %d",
+				t.Name, port.Target, port.Published, port.Published, port.Published)
 		}
 	}
 	return ps

@@ -14,6 +14,9 @@ var (
 		Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
 	}}
 	units = engine.Traits{Name: "units", Supports: engine.Features{UnitSettings: true}}
+	bare  = engine.Traits{
+		Name: "bare", Supports: engine.Features{UnitSettings: true, Images: true}, FilesDir: func(member string) string { return "/files/" + member },
+	}
 )
 
 // TestCheckCluster: what an engine does not support is refused in one sentence, at the attribute and with its value.
@@ -138,5 +141,59 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("%s, engine %s: got %v, want a problem at %q", name, engine.Name, problems, engine.want)
 			}
 		}
+	}
+}
+
+// TestImages: where images run beside plain programs, it is a member's image that decides what it can have, and where it
+// finds its files.
+func TestImages(t *testing.T) {
+	const role = `roles["worker"].`
+	for name, test := range map[string]struct {
+		container  domain.Container
+		mount      domain.Mount
+		workingDir string
+		// image and plain say where there is a problem with an image, and without one.
+		image, plain string
+	}{
+		"nothing":                {},
+		"its port published":     {container: domain.Container{Ports: map[string]domain.PublishedPort{"a": {Target: 80, Published: 80}}}, plain: role + "container"},
+		"another one":            {container: domain.Container{Ports: map[string]domain.PublishedPort{"a": {Target: 80, Published: 8080}}}, image: role + `container.ports["a"].published`, plain: role + "container"},
+		"a config by its name":   {container: domain.Container{Configs: map[string]domain.ConfigFile{"a": {}}}, image: role + `container.configs["a"].target`},
+		"a config somewhere":     {container: domain.Container{Configs: map[string]domain.ConfigFile{"a": {Target: "/a"}}}, plain: role + `container.configs["a"].target`},
+		"shared memory":          {container: domain.Container{ShmSizeMiB: 64}, plain: role + "container"},
+		"a mount from elsewhere": {mount: domain.Mount{Source: "/a", Target: "/b"}, plain: role + "mounts[0]"},
+		"a volume":               {mount: domain.Mount{Type: domain.MountVolume, Source: "data", Target: "/b"}, plain: role + "mounts[0].type"},
+		"a folder in the image":  {workingDir: "app", image: role + "working_dir"},
+	} {
+		for image, want := range map[string]string{"trainer:1": test.image, "": test.plain} {
+			spec := domain.MemberSpec{Role: "worker", Image: image, Command: []string{"/bin/true"}, Container: test.container, WorkingDir: test.workingDir}
+			if test.mount.Target != "" {
+				spec.Mounts = []domain.Mount{test.mount}
+			}
+			problems := bare.CheckMember(spec)
+			if want == "" && len(problems) > 0 || want != "" && (len(problems) != 1 || problems[0].Path.String() != want) {
+				t.Errorf("%s, image %q: got %v, want a problem at %q", name, image, problems, want)
+			}
+		}
+	}
+	without := domain.MemberSpec{Role: "worker", Image: "trainer:1"}
+	if problems := bare.CheckMember(without); len(problems) > 0 {
+		t.Errorf("an image without a command: %v", problems)
+	}
+	published := domain.MemberSpec{Role: "worker", Image: "trainer:1", Container: domain.Container{Ports: map[string]domain.PublishedPort{"a": {Target: 80, Published: 8080}}}}
+	if problems := bare.CheckMember(published); !strings.Contains(problems[0].Detail, "have the member listen on 8080, and write target = 8080") {
+		t.Errorf("got %v", problems)
+	}
+	if problems := able.CheckMember(published); len(problems) > 0 {
+		t.Errorf("a port that is published as another, where containers have networks of their own: %v", problems)
+	}
+	if files := bare.FilesOf("m", "trainer:1"); files != domain.FilesDir {
+		t.Errorf("a member with an image finds its files in %q", files)
+	}
+	if files := bare.FilesOf("m", ""); files != "/files/m" {
+		t.Errorf("a member without an image finds its files in %q", files)
+	}
+	if files := able.FilesOf("m", ""); files != domain.FilesDir {
+		t.Errorf("a member of an engine of containers finds its files in %q", files)
 	}
 }

@@ -155,8 +155,10 @@ func Images(e Engine) (ImageStore, error) {
 		return interceptedImages{store, i}, nil
 	}
 	store, ok := e.(ImageStore)
-	if !ok {
-		return nil, fmt.Errorf("the engine %q runs no images: use a cluster of another engine", e.Traits().Name)
+	if traits := e.Traits(); !ok && traits.Supports.Images {
+		return nil, fmt.Errorf("the engine %q brings no images to its hosts: push it to a registry that they reach, or load it on each of them (docker load --input FILE)", traits.Name)
+	} else if !ok {
+		return nil, fmt.Errorf("the engine %q runs no images: use a cluster of another engine", traits.Name)
 	}
 	return store, nil
 }

@@ -12,6 +12,7 @@ type clashKind int
 const (
 	withRole clashKind = iota
 	withGroup
+	withPublisher
 	withListener
 )
 
@@ -58,6 +59,10 @@ func (c *clashes) problems(group domain.Group) domain.Problems {
 			ps.Add(d.path("port"), "Port taken by another group",
 				"role %q (from port %d) needs ports that group %q has: %s; choose another port, or leave it out to get free ones",
 				d.role, first, key.party, wanted)
+		case withPublisher:
+			ps.Add(d.path("port"), "Port published by another member",
+				"role %q (from port %d) needs ports that other members publish: %s; choose another port, leave it out to get free ones, or publish others in container.ports",
+				d.role, first, wanted)
 		case withListener:
 			ps.Add(d.path("port"), "Port in use",
 				"role %q (from port %d) needs ports on which something else listens: %s; choose another port, leave it out to get free ones, or stop what listens",

@@ -36,6 +36,8 @@ type Input struct {
 	// SharedAddress says that members are reached at their host's address, so that those on hosts of one
 	// address share its ports; otherwise each member has all ports to itself.
 	SharedAddress bool
+	// Images says that members with an image run in containers also where they share addresses: they publish ports.
+	Images bool
 	// BusyPorts are the ports on which something listens now, by address; running members' own included.
 	BusyPorts map[string][]int
 	// Closed are the hosts that take no new members, and why in words such as "host gpu1 is down". Members that are there stay.

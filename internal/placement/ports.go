@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -71,12 +73,22 @@ type book struct {
 	current map[int]bool
 	// busy are the ports on which something listens, this group's members included.
 	busy map[int]bool
+	// published are the members that publish ports here, by the port.
+	published map[int]string
 	// next is where the search for a free port goes on.
 	next int
 }
 
 // foreign tells whether something outside of Trainyard, as far as is known, listens on a port.
 func (b *book) foreign(port int) bool { return b.busy[port] && !b.current[port] }
+
+// publisher returns the member, other than this one, that publishes a port; "" for none.
+func (b *book) publisher(port int, member string) string {
+	if by := b.published[port]; by != member {
+		return by
+	}
+	return ""
+}
 
 // survey opens a book for each address.
 func (a *portAssigner) survey(others []neighbour) {
@@ -85,7 +97,7 @@ func (a *portAssigner) survey(others []neighbour) {
 		if a.books[host.MemberAddress()] != nil {
 			continue
 		}
-		b := &book{own: map[int]*domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, next: firstFreePort}
+		b := &book{own: map[int]*domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, published: map[int]string{}, next: firstFreePort}
 		for _, port := range a.in.BusyPorts[host.MemberAddress()] {
 			b.busy[port] = true
 		}
@@ -94,6 +106,14 @@ func (a *portAssigner) survey(others []neighbour) {
 	for _, n := range others {
 		if host, found := a.in.Hosts[n.assignment.Host]; found {
 			a.books[host.MemberAddress()].others[n.assignment.Port] = n
+		}
+	}
+	for _, s := range a.layout.sites {
+		for port, by := range s.published {
+			if number, isTCP := strings.CutSuffix(port, "/tcp"); isTCP {
+				n, _ := strconv.Atoi(number) // [domain.PublishedPort.String] wrote it
+				a.books[s.host.MemberAddress()].published[n] = by
+			}
 		}
 	}
 	for _, assignment := range a.in.Current {
@@ -147,6 +167,8 @@ func (a *portAssigner) fixed(d *demand, first int) {
 			a.clashes.add(clash{demand: d, kind: withRole, party: other.Role}, address, port, m.Name, other.Name)
 		case b.others[port].member != "":
 			a.clashes.add(clash{demand: d, kind: withGroup, party: b.others[port].group}, address, port, m.Name, b.others[port].member)
+		case b.publisher(port, m.Name) != "":
+			a.clashes.add(clash{demand: d, kind: withPublisher}, address, port, m.Name, b.publisher(port, m.Name))
 		case b.foreign(port):
 			a.clashes.add(clash{demand: d, kind: withListener}, address, port, m.Name, "")
 		}
@@ -207,7 +229,7 @@ func (a *portAssigner) keep(d *demand) {
 		b := a.books[address]
 		_, own := b.own[current.Port]
 		_, other := b.others[current.Port]
-		if !own && !other {
+		if !own && !other && b.publisher(current.Port, m.Name) == "" {
 			b.own[current.Port] = &d.members[i]
 			a.ports[m.Name] = current.Port
 		}
@@ -238,7 +260,7 @@ func (b *book) take(m *domain.Member) (port int, found bool) {
 	for ; b.next <= lastFreePort; b.next++ {
 		_, own := b.own[b.next]
 		_, other := b.others[b.next]
-		if !own && !other && !b.busy[b.next] && !b.current[b.next] {
+		if !own && !other && !b.busy[b.next] && !b.current[b.next] && b.publisher(b.next, m.Name) == "" {
 			b.own[b.next] = m
 			return b.next, true
 		}

@@ -193,15 +193,14 @@ func neighbours(in Input, but string) []neighbour {
 	return all
 }
 
-// published returns the ports of its host that each member of a role publishes, sorted. Members that share the addresses of their
-// hosts listen on those themselves, and publish none.
+// published returns the ports of its host that each member of a role publishes, sorted. Plain programs publish none.
 func published(in Input, g domain.Group, role string) []string {
-	container := g.EffectiveTemplate(role).Container
-	if container == nil || in.SharedAddress {
+	template := g.EffectiveTemplate(role)
+	if template.Container == nil || in.SharedAddress && (!in.Images || template.Image == "") {
 		return nil
 	}
 	var ports []string
-	for _, port := range container.Ports {
+	for _, port := range template.Container.Ports {
 		ports = append(ports, port.String())
 	}
 	slices.Sort(ports)

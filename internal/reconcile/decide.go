@@ -89,6 +89,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Current:       previous.Assignments,
 		Hosts:         view.Inventory.Hosts,
 		SharedAddress: view.Traits.MemberAddress == nil,
+		Images:        view.Traits.Supports.Images,
 		BusyPorts:     view.Inventory.BusyPorts,
 		Closed:        view.Inventory.Closed,
 		Reserved:      view.Inventory.Reserved,
@@ -250,7 +251,7 @@ func placed(view View, doc domain.GroupDocument, members []domain.Member) Decisi
 		}
 		members[i].Place(scheduling, assigned, host)
 	}
-	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesDir)}
+	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesOf)}
 }
 
 // KeptIn returns the names of the members that the decision leaves as the group's document has them.

@@ -18,12 +18,13 @@ const startedAtOnce = 64
 
 // Cluster is what there is to run on, at one moment.
 type Cluster struct {
-	Hosts         map[string]domain.Host
-	SharedAddress bool
-	BusyPorts     map[string][]int
-	Closed        map[string]string
-	Reserved      map[string]domain.Resources
-	Room          int
+	Hosts map[string]domain.Host
+	// SharedAddress and Images are those of [placement.Input].
+	SharedAddress, Images bool
+	BusyPorts             map[string][]int
+	Closed                map[string]string
+	Reserved              map[string]domain.Resources
+	Room                  int
 	// Groups are the documents of the cluster's groups, and Pools those of its GPU pools.
 	Groups map[string]domain.GroupDocument
 	Pools  map[string]domain.GPUPoolDocument
@@ -271,7 +272,7 @@ func (d *decision) input(s domain.Sweep, candidates []string) (in placement.Inpu
 	}
 	c := d.cluster
 	in = placement.Input{
-		Group: GroupOf(s, candidates...), Members: members, Hosts: c.Hosts, SharedAddress: c.SharedAddress, BusyPorts: c.BusyPorts,
+		Group: GroupOf(s, candidates...), Members: members, Hosts: c.Hosts, SharedAddress: c.SharedAddress, Images: c.Images, BusyPorts: c.BusyPorts,
 		Closed: c.Closed, Reserved: c.Reserved, Room: c.Room, Pools: c.Pools, Devices: d.closedDevices(s), Groups: d.occupied,
 		Most: d.vacancies(s),
 	}

@@ -60,7 +60,7 @@ const (
 type Site struct {
 	// Address is that of the member's host, or of the member itself where it has one of its own.
 	Address  func(member, host string) string
-	FilesDir func(member string) string
+	FilesDir func(member, image string) string
 	// WorkDir is a member's own folder, which outlives it; nil where it has none.
 	WorkDir func(member string) string
 }

@@ -10,7 +10,7 @@ import (
 
 // site is one where members are reached at the addresses of their hosts.
 func site() Site {
-	return Site{Address: func(_, host string) string { return host + ".lab" }, FilesDir: func(member string) string { return "/files/" + member }}
+	return Site{Address: func(_, host string) string { return host + ".lab" }, FilesDir: func(member, _ string) string { return "/files/" + member }}
 }
 
 func TestSpec(t *testing.T) {

@@ -88,7 +88,7 @@ func give(spec *domain.MemberSpec, own domain.RunSpec, run domain.Run, at Site) 
 	if own.Config != "" {
 		file := domain.File{Name: ConfigFile(own.Config), Content: own.Config}
 		spec.Files = append(spec.Files, file)
-		spec.Env[configVariable] = path.Join(at.FilesDir(spec.Name), file.Name)
+		spec.Env[configVariable] = path.Join(at.FilesDir(spec.Name, spec.Image), file.Name)
 	}
 	if r := run.Results; r != nil {
 		spec.Env[resultsVariable] = r.Path

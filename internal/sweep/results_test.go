@@ -13,11 +13,11 @@ var (
 	// onHosts is where members are processes of their hosts, each with a folder of its own, and inContainers where they
 	// have none.
 	onHosts = Site{
-		Address: func(_, host string) string { return host }, FilesDir: func(member string) string { return "/state/files/" + member },
+		Address: func(_, host string) string { return host }, FilesDir: func(member, _ string) string { return "/state/files/" + member },
 		WorkDir: func(member string) string { return "/state/own/" + member },
 	}
 	inContainers = Site{
-		Address: func(member, _ string) string { return member }, FilesDir: func(string) string { return domain.FilesDir },
+		Address: func(member, _ string) string { return member }, FilesDir: func(_, _ string) string { return domain.FilesDir },
 	}
 )
 

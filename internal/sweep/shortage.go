@@ -37,7 +37,7 @@ func alone(s domain.Sweep, c Cluster) placement.Input {
 	g := GroupOf(s, key)
 	g.Name = "sweep"
 	return placement.Input{
-		Group: g, Members: []domain.Member{{Name: domain.RunName(g.Name, key), Role: key}}, Hosts: c.Hosts, SharedAddress: c.SharedAddress, Pools: c.Pools,
+		Group: g, Members: []domain.Member{{Name: domain.RunName(g.Name, key), Role: key}}, Hosts: c.Hosts, SharedAddress: c.SharedAddress, Images: c.Images, Pools: c.Pools,
 	}
 }
 

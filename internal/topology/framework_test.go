@@ -141,7 +141,7 @@ func TestHostfiles(t *testing.T) {
 	for i, host := range []string{"gpu1", "gpu2", "gpu1", "gpu1"} { // the launcher, then the workers
 		members[i].Host, members[i].Address = host, host+":22"
 	}
-	l := NewLayout(g, members, func(string) string { return "/files" })
+	l := NewLayout(g, members, func(_, _ string) string { return "/files" })
 	want := []domain.File{
 		{Name: "hostfile", Content: "gpu2 slots=1\ngpu1 slots=2\n"},
 		{Name: "hostfile.hydra", Content: "gpu2:1\ngpu1:2\n"},

@@ -17,7 +17,7 @@ type Layout struct {
 	group     domain.Group
 	framework framework
 	members   []domain.Member
-	filesDir  func(member string) string
+	filesDir  func(member, image string) string
 	// peers are the addresses that members may depend on: those of the indexed roles, by index.
 	peers map[string][]string
 
@@ -35,8 +35,8 @@ type shared struct {
 }
 
 // NewLayout returns the layout of a group with these members, whose Host, Address and Port are set. filesDir
-// returns the folder in which a member finds the files of its specification.
-func NewLayout(g domain.Group, members []domain.Member, filesDir func(member string) string) *Layout {
+// returns the folder in which a member with an image finds the files of its specification.
+func NewLayout(g domain.Group, members []domain.Member, filesDir func(member, image string) string) *Layout {
 	f, _ := lookup(g.Framework)
 	l := &Layout{group: g, framework: f, members: members, filesDir: filesDir}
 	l.peers = peers(f, members)

@@ -31,7 +31,7 @@ var mpi = framework{
 		// Workers may start to listen after the launcher started.
 		const patience = "-o ConnectionAttempts=10"
 		return func(m domain.Member) map[string]string {
-			dir := l.filesDir(m.Name)
+			dir := l.filesDir(m.Name, l.group.EffectiveTemplate(m.Role).Image)
 			open, hydra := path.Join(dir, openMPIHostfile), path.Join(dir, hydraHostfile)
 			return map[string]string{
 				"OMPI_MCA_orte_default_hostfile":        open,

@@ -32,7 +32,7 @@ func place(g domain.Group) *Layout {
 		host := m.Role + strconv.Itoa(m.Index)
 		members[i].Host, members[i].Address, members[i].Port = host, host+":2222", 2222
 	}
-	return NewLayout(g, members, func(member string) string { return "/files/" + member })
+	return NewLayout(g, members, func(member, _ string) string { return "/files/" + member })
 }
 
 // specOf renders the specification of a member by its role and index.

@@ -88,7 +88,6 @@ func (e *Engine) Traits() engine.Traits {
 		Contained:   true,
 		NoResidents: e.NoResidents(),
 		MaxItem:     store.MaxItem,
-		FilesDir:    func(string) string { return domain.FilesDir },
 		FolderPlace: e.FolderPlace,
 	}
 }

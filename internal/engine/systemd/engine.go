@@ -81,7 +81,7 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{
 		Name: Name,
 		Supports: engine.Features{
-			Endpoint: true, Roles: true, AdvertiseAddress: true, Pause: true, UnitSettings: true,
+			Endpoint: true, Roles: true, AdvertiseAddress: true, Pause: true, UnitSettings: true, Images: true,
 		},
 		ImportFrom: importFrom(e.ref.Endpoint),
 		FilesDir:   e.dir().FilesDir, WorkDir: e.dir().WorkDir,

@@ -2,7 +2,6 @@ package members
 
 import (
 	"context"
-	"path"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
@@ -15,9 +14,6 @@ func (e Members) Preflight(_ context.Context, specs []domain.MemberSpec) (domain
 		at := domain.Path{"roles", domain.Key(spec.Role)}
 		if spec.Image == "" {
 			problems.Add(at.At("image"), "Missing image", "the engine %q runs images: role %q needs one, of its own or the group's", dockerapi.EngineName, spec.Role)
-		}
-		if spec.WorkingDir != "" && !path.IsAbs(spec.WorkingDir) {
-			problems.Add(at.At("working_dir"), "Invalid working directory", "%q is no absolute path in the image", spec.WorkingDir)
 		}
 	}
 	return problems, nil
