@@ -106,6 +106,17 @@ func (p Path) Touches(other Path) bool {
 	return !element
 }
 
+// Distinct returns the problems without those that say at the same attribute what an earlier one does.
+func (ps Problems) Distinct() Problems {
+	said := map[[3]string]bool{}
+	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool {
+		key := [3]string{p.Path.String(), p.Summary, p.Detail}
+		repeated := said[key]
+		said[key] = true
+		return repeated
+	})
+}
+
 // Err returns the errors among the problems as one error, which is a Problems itself, or nil where there are only
 // warnings.
 func (ps Problems) Err() error {

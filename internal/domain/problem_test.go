@@ -79,3 +79,15 @@ func TestCertain(t *testing.T) {
 		}
 	}
 }
+
+func TestDistinct(t *testing.T) {
+	var ps Problems
+	ps.Add(Path{"a"}, "One", "said")
+	ps.Add(Path{"b"}, "One", "said")
+	ps.Warn(Path{"a"}, "One", "said")
+	ps.Add(Path{"a"}, "One", "said otherwise")
+	want := Problems{ps[0], ps[1], ps[3]}
+	if diff := cmp.Diff(want, ps.Distinct()); diff != "" {
+		t.Errorf("distinct problems (-want +got):\n%s", diff)
+	}
+}

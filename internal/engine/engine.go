@@ -63,7 +63,7 @@ type Hosts interface {
 	// Inventory returns what the hosts of a cluster offer at this moment. The cluster need not be stored yet.
 	Inventory(ctx context.Context, cluster domain.Cluster) (Inventory, error)
 	// Preflight returns what would keep specifications from running on their hosts, as far as can be told
-	// without starting them: a command not found, a feature this engine lacks. One specification a role is enough.
+	// without starting them: a command not found, a feature this engine lacks. One specification a role and host is enough.
 	Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error)
 	// Dissolve ends what runs in the cluster, takes the hosts out of it that Form made part of it, and removes all that
 	// is stored of it. Without a cluster it does nothing.

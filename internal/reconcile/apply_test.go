@@ -195,7 +195,7 @@ func TestUpdateWithoutChange(t *testing.T) {
 	}
 }
 
-// TestPreflightAsksOncePerRole: the members of a role run the same program.
+// TestPreflightAsksOncePerRole: the members of a role on a host run the same program.
 func TestPreflightAsksOncePerRole(t *testing.T) {
 	f := newFake()
 	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, lab(), group(2, 3)), map[string]bool{"mnist-worker-0": true})
@@ -207,6 +207,23 @@ func TestPreflightAsksOncePerRole(t *testing.T) {
 	want := []string{"nothing keeps mnist-ps-0 from using more", "nothing keeps mnist-worker-1 from using more"}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestPreflightAsksOnEachHost: what one host has, another may lack; what is the same everywhere is said once.
+func TestPreflightAsksOnEachHost(t *testing.T) {
+	f, view := newFake(), lab()
+	f.absent = "train"
+	view.Inventory.Hosts["b"] = domain.Host{Address: "10.0.0.2", Capacity: domain.Capacity{CPUs: 8, MemoryMiB: 1024}}
+	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, view, group(0, 4)), nil)
+	must(t, err)
+	var said []string
+	for _, p := range problems {
+		said = append(said, p.Detail)
+	}
+	want := []string{"nothing keeps mnist-worker-0 from using more", `"train" is not there`, "nothing keeps mnist-worker-1 from using more"}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
 

@@ -150,17 +150,18 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 	return view, err
 }
 
-// Preflight returns what would keep the members of a decision from being started, asked about one member of each role. Members
-// that are kept as they are, whether they run or have ended, need nothing any more.
+// Preflight returns what would keep the members of a decision from being started, asked about one member of each role on each
+// host. Members that are kept as they are, whether they run or have ended, need nothing any more.
 func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]bool) (domain.Problems, error) {
 	var specs []domain.MemberSpec
 	var problems domain.Problems
-	traits, asked := r.Engine.Traits(), map[string]bool{}
+	traits, asked := r.Engine.Traits(), map[[2]string]bool{}
 	for i, m := range d.Members {
-		if kept[m.Name] || asked[m.Role] {
+		on := [2]string{m.Role, m.Host}
+		if kept[m.Name] || asked[on] {
 			continue
 		}
-		asked[m.Role] = true
+		asked[on] = true
 		spec, err := d.Layout.Spec(i)
 		if err != nil {
 			return nil, err
@@ -172,7 +173,7 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 		problems = append(problems, traits.CheckResidents(domain.Path{"cluster"})...)
 	}
 	found, err := r.Engine.Preflight(ctx, specs)
-	return append(problems, found...), err
+	return append(problems, found...).Distinct(), err
 }
 
 const (

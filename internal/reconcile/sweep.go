@@ -176,20 +176,27 @@ func siteOf(view View) sweep.Cluster {
 	}
 }
 
-// preflightSweep asks the engine about one run, as all others differ in their environment alone.
+// preflightSweep asks the engine about one run on each host that may have it, as all others differ in their environment alone.
 func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.Sweep) (domain.Problems, error) {
 	if len(view.Inventory.Hosts) == 0 {
 		return nil, nil // which is said by Fits
 	}
-	key := spec.Keys()[0]
-	run := domain.Run{Assignment: &domain.Assignment{Host: slices.Min(slices.Collect(maps.Keys(view.Inventory.Hosts))), Port: 1}}
-	rendered, err := sweep.Spec(spec, key, run, siteFor(view.Traits, view.Inventory.Hosts))
-	if err != nil {
-		return nil, err
+	problems := view.Traits.CheckResidents(domain.Path{"cluster"})
+	var specs []domain.MemberSpec
+	for _, host := range slices.Sorted(maps.Keys(sweep.HostsFor(spec, siteOf(view)))) {
+		assigned := domain.Assignment{Host: host, Port: 1}
+		if spec.GPUs != nil {
+			assigned.GPUs = domain.DeviceSet(view.Pools[spec.GPUs.Pool].Devices[host][0].UUID)
+		}
+		rendered, err := sweep.Spec(spec, spec.Keys()[0], domain.Run{Assignment: &assigned}, siteFor(view.Traits, view.Inventory.Hosts))
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, r.withoutArriving(rendered))
+		problems = append(problems, view.Traits.CheckMember(rendered)...)
 	}
-	found, err := r.Engine.Preflight(ctx, []domain.MemberSpec{r.withoutArriving(rendered)})
-	problems := append(view.Traits.CheckResidents(domain.Path{"cluster"}), view.Traits.CheckMember(rendered)...)
-	return sweep.OfRuns(append(problems, found...)), err
+	found, err := r.Engine.Preflight(ctx, specs)
+	return sweep.OfRuns(append(problems, found...).Distinct()), err
 }
 
 // PutSweep makes a sweep be as specified: the controller starts its runs. A new one must not be there yet, but as

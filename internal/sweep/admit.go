@@ -163,7 +163,7 @@ func (d *decision) admit(q Queue) (why string) {
 		why = bounded
 	case len(candidates) == startedAtOnce:
 		next = d.now
-		d.short = append(d.short, shortage{sweep: s.Name, hosts: hostsFor(s, d.cluster)})
+		d.short = append(d.short, shortage{sweep: s.Name, hosts: HostsFor(s, d.cluster)})
 		why = fmt.Sprintf("others of it are started first, %d at a time", startedAtOnce)
 	default:
 		why = late
@@ -200,7 +200,7 @@ func (d *decision) limit(s domain.Sweep) (most int, why string) {
 		return math.MaxInt, ""
 	}
 	cpus := 0.0
-	for name := range hostsFor(s, d.cluster) {
+	for name := range HostsFor(s, d.cluster) {
 		cpus += d.cluster.Hosts[name].Capacity.CPUs
 	}
 	most = max(int(cpus+cpuTolerance), 1)

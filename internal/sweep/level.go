@@ -21,7 +21,7 @@ func (d *decision) vacancies(s domain.Sweep) map[string]int {
 	if !bounded {
 		return nil
 	}
-	places := hostsFor(s, d.cluster)
+	places := HostsFor(s, d.cluster)
 	if s.GPUs != nil {
 		places = devicesFor(s, d.cluster)
 	}

@@ -24,7 +24,7 @@ func (d *decision) keep(s domain.Sweep, key string) {
 	if _, short := placement.Fill(in, false); len(short) > 0 {
 		return
 	}
-	lacks := shortage{sweep: s.Name, hosts: hostsFor(s, d.cluster)}
+	lacks := shortage{sweep: s.Name, hosts: HostsFor(s, d.cluster)}
 	if s.GPUs != nil && !d.hasDevices(s, key) {
 		lacks = shortage{sweep: s.Name, devices: devicesFor(s, d.cluster)}
 	}
@@ -55,15 +55,15 @@ func (d *decision) hasDevices(s domain.Sweep, key string) bool {
 // keeps reports whether a sweep that has no room keeps another one from starting runs: they would take what it waits
 // for.
 func (d *decision) keeps(earlier shortage, s domain.Sweep) bool {
-	uses, waitsFor := hostsFor(s, d.cluster), earlier.hosts
+	uses, waitsFor := HostsFor(s, d.cluster), earlier.hosts
 	if earlier.devices != nil {
 		uses, waitsFor = devicesFor(s, d.cluster), earlier.devices
 	}
 	return slices.ContainsFunc(slices.Collect(maps.Keys(uses)), func(name string) bool { return waitsFor[name] })
 }
 
-// hostsFor returns the names of the hosts that a sweep's runs may use.
-func hostsFor(s domain.Sweep, c Cluster) map[string]bool {
+// HostsFor returns the names of the hosts that a sweep's runs may use.
+func HostsFor(s domain.Sweep, c Cluster) map[string]bool {
 	hosts := map[string]bool{}
 	for name, host := range c.Hosts {
 		if placement.Allows(s.Placement, name, host) && (s.GPUs == nil || len(c.Pools[s.GPUs.Pool].Devices[name]) > 0) {
@@ -76,7 +76,7 @@ func hostsFor(s domain.Sweep, c Cluster) map[string]bool {
 // devicesFor returns the UUIDs of the devices that a sweep's runs may use.
 func devicesFor(s domain.Sweep, c Cluster) map[string]bool {
 	devices := map[string]bool{}
-	for host := range hostsFor(s, c) {
+	for host := range HostsFor(s, c) {
 		if s.GPUs == nil {
 			break
 		}

@@ -16,11 +16,12 @@ import (
 // enforced.
 func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	var problems domain.Problems
-	limited := false
+	limited, looked := false, map[string]bool{}
 	for _, spec := range specs {
-		if e.contained(spec) {
-			continue // its command is in its image, and its Engine enforces limits
+		if e.contained(spec) || looked[spec.Role] { // in its image is its command, and another host is this machine, too
+			continue
 		}
+		looked[spec.Role] = true
 		at := domain.Path{"roles", domain.Key(spec.Role)}
 		e.checkCommand(&problems, at, spec)
 		limited = limited || spec.Resources.Limits != domain.Resources{}
