@@ -12,3 +12,24 @@ func TestIsLocal(t *testing.T) {
 		}
 	}
 }
+
+func TestOnHost(t *testing.T) {
+	bind := func(source, target string) *Mount { return &Mount{Source: source, Target: target} }
+	for _, test := range []struct {
+		path  string
+		mount *Mount
+		want  string
+	}{
+		{"/state/own/m/results", nil, "/state/own/m/results"},
+		{"/data/lr/r0", bind("/mnt/nas", "/data"), "/mnt/nas/lr/r0"},
+		{"/data/lr/r0/", bind("/mnt/nas/", "/data/"), "/mnt/nas/lr/r0"},
+		{"/data", bind("/mnt/nas", "/data"), "/mnt/nas"},
+		{"/data/lr", bind("/data", "/data"), "/data/lr"},
+		{"/data/lr", &Mount{Type: MountBind, Source: "/a", Target: "/data"}, "/a/lr"},
+		{"/data/lr", &Mount{Type: MountVolume, Source: "v", Target: "/data"}, "/data/lr"},
+	} {
+		if got := (KeptFolder{Path: test.path, Mount: test.mount}).OnHost(); got != test.want {
+			t.Errorf("%s in %+v is %s, want %s", test.path, test.mount, got, test.want)
+		}
+	}
+}

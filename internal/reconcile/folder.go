@@ -24,23 +24,24 @@ func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.Kep
 	if i < 0 {
 		return domain.KeptFolder{}, fmt.Errorf("there is no member %q: terraform-provider-trainyard top shows those that are there", member)
 	}
+	document, err := engine.Get[domain.GroupDocument](ctx, r.Engine, observed[i].Group)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) { // without one, it is a run of a sweep, or what is left of a group
+		return domain.KeptFolder{}, err
+	}
+	template, traits := document.Spec.EffectiveTemplate(observed[i].Role), r.Engine.Traits()
 	folder := domain.KeptFolder{Member: member, Host: observed[i].Host, Path: at}
 	if !path.IsAbs(at) {
-		own := r.Engine.Traits().WorkDir
-		if own == nil {
-			return domain.KeptFolder{}, fmt.Errorf("member %q has no folder of its own on the engine %q: "+
-				"name one in a volume or mount, such as --path /results", member, r.Engine.Traits().Name)
+		if traits.WorkDir == nil || traits.InContainer(template.Image) {
+			return domain.KeptFolder{}, fmt.Errorf("member %q has no folder of its own on the engine %q, as it runs in a container: "+
+				"name one in a volume or mount, such as --path /results", member, traits.Name)
 		}
-		folder.Path = path.Join(own(member), at)
+		folder.Path = path.Join(traits.WorkDir(member), at)
 	}
-	document, err := engine.Get[domain.GroupDocument](ctx, r.Engine, observed[i].Group)
-	if errors.Is(err, engine.ErrNotFound) {
-		return folder, nil // a run of a sweep, or what is left of a group
+	folder.Mount = domain.MountOf(template.Mounts, folder.Path)
+	if traits.Supports.Images && template.Image != "" && (folder.Mount == nil || folder.Mount.Type != "" && folder.Mount.Type != domain.MountBind) {
+		return domain.KeptFolder{}, fmt.Errorf("member %q runs in a container, and %q is no folder of its host: name one in a mount of the type %q", member, folder.Path, domain.MountBind)
 	}
-	if err == nil {
-		folder.Mount = domain.MountOf(document.Spec.EffectiveTemplate(observed[i].Role).Mounts, folder.Path)
-	}
-	return folder, err
+	return folder, nil
 }
 
 // ArchiveFolder writes what is in a folder to an archive, below a folder of a name. One that is not there is

@@ -115,7 +115,7 @@ func (r Reconciler) admitRuns(
 
 // siteFor returns where members of a cluster with these hosts are reached, and find and leave files.
 func siteFor(traits engine.Traits, hosts map[string]domain.Host) sweep.Site {
-	return sweep.Site{FilesDir: traits.FilesOf, WorkDir: traits.WorkDir, Address: func(member, host string) string {
+	return sweep.Site{FilesDir: traits.FilesOf, WorkDir: traits.WorkDir, InContainer: traits.InContainer, Address: func(member, host string) string {
 		if traits.MemberAddress != nil {
 			return traits.MemberAddress(member)
 		}

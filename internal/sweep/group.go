@@ -63,6 +63,13 @@ type Site struct {
 	FilesDir func(member, image string) string
 	// WorkDir is a member's own folder, which outlives it; nil where it has none.
 	WorkDir func(member string) string
+	// InContainer reports whether members with an image run in containers; nil where none does.
+	InContainer func(image string) bool
+}
+
+// asTheHost reports whether a member with this image sees the files of its host where they are, and has a folder there.
+func (s Site) asTheHost(image string) bool {
+	return s.WorkDir != nil && (s.InContainer == nil || !s.InContainer(image))
 }
 
 // Spec renders the specification of the attempt of a run that is about to start.

@@ -68,6 +68,10 @@ func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	case mount.ReadOnly:
 		ps.Add(in, "Results can't be written", "%q is in the mount at %q, which is read-only", where, mount.Target)
 		ps.DecidedBy(inputs)
+	case at.WorkDir != nil && !at.asTheHost(s.Image) && mount.Type == domain.MountVolume:
+		ps.Add(in, "Results out of reach", "%q is in the mount at %q, and on the engine %q nothing is fetched from named volumes: use a folder of the hosts (type = %q), or a path in no mount, where each run gets a folder of its host",
+			where, mount.Target, engine, domain.MountBind)
+		ps.DecidedBy(append(inputs, domain.Path{"image"}))
 	case at.WorkDir == nil && s.Results.OnDestroy == domain.DeleteResults:
 		ps.Add(domain.Path{"results", "on_destroy"}, "Results can't be deleted", "on the engine %q, what runs leave in a mount that you declare is yours to delete, such as at %q: set on_destroy to %q, or use a path in no mount", engine, mount.Target, domain.KeepResults)
 		ps.DecidedBy(append(inputs, domain.Path{"results", "on_destroy"}))
@@ -92,7 +96,7 @@ func give(spec *domain.MemberSpec, own domain.RunSpec, run domain.Run, at Site) 
 	}
 	if r := run.Results; r != nil {
 		spec.Env[resultsVariable] = r.Path
-		if r.Mount == nil || at.WorkDir != nil {
+		if r.Mount == nil || at.asTheHost(spec.Image) {
 			spec.Kept = r.Path
 		}
 	}

@@ -19,6 +19,8 @@ var (
 	inContainers = Site{
 		Address: func(member, _ string) string { return member }, FilesDir: func(_, _ string) string { return domain.FilesDir },
 	}
+	// bare is where members are in containers of their hosts, which have a folder for each.
+	bare = Site{Address: onHosts.Address, FilesDir: inContainers.FilesDir, WorkDir: onHosts.WorkDir, InContainer: func(string) bool { return true }}
 )
 
 // What a run is told of where its results go, and what the engine has to keep for it.
@@ -40,6 +42,9 @@ func TestResults(t *testing.T) {
 		"at a declared mount":             {"/data", []domain.Mount{volume}, inContainers, "/data/lr/r0", "", &volume},
 		"below a declared mount":          {"/data/a/b", []domain.Mount{inner, volume}, inContainers, "/data/a/b/lr/r0", "", &volume},
 		"in a mount within a mount":       {"/data/nas", []domain.Mount{volume, inner}, inContainers, "/data/nas/lr/r0", "", &inner},
+		"below a folder of the host's":    {"results", nil, bare, "/state/own/lr-r0-0/results", "/state/own/lr-r0-0/results", nil},
+		"in a folder that is the host's":  {"/data/", nil, bare, "/data/lr/r0", "/data/lr/r0", nil},
+		"in a mount of a host's folder":   {"/data/nas", []domain.Mount{inner}, bare, "/data/nas/lr/r0", "", &inner},
 		"beside a mount of a like target": {"/data2", []domain.Mount{volume}, inContainers, "/data2", "/data2", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,9 +97,10 @@ func TestCheckResults(t *testing.T) {
 		path   string
 		says   []string
 	}{
-		"relative in a container":  {func(s *domain.Sweep) { s.Results.Path = "results" }, inContainers, "results.path", []string{`"results" is relative`, `"some"`, `"/results"`, "named volume", "all hosts share"}},
-		"in a tmpfs":               {in(domain.Mount{Type: domain.MountTmpfs}), inContainers, "results.path", []string{`"/data/results"`, `"/data"`, "tmpfs"}},
-		"in what can't be written": {in(domain.Mount{Type: domain.MountVolume, Source: "lr", ReadOnly: true}), inContainers, "results.path", []string{`"/data/results"`, `"/data"`, "read-only"}},
+		"relative in a container":   {func(s *domain.Sweep) { s.Results.Path = "results" }, inContainers, "results.path", []string{`"results" is relative`, `"some"`, `"/results"`, "named volume", "all hosts share"}},
+		"in a tmpfs":                {in(domain.Mount{Type: domain.MountTmpfs}), inContainers, "results.path", []string{`"/data/results"`, `"/data"`, "tmpfs"}},
+		"in what can't be written":  {in(domain.Mount{Type: domain.MountVolume, Source: "lr", ReadOnly: true}), inContainers, "results.path", []string{`"/data/results"`, `"/data"`, "read-only"}},
+		"in a volume of the host's": {in(domain.Mount{Type: domain.MountVolume, Source: "lr"}), bare, "results.path", []string{`"/data/results"`, `"some"`, "named volumes", `type = "bind"`}},
 		"deleted in a mount": {func(s *domain.Sweep) {
 			in(domain.Mount{Type: domain.MountBind, Source: "/mnt"})(s)
 			s.Results.OnDestroy = domain.DeleteResults

@@ -20,7 +20,7 @@ import (
 // MissingFolders looks for folders of this machine.
 func (e *Engine) MissingFolders(_ context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
 	for _, folder := range folders {
-		_, err := os.Stat(folder.Path)
+		_, err := os.Stat(folder.OnHost())
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, folder)
 		} else if err != nil {
@@ -32,22 +32,23 @@ func (e *Engine) MissingFolders(_ context.Context, folders []domain.KeptFolder) 
 
 // ReadFolder reads a folder of this machine. Sockets and the like are left out.
 func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
-	err := filepath.WalkDir(folder.Path, func(path string, entry fs.DirEntry, err error) error {
+	root := folder.OnHost()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err != nil || path == folder.Path {
+		if err != nil || path == root {
 			return err
 		}
-		name, err := filepath.Rel(folder.Path, path)
+		name, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
 		return visitFile(path, name, entry, visit)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, gone := os.Stat(folder.Path); errors.Is(gone, fs.ErrNotExist) {
-			return fmt.Errorf("folder %s of %s: %w", folder.Path, folder.Member, engine.ErrNotFound)
+		if _, gone := os.Stat(root); errors.Is(gone, fs.ErrNotExist) {
+			return fmt.Errorf("folder %s of %s: %w", root, folder.Member, engine.ErrNotFound)
 		}
 	}
 	return err
@@ -99,11 +100,12 @@ func (zeros) Read(p []byte) (int, error) {
 // RemoveFolders removes folders of this machine, and members' own folders around them, as far as nothing else is there.
 func (e *Engine) RemoveFolders(_ context.Context, folders []domain.KeptFolder) error {
 	for _, folder := range folders {
-		if err := os.RemoveAll(folder.Path); err != nil {
+		root := folder.OnHost()
+		if err := os.RemoveAll(root); err != nil {
 			return err
 		}
 		own := e.dir.WorkDir(folder.Member)
-		for around := filepath.Dir(folder.Path); around == own || strings.HasPrefix(around, own+"/"); around = filepath.Dir(around) {
+		for around := filepath.Dir(root); around == own || strings.HasPrefix(around, own+"/"); around = filepath.Dir(around) {
 			_ = os.Remove(around) // fails where something is left in it
 		}
 	}

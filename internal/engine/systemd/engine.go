@@ -85,7 +85,7 @@ func (e *Engine) Traits() engine.Traits {
 		},
 		ImportFrom: importFrom(e.ref.Endpoint),
 		FilesDir:   e.dir().FilesDir, WorkDir: e.dir().WorkDir,
-		FolderPlace: func(f domain.KeptFolder) string { return f.Host + ":" + f.Path },
+		FolderPlace: func(f domain.KeptFolder) string { return f.Host + ":" + f.OnHost() },
 	}
 }
 
