@@ -126,6 +126,15 @@ type MemberSpec struct {
 // Argv returns the command followed by the args: what is run where there is no image.
 func (s MemberSpec) Argv() []string { return slices.Concat(s.Command, s.Args) }
 
+// UsesGPUs reports whether the member is shown NVIDIA's GPUs, by the variable that names them for containers.
+func (s MemberSpec) UsesGPUs() bool {
+	switch s.Env["NVIDIA_VISIBLE_DEVICES"] {
+	case "", "none", "void":
+		return false
+	}
+	return true
+}
+
 // State is where a member is in its life.
 type State string
 

@@ -36,6 +36,8 @@ type Engine struct {
 	residents func(ctx context.Context) (domain.Residents, error)
 	// staged are the hosts on which this process staged members that it has not started yet.
 	staged *stagedHosts
+	// seen are the facts about hosts as this process last read them, by name.
+	seen *seenHosts
 }
 
 var (
@@ -70,7 +72,7 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 	if err != nil {
 		return nil, err
 	}
-	return (&Engine{ref: ref, settings: settings, reach: reach, staged: &stagedHosts{}}).now(), nil
+	return (&Engine{ref: ref, settings: settings, reach: reach, staged: &stagedHosts{}, seen: &seenHosts{}}).now(), nil
 }
 
 // dir is the state directory of the cluster on each host.

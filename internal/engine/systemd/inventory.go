@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -48,19 +49,20 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	return inventory, nil
 }
 
-// Preflight asks each host about the specifications that are for it. One that is not part of the cluster yet can't tell.
+// Preflight asks each host about the specifications that are for it. Of one that is not part of the cluster yet no more is
+// known than what it is like.
 func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	byHost := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {
 		byHost[spec.Host] = append(byHost[spec.Host], spec)
 	}
 	p, err := e.whole(ctx)
-	if err != nil {
-		return nil, unlessGone(err)
+	if err := unlessGone(err); err != nil {
+		return nil, err
 	}
 	found, failed := onAll(byHost, func(name string) (relay.Findings, error) {
 		if _, known := p.hosts[name]; !known {
-			return nil, nil
+			return relay.FindingsOf(e.seen.check(name, byHost[name])), nil
 		}
 		return askHost(ctx, e, p, name, relay.Preflight, byHost[name])
 	})
@@ -70,8 +72,8 @@ func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (doma
 		}
 	}
 	var problems domain.Problems
-	for _, findings := range found {
-		problems = append(problems, findings.Problems()...)
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		problems = append(problems, found[name].Problems()...)
 	}
 	return problems, joined(failed)
 }

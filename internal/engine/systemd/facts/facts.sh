@@ -109,7 +109,7 @@ network() {
 devices() {
 	say nvidia "$(cat /sys/module/nvidia/version || cat /proc/driver/nvidia/version)"
 	has nvidia-smi && say nvidia_smi yes
-	if has nvidia-ctk || has nvidia-container-runtime; then say nvidia_toolkit yes; fi
+	has nvidia-container-runtime-hook && say nvidia_toolkit yes
 	for socket in /run/docker.sock /var/run/docker.sock; do
 		[ -S $socket ] || continue
 		say docker_socket $socket

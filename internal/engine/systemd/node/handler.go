@@ -29,7 +29,7 @@ func (n *Node) Handler() http.Handler {
 	})
 	answer(n, mux, relay.Ports, func(context.Context, part, relay.None) ([]int, error) { return telemetry.ListeningPorts() })
 	answer(n, mux, relay.Preflight, func(ctx context.Context, p part, specs []domain.MemberSpec) (relay.Findings, error) {
-		problems, err := p.Preflight(ctx, specs)
+		problems, err := p.preflight(ctx, specs)
 		return relay.FindingsOf(problems), err
 	})
 

@@ -1,0 +1,35 @@
+package facts
+
+import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+
+// ToolkitHook is what a Docker Engine looks for when it starts: with it, containers can be given GPUs.
+const ToolkitHook = "nvidia-container-runtime-hook"
+
+// CheckImage tells what a host lacks for a member with an image, which may use GPUs. Whether an Engine answers is for
+// the host to say.
+func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain.Problems) {
+	if f.Docker.Socket == "" {
+		NoEngine(&problems, spec, "there is no /run/docker.sock")
+	}
+	if usesGPUs && !f.NVIDIA.Toolkit {
+		NoToolkit(&problems, spec)
+	}
+	return problems
+}
+
+// NoEngine adds the problem of a host on which no Docker Engine answers, for a reason.
+func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
+	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "image"}, "No Docker Engine",
+		"host %q has no Docker Engine that answers, and role %q needs one for its image %q: %s. "+
+			"Install it there: sudo apt-get install -y docker.io (Debian, Ubuntu), or as docs.docker.com/engine/install says; where it is installed: sudo systemctl enable --now docker",
+		spec.Host, spec.Role, spec.Image, why)
+}
+
+// NoToolkit adds the problem of a host without NVIDIA's container toolkit.
+func NoToolkit(problems *domain.Problems, spec domain.MemberSpec) {
+	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, "No container toolkit",
+		"host %q lacks NVIDIA's container toolkit, and role %q needs it for GPUs in containers: there is no %s. "+
+			"Install it there: sudo apt-get install -y nvidia-container-toolkit, from NVIDIA's package repository (docs.nvidia.com/datacenter/cloud-native/container-toolkit). "+
+			"Then sudo systemctl restart docker, as a Docker Engine looks for it when it starts; its default runtime stays as it is",
+		spec.Host, spec.Role, ToolkitHook)
+}
