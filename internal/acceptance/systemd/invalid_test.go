@@ -91,7 +91,13 @@ func TestAccInvalid(t *testing.T) {
 		strings.Replace(l.clusterOf(manager), "hosts", "network = {}\n  hosts", 1):                  {"network", "does not support network"},
 		"resource \"trainyard_cluster\" \"lab\" {\n  name   = \"lab\"\n  engine = \"systemd\"\n}\n": {"needs hosts that it can log in to"},
 		l.clusterOf(manager) + job(`image = "trainer:1"
-  roles = { worker = {} }`): {`role "worker" needs a command`},
+  roles = { worker = {} }`): {`role "worker" needs one for its image "trainer:1"`, "no /run/docker.sock"},
+		l.clusterOf(manager) + job("roles = { worker = {} }"): {`role "worker" has neither a command nor an image, and neither has the group`},
+		l.clusterOf(manager) + job(`image = "trainer:1"
+  roles = { worker = { container = { ports = { a = { target = 80, published = 8080 } } } } }`): {`roles["worker"].container.ports["a"].published`, "write target = 8080"},
+		l.clusterOf(manager) + "resource \"trainyard_image\" \"a\" {\n  cluster = trainyard_cluster.lab\n  name = \"trainer:1\"\n}\n": {
+			"brings no images to its hosts", "push it to a registry that they reach", "docker load",
+		},
 		l.clusterOf(manager) + job(`command = ["/no/such/program"]
   roles = { worker = {} }`): {`/no/such/program`},
 	} {

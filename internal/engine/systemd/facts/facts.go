@@ -111,7 +111,8 @@ type NVIDIA struct {
 // Docker is the Docker Engine of a host.
 type Docker struct {
 	Socket  string // "" for none
-	Version string // "" for one that didn't answer
+	Version string // "" for one that nothing was told of
+	Silent  bool   // it was asked, and didn't answer
 }
 
 // Runner runs commands on a host. It is a [sshclient.Client].

@@ -28,8 +28,8 @@ say() { printf '%s=%s\n' "$1" "${2%%"$nl"*}"; }
 
 has() { command -v "$1" >/dev/null; }
 
-# shortly runs what might hang.
-shortly() { if has timeout; then timeout 5 "$@"; else "$@"; fi; }
+# within runs what might hang, for so many seconds.
+within() { if has timeout; then timeout "$@"; else shift && "$@"; fi; }
 
 system() {
 	say root "$(id -u)"
@@ -113,11 +113,15 @@ devices() {
 	for socket in /run/docker.sock /var/run/docker.sock; do
 		[ -S $socket ] || continue
 		say docker_socket $socket
+		# The first who asks may have it started.
 		if has docker; then
-			say docker "$(shortly docker -H unix://$socket version --format '{{.Server.Version}}')"
+			docker=$(within 20 docker -H unix://$socket version --format '{{.Server.Version}}')
 		elif has curl; then
-			say docker "$(shortly curl -s --unix-socket $socket http://docker/version | grep -o '"Version":"[^"]*"')"
+			docker=$(within 20 curl -s --unix-socket $socket http://docker/version | grep -o '"Version":"[^"]*"')
+		else
+			break
 		fi
+		say docker "${docker:-silent}"
 		break
 	done
 }

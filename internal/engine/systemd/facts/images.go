@@ -5,11 +5,14 @@ import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 // ToolkitHook is what a Docker Engine looks for when it starts: with it, containers can be given GPUs.
 const ToolkitHook = "nvidia-container-runtime-hook"
 
-// CheckImage tells what a host lacks for a member with an image, which may use GPUs. Whether an Engine answers is for
-// the host to say.
+// CheckImage tells what a host lacks for a member with an image, which may use GPUs. The host itself
+// knows more, once it is in the cluster.
 func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain.Problems) {
-	if f.Docker.Socket == "" {
+	switch {
+	case f.Docker.Socket == "":
 		NoEngine(&problems, spec, "there is no /run/docker.sock")
+	case f.Docker.Silent:
+		NoEngine(&problems, spec, "nothing answers at "+f.Docker.Socket)
 	}
 	if usesGPUs && !f.NVIDIA.Toolkit {
 		NoToolkit(&problems, spec)

@@ -144,7 +144,7 @@ func (f *Facts) set(key, value string) {
 	case "docker_socket":
 		f.Docker.Socket = value
 	case "docker":
-		f.Docker.Version = version.FindString(value)
+		f.Docker.Version, f.Docker.Silent = version.FindString(value), value == "silent"
 	default:
 		f.addTo(key, value)
 	}

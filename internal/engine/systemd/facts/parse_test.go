@@ -117,6 +117,7 @@ func TestParse(t *testing.T) {
 		"an old date":            {begun("clock=1795528745.%N\n"), with(func(f *Facts) { f.Clock = time.Unix(1795528745, 0) })},
 		"no clock":               {begun("clock=now\n"), none},
 		"an unknown machine":     {begun("machine=vax\n"), with(func(f *Facts) { f.Machine = "vax" })},
+		"a silent Engine":        {begun("docker_socket=/run/docker.sock\ndocker=silent\n"), with(func(f *Facts) { f.Docker = Docker{Socket: "/run/docker.sock", Silent: true} })},
 		"a driver by /sys":       {begun("nvidia=535.183.01\n"), with(func(f *Facts) { f.NVIDIA.Driver = "535.183.01" })},
 		"numbers that are none":  {begun("user_id=-5\ncpus=many\nmemory=MemTotal: 99999999999999999999 kB\nfree=x -1 y\nsystemd=systemd v2\nport=FFFFF\nport=0\n"), none},
 		"groups that are none":   {begun("control_groups=3\n"), none},

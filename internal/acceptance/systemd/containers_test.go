@@ -1,0 +1,191 @@
+//go:build linux
+
+package systemd_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+)
+
+// trainer is the image of the program of members, which is on all hosts of the bed with Docker Engines.
+const trainer = "trainer:1"
+
+// dockerBed are hosts with a Docker Engine each, which have the image.
+func dockerBed(t *testing.T) *testbed.Hosts {
+	t.Helper()
+	bed := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 3, Docker: true, Mounts: []string{shared}})
+	acctest.LoadMember(t, bed, trainer)
+	return bed
+}
+
+// container returns the ID of the container of a member on a host; empty for none.
+func (l *lab) container(host *testbed.Host, member string) string {
+	l.Helper()
+	return strings.TrimSpace(l.on(host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.member=%s", l.name, member))
+}
+
+// containers are the IDs of those of members on their hosts, which have one each.
+func (l *lab) containers(on map[string]*testbed.Host) map[string]string {
+	l.Helper()
+	ids := map[string]string{}
+	for member, host := range on {
+		if ids[member] = l.container(host, member); ids[member] == "" || strings.Contains(ids[member], "\n") {
+			l.Errorf("on %s, the containers of %s are %q", host.Name, member, ids[member])
+		}
+	}
+	return ids
+}
+
+// Members with an image are containers of their hosts, beside plain programs, and are seen to as those are.
+func TestAccContainers(t *testing.T) {
+	acceptance.Test(t)
+	bed := dockerBed(t)
+	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 0, 1)
+	one, two := l.hosts[0], l.hosts[1]
+	config := func(image, worker string) string {
+		return l.config(l.cluster(one, two), job(fmt.Sprintf(`
+  roles = {
+    worker = {
+      image    = %q
+      replicas = 2
+      port     = local.port
+      args     = ["print:hello from {{ .Name }} at {{ .Address }}", "file:/etc/settings", "file:/run/secrets/token", "wait"]
+      restart  = { condition = "always", delay = "10ms" }
+      %s
+    }
+    plain = { replicas = 1, command = [local.member, "print:plain", "wait"] }
+  }`, image, worker)), `
+data "trainyard_logs" "job" {
+  cluster    = trainyard_cluster.lab
+  member     = "job-worker-1"
+  depends_on = [trainyard_group.job]
+}
+`)
+	}
+	with := func(settings string) string {
+		return fmt.Sprintf(`container = {
+        pull_policy = "never"
+        configs     = { settings = { content = "rate = 0.1", target = "/etc/settings" } }
+        secrets     = { token = { value = "hunter2", version = "1" } }
+        ports       = { board = { target = local.port + 10, published = local.port + 10 } }
+        %s
+      }`, settings)
+	}
+	on := map[string]*testbed.Host{"job-worker-0": one, "job-worker-1": two}
+	var seen map[string]string
+	changed := func(want ...string) resource.TestCheckFunc {
+		return acceptance.Changes(&seen, func() map[string]string { return l.containers(on) }, want)
+	}
+	logs := "data.trainyard_logs.job"
+	l.test(
+		resource.TestStep{
+			Config:      config(trainer, `container = { ports = { board = { target = 80, published = local.port } } }`),
+			ExpectError: acceptance.Says(`roles["worker"].container.ports["board"].published`, `can't publish port 80 as `+fmt.Sprint(l.port), fmt.Sprintf("write target = %d", l.port)),
+		},
+		resource.TestStep{
+			Config: config(trainer, with("")),
+			Check: resource.ComposeTestCheckFunc(
+				changed("+job-worker-0", "+job-worker-1"),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1", fmt.Sprintf("%s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(logs, "lines.0", fmt.Sprintf("hello from job-worker-1 at %s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(logs, "lines.1", `/etc/settings 444 "rate = 0.1"`),
+				resource.TestCheckResourceAttr(logs, "lines.2", `/run/secrets/token 400 "hunter2"`),
+				func(*terraform.State) error {
+					return acceptance.Differences(1, l.members(one)+l.members(two)) // the plain one
+				},
+			),
+		},
+		resource.TestStep{Config: config(trainer, with("")), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed()},
+		resource.TestStep{
+			Config:           config(trainer, with(`shm_size_mib = 128`)),
+			ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),
+			Check: resource.ComposeTestCheckFunc(changed("~job-worker-0", "~job-worker-1"), func(*terraform.State) error {
+				shm := l.on(two, "docker inspect --format '{{.HostConfig.ShmSize}}' %s", l.container(two, "job-worker-1"))
+				return acceptance.Differences("134217728", strings.TrimSpace(shm))
+			}),
+		},
+		resource.TestStep{
+			PreConfig: func() {
+				before := l.container(one, "job-worker-0")
+				l.on(one, "docker rm --force %s", before)
+				acctest.Eventually(l, "another container of job-worker-0", func() bool {
+					now := l.container(one, "job-worker-0")
+					return now != "" && now != before
+				})
+			},
+			Config:           config(trainer, with(`shm_size_mib = 128`)),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
+			Check:            changed("~job-worker-0"),
+		},
+		resource.TestStep{
+			Config:      config("trainer:2", with("")),
+			ExpectError: acceptance.Says(`roles["worker"].image`, `host "`+one.Name+`" can't run role "worker"`, `there is no image "trainer:2"`, `host "`+two.Name+`" can't run role "worker"`, "docker load"),
+		},
+		resource.TestStep{Config: config(trainer, with(`shm_size_mib = 128`)), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed()},
+	)
+}
+
+// What a host lacks for containers is said at plan, of a cluster that is to be and of one that is there: a Docker Engine, and
+// NVIDIA's container toolkit, by which GPUs come into containers.
+func TestAccContainersLack(t *testing.T) {
+	acceptance.Test(t)
+	bed, control := dockerBed(t), fakenvml.New(t)
+	devices := fakenvml.V100s("dgx", 4)
+	control.Set(devices...)
+	l := openLab(t, bed, acctest.ProviderWithGPUs(t, control), 2)
+	host, uuids := l.hosts[0], []string{devices[0].UUID, devices[1].UUID}
+	pool := acceptance.Pool("p", fmt.Sprintf("devices = { %s = %s }", host.Name, acceptance.List(uuids...)))
+	group := func(worker string) string {
+		return job(fmt.Sprintf("image = %q\n  args = [\"wait\"]\n  roles = {\n    ps = { replicas = 1 }\n    %s\n  }", trainer, worker))
+	}
+	onGPUs := group(`worker = { replicas = 2, gpus = { pool = trainyard_gpu_pool.p.name }, args = ["file:` + testbed.VisibleDevices + `", "wait"] }`)
+	noEngine := acceptance.Says(`roles["ps"].image`, `host "`+host.Name+`" has no Docker Engine that answers, and role "ps" needs one for its image "`+trainer+`"`,
+		"sudo apt-get install -y docker.io", "sudo systemctl enable --now docker")
+
+	l.on(host, "systemctl disable --now --quiet docker.socket docker.service")
+	t.Cleanup(func() {
+		l.on(host, "rm -f /usr/bin/nvidia-container-runtime-hook && systemctl enable --quiet docker.socket docker.service && systemctl restart docker")
+	})
+	l.test(
+		resource.TestStep{Config: l.config(l.cluster(host), group("")), PlanOnly: true, ExpectError: noEngine},
+		resource.TestStep{Config: l.config(l.cluster(host), pool)},
+		resource.TestStep{Config: l.config(l.cluster(host), pool, group("")), PlanOnly: true, ExpectError: noEngine},
+		resource.TestStep{
+			PreConfig: func() { l.on(host, "systemctl start docker.socket") }, // which starts the Engine when somebody asks
+			Config:    l.config(l.cluster(host), pool, onGPUs),
+			ExpectError: acceptance.Says(`roles["worker"].gpus`, `host "`+host.Name+`" lacks NVIDIA's container toolkit, and role "worker" needs it for GPUs`,
+				"sudo apt-get install -y nvidia-container-toolkit", "sudo systemctl restart docker"),
+		},
+		resource.TestStep{
+			PreConfig: func() { l.must(host.InstallNVIDIA(t.Context(), uuids...)) },
+			Config:    l.config(l.cluster(host), pool, onGPUs),
+			Check: func(*terraform.State) error {
+				var given []string
+				for _, member := range []string{"job-worker-0", "job-worker-1"} {
+					acctest.Eventually(t, member+" to tell which GPUs it has", func() bool {
+						said := l.on(host, "docker logs %s 2>&1", l.container(host, member))
+						i := slices.IndexFunc(uuids, func(uuid string) bool { return strings.Contains(said, fmt.Sprintf("%q", uuid+"\n")) })
+						if i >= 0 {
+							given = append(given, uuids[i])
+						}
+						return i >= 0
+					})
+				}
+				slices.Sort(given)
+				none := strings.TrimSpace(l.on(host, "docker inspect --format '{{len .HostConfig.DeviceRequests}}' %s", l.container(host, "job-ps-0")))
+				return acceptance.Differences(append(slices.Sorted(slices.Values(uuids)), "0"), append(given, none))
+			},
+		},
+	)
+}
