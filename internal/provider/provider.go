@@ -75,7 +75,7 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 			"workers and other roles that train on them. It is for teams with one to some hundred machines and no wish to run Kubernetes.\n\n" +
 			"The engine `process` runs everything as processes of this machine and needs nothing to be installed. " +
 			"The engine `swarm` runs it as services of a Docker Swarm, which may be there already, or is formed. " +
-			"The engine `systemd` runs it as units of systemd on bare hosts, over nothing but SSH.",
+			"The engine `systemd` runs it as units of systemd, and as containers, on bare hosts, over nothing but SSH.",
 		Attributes: map[string]schema.Attribute{
 			"state_dir": schema.StringAttribute{
 				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, their logs among it. " +

@@ -122,6 +122,9 @@ func mounts(spec domain.MemberSpec, at Place) []mount.Mount {
 		if m.SizeMiB > 0 {
 			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * mib}
 		}
+		if m.Driver != nil {
+			rendered.VolumeOptions = &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: m.Driver.Name, Options: m.Driver.Options}}
+		}
 		list = append(list, rendered)
 	}
 	for _, shown := range at.Shown {

@@ -35,7 +35,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"engine": schema.StringAttribute{
-				MarkdownDescription: "What runs the members: `process`, as processes of this machine; `swarm`, as services of a Docker Swarm; or `systemd`, as units of systemd on hosts that are reached over SSH. Defaults to `process`. " +
+				MarkdownDescription: "What runs the members: `process`, as processes of this machine; `swarm`, as services of a Docker Swarm; or `systemd`, as units of systemd, and as containers where they have an image, on hosts that are reached over SSH. Defaults to `process`. " +
 					"Forces replacement.",
 				Optional:      true,
 				Computed:      true,

@@ -21,7 +21,7 @@ const maxSecretBytes = 500_000
 // counts.
 func containerAttribute(precedence string) schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: strings.TrimSpace("What the members' containers have and may do, for `swarm`; of it, `systemd` heeds `user`, `stop_signal` and `ulimits` for its plain programs. What is left out is the engine's default. " + precedence),
+		MarkdownDescription: strings.TrimSpace("What the members' containers have and may do, for `swarm`, and for members of `systemd` with an `image`. Of it, members of `systemd` without one get `user`, `stop_signal`, `ulimits`, `configs` and `secrets`. What is left out is the engine's default. " + precedence),
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"pull_policy": schema.StringAttribute{
@@ -29,7 +29,7 @@ func containerAttribute(precedence string) schema.Attribute {
 				Optional:            true,
 			},
 			"user": schema.StringAttribute{
-				MarkdownDescription: "User that the members run as: a name that the image, or on `systemd` the host, knows, or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own, on `systemd` to root. Files of `secrets` are root's: give them a `mode` such as `0444` for another user. On `systemd`, those of members without a container are the user's own.",
+				MarkdownDescription: "User that the members run as: a name that the image, or without one the host, knows, or a UID, alone or with a group, such as `1000:100`. Defaults to the image's own, without an image to root. Files of `secrets` are root's: give them a `mode` such as `0444` for another user. On `systemd`, those of members without a container are the user's own.",
 				Optional:            true,
 			},
 			"init": schema.BoolAttribute{
@@ -77,7 +77,7 @@ func containerAttribute(precedence string) schema.Attribute {
 				},
 			},
 			"ports": schema.MapNestedAttribute{
-				MarkdownDescription: "Ports by which members are reached at their hosts, by any names, such as a dashboard's; members reach each other without. Two members that publish the same port can't be on one host.",
+				MarkdownDescription: "Ports by which members are reached at their hosts, by any names, such as a dashboard's; members reach each other without. Two members that publish the same port can't be on one host. On `systemd`, containers are in the network of their host, so that `published` has to be the same as `target`; placement keeps other members off these ports.",
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{

@@ -142,7 +142,7 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 	own := func(description string) string { return strings.TrimSpace(description + " " + precedence.Own) }
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			MarkdownDescription: own("Container image, for engines that run containers; `process` and `systemd` do not: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the `image_id` of a `trainyard_image`, or the ID of an image that the hosts have, `sha256:` and 64 hex digits."),
+			MarkdownDescription: own("Container image: a name with a tag or digest, such as `registry.example.com/trainer:1.2`, the ID of an image that the hosts have, `sha256:` and 64 hex digits, or on `swarm` the `image_id` of a `trainyard_image`. Required on `swarm`. On `systemd`, members with one are containers of the Docker Engine of their host, and others are its programs. On `process` it has no effect."),
 			Optional:            true,
 		},
 		"command": schema.ListAttribute{
@@ -166,11 +166,11 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 			Validators:  []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"working_dir": schema.StringAttribute{
-			MarkdownDescription: own("Folder in which members start: an absolute path of a folder that exists. Without one, each member starts in a folder of its own, which `process` keeps in its state directory, and `systemd` in the one of the cluster on the host."),
+			MarkdownDescription: own("Folder in which members start: an absolute path of a folder that exists, on the host or in the image. Without one, containers start in that of their image, and other members in a folder of their own, which `process` keeps in its state directory, and `systemd` in the one of the cluster on the host."),
 			Optional:            true,
 		},
 		"mounts": schema.ListNestedAttribute{
-			MarkdownDescription: own("Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members of `process` and `systemd` see the files of their host where they are, so that they take bind mounts alone, with the same source and target."),
+			MarkdownDescription: own("Storage that members see: files and folders of the host, volumes of its Docker Engine, or memory. Members without a container, on `process` and `systemd`, see the files of their host where they are, so that they take bind mounts alone, with the same source and target."),
 			Optional:            true,
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -187,7 +187,7 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 					Required:            true,
 				},
 				"read_only": schema.BoolAttribute{
-					MarkdownDescription: "Whether members may only read; `process` and `systemd` do not enforce it. Defaults to `false`.",
+					MarkdownDescription: "Whether members may only read; without a container it is not enforced. Defaults to `false`.",
 					Optional:            true,
 				},
 				"size_mib": schema.Int64Attribute{

@@ -32,7 +32,7 @@ const resourceDescription = "An image that all hosts of a cluster have before a 
 	"An archive or a build is for one platform. Where hosts of several platforms pull, each has an image of its own, and `image_id` is the name with the digest that they all came from.\n\n" +
 	"A replaced image stays while members run from it; the next apply of a `trainyard_image` after that removes it. " +
 	"A destroy takes the name away, and with its last name the image, but leaves an image that containers use, with a warning.\n\n" +
-	"Clusters of the engines `process` and `systemd` run no images."
+	"For clusters of the engine `swarm`. Hosts of `systemd` pull their images from a registry, or have them loaded (`docker load`); `process` runs none."
 
 // Schema is the schema of trainyard_image.
 func Schema(ctx context.Context, engines []string) schema.Schema {

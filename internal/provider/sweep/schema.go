@@ -145,7 +145,7 @@ func resultsAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"path": schema.StringAttribute{
 			MarkdownDescription: "Folder of the results, which outlives the attempts of a run. Each run finds its own in `TRAINYARD_RESULTS`. " +
-				"On `process` and `systemd`, a relative path such as `results` is below the run's own folder, and an absolute one gets a folder for each run, `<path>/<sweep>/<key>`. " +
+				"On `process` and `systemd`, a relative path such as `results` is below the run's own folder, and an absolute one gets a folder of the host for each run, `<path>/<sweep>/<key>`, which a container finds at the same path. " +
 				"On `swarm` it is an absolute path in the container: each run gets a named volume there, on the host where it runs. In a mount that `mounts` declares, of a named volume or of a folder that all hosts share, " +
 				"it is `<path>/<sweep>/<key>`, which the program has to make. A change reruns what a change of `env` does.",
 			Required: true,
