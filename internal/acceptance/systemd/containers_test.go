@@ -4,6 +4,8 @@ package systemd_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +136,66 @@ data "trainyard_logs" "job" {
 		},
 		resource.TestStep{Config: config(trainer, with(`shm_size_mib = 128`)), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed()},
 	)
+}
+
+// Files that were brought, configs of runs and folders for results are found in containers, too, and what is left there is fetched.
+func TestAccContainerFiles(t *testing.T) {
+	acceptance.Test(t)
+	l := openLab(t, dockerBed(t), acctest.Build(t, acctest.Provider), 1, 0)
+	w := acctest.NewWorkspace(t, l.provider)
+	l.must(os.Mkdir(filepath.Join(w.Dir, "code"), 0o755)) //nolint:gosec // members are not all root
+	w.Write("code/rate", "0.1\n")
+	const mounted = "/var/tmp/trainyard-mounted"
+	sweep := func(name, path, mounts string) string {
+		return fmt.Sprintf(`
+resource "trainyard_sweep" %[1]q {
+  cluster  = trainyard_cluster.lab
+  name     = %[1]q
+  image    = %[2]q
+  args     = ["file:${trainyard_files.code.path}/rate", "config", "results:{{ .Role }} leaves this"]
+  wait_for = "completed"
+  runs     = { a = {}, b = {} }
+  config   = { a = "first", b = "second" }
+  results  = { path = %[3]q, on_destroy = "delete" }
+  mounts   = [%[4]s]
+}
+data "trainyard_logs" %[1]q {
+  cluster    = trainyard_cluster.lab
+  member     = "%[1]s-b-0"
+  depends_on = [trainyard_sweep.%[1]s]
+}
+output %[1]q { value = data.trainyard_logs.%[1]s.lines }
+`, name, trainer, path, mounts)
+	}
+	for _, host := range l.hosts {
+		l.on(host, "mkdir -p %s", mounted)
+		t.Cleanup(func() { l.on(host, "rm -r %s", mounted) })
+	}
+	w.Write("main.tf", required+l.config(l.cluster(l.hosts...), `
+resource "trainyard_files" "code" {
+  cluster = trainyard_cluster.lab
+  name    = "code"
+  source  = "${path.module}/code"
+}
+`, sweep("own", "results", ""), sweep("shared", "/data/out", fmt.Sprintf(`{ source = %q, target = "/data" }`, mounted))))
+	w.Must("apply", "-auto-approve")
+	w.ExpectNoChange("once the runs have ended")
+	for _, name := range []string{"own", "shared"} {
+		said := w.Must("output", "-json", name)
+		acceptance.ExpectSaid(t, said, `/rate 400 \"0.1\\n\"`, `"second"`)
+		left := map[string]string{"a/lines": "a leaves this\n", "b/lines": "b leaves this\n"}
+		got := l.fetched("sweep", "results", name)
+		for _, config := range []string{"a/config", "b/config"} { // which are beside the results
+			delete(got, config)
+		}
+		l.must(acceptance.Differences(left, got))
+	}
+	w.Must("destroy", "-auto-approve")
+	for _, host := range l.hosts {
+		if left := l.on(host, "find %s -type f", mounted); left != "" {
+			t.Errorf("%s has what was to be deleted: %s", host.Name, left)
+		}
+	}
 }
 
 // What a host lacks for containers is said at plan, of a cluster that is to be and of one that is there: a Docker Engine, and
