@@ -93,10 +93,10 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 			t.unsupported(&ps, at.At("mounts", i, "type"), fmt.Sprintf("type = %q", mount.Type))
 		} else if mount.Source != mount.Target {
 			ps.Add(at.At("mounts", i), "Mount not possible",
-				"the engine %q can't show %q as %q, as its members see the files of their hosts where they are: use the same path for source and target", t.Name, mount.Source, mount.Target)
+				"the engine %q can't show %q as %q, as %s see the files of their hosts where they are: use the same path for source and target", t.Name, mount.Source, mount.Target, t.plain())
 		}
 		if mount.ReadOnly {
-			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only", "the engine %q can't keep members from writing to %q", t.Name, mount.Target)
+			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only", "the engine %q can't keep %s from writing to %q", t.Name, t.plain(), mount.Target)
 		}
 	}
 	c := spec.Container
@@ -110,9 +110,21 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 		if t.Supports.UnitSettings {
 			but = ", but for user, stop_signal, ulimits, configs and secrets"
 		}
-		ps.Warn(at.At("container"), "Container settings not used", "the engine %q runs no containers: these settings have no effect%s", t.Name, but)
+		why := fmt.Sprintf("the engine %q runs no containers", t.Name)
+		if t.Supports.Images {
+			why = fmt.Sprintf("role %q has no image, and so no container", spec.Role)
+		}
+		ps.Warn(at.At("container"), "Container settings not used", "%s: these settings have no effect%s", why, but)
 	}
 	return ps
+}
+
+// plain are the members that have no container, in words.
+func (t Traits) plain() string {
+	if t.Supports.Images {
+		return "members without an image"
+	}
+	return "its members"
 }
 
 // checkContainer returns the problems of a member in a container.
@@ -156,8 +168,8 @@ func (t Traits) checkCredentials(ps *domain.Problems, at domain.Path, spec domai
 	placed := func(kind, name, target string) {
 		if target != "" {
 			ps.Add(at.At("container", kind, domain.Key(name), "target"), "Target not possible",
-				"the engine %q can't show a file at %q to one member alone, as its members see the files of their hosts: omit target, and read $%s/%s",
-				t.Name, target, domain.CredentialsVariable, name)
+				"the engine %q can't show a file at %q to one member alone, as %s see the files of their hosts: omit target, and read $%s/%s",
+				t.Name, target, t.plain(), domain.CredentialsVariable, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Configs)) {

@@ -187,6 +187,15 @@ func TestImages(t *testing.T) {
 	if problems := able.CheckMember(published); len(problems) > 0 {
 		t.Errorf("a port that is published as another, where containers have networks of their own: %v", problems)
 	}
+	plain := domain.MemberSpec{
+		Role: "worker", Command: []string{"/bin/true"}, Mounts: []domain.Mount{{Source: "/a", Target: "/b"}}, Container: domain.Container{Init: true},
+	}
+	problems := bare.CheckMember(plain)
+	for i, says := range []string{"as members without an image see the files of their hosts", `role "worker" has no image, and so no container: these settings have no effect, but for user`} {
+		if len(problems) != 2 || !strings.Contains(problems[i].Detail, says) {
+			t.Errorf("got %v, want what says %q", problems, says)
+		}
+	}
 	if files := bare.FilesOf("m", "trainer:1"); files != domain.FilesDir {
 		t.Errorf("a member with an image finds its files in %q", files)
 	}
