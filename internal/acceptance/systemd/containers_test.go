@@ -249,5 +249,10 @@ func TestAccContainersLack(t *testing.T) {
 				return acceptance.Differences(append(slices.Sorted(slices.Values(uuids)), "0"), append(given, none))
 			},
 		},
+		resource.TestStep{
+			Config: l.config(l.cluster(host), pool, job(`image = "localhost:1/trainer:1"
+  roles = { ps = { replicas = 1, restart = { condition = "never" } } }`)),
+			ExpectError: acceptance.Says(`image "localhost:1/trainer:1" can't be pulled`, "if localhost:1 wants credentials, this host has none: sudo docker login localhost:1"),
+		},
 	)
 }

@@ -37,8 +37,9 @@ func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolic
 
 // Pull brings an image from its registry, which takes as long as it takes.
 func (e *Engine) Pull(ctx context.Context, name string) error {
+	hint := ""
 	refuse := func(reason string) error {
-		return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q can't be pulled: %s", name, reason)}
+		return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q can't be pulled: %s%s", name, reason, hint)}
 	}
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
@@ -47,6 +48,9 @@ func (e *Engine) Pull(ctx context.Context, name string) error {
 	auth, err := dockerlogin.Auth(named)
 	if err != nil {
 		return refuse(err.Error())
+	}
+	if registry := reference.Domain(named); auth == "" {
+		hint = fmt.Sprintf("; if %s wants credentials, this host has none: sudo docker login %s", registry, registry)
 	}
 	progress, err := e.client.ImagePull(ctx, reference.TagNameOnly(named).String(), image.PullOptions{RegistryAuth: auth})
 	if err != nil {
