@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -23,11 +24,14 @@ import (
 // trainer is the image of the program of members, which is on all hosts of the bed with Docker Engines.
 const trainer = "trainer:1"
 
+// loaded is done once the hosts have the image: later, a test may have stopped one of their Engines.
+var loaded sync.Once
+
 // dockerBed are hosts with a Docker Engine each, which have the image.
 func dockerBed(t *testing.T) *testbed.Hosts {
 	t.Helper()
 	bed := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 3, Docker: true, Mounts: []string{shared}})
-	acctest.LoadMember(t, bed, trainer)
+	loaded.Do(func() { acctest.LoadMember(t, bed, trainer) })
 	return bed
 }
 
