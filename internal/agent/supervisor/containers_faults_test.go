@@ -202,6 +202,7 @@ func TestContainerGPUs(t *testing.T) {
 	if state := l.ended(own); state.State != domain.StateFailed || *state.ExitCode != 125 || !strings.Contains(state.LastError, "capabilities: [[gpu]]") {
 		t.Errorf("without the container toolkit: %+v", state)
 	}
+	t.Cleanup(func() { l.out("rm -f /usr/bin/nvidia-container-runtime-hook && systemctl restart docker") })
 	l.must(l.host.InstallNVIDIA(t.Context(), "GPU-1", "GPU-2", "GPU-3"))
 	own.Run, own.Hash = 10, "10"
 	if state := l.ended(own); state.State != domain.StateCompleted || l.log(own) != "GPU-2\nGPU-1\n" {
