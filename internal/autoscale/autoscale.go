@@ -92,6 +92,8 @@ type Memory struct {
 	Gain *Gain `json:"gain,omitempty"`
 	// Forecast is that of [domain.Forecast].
 	Forecast *Trend `json:"forecast,omitempty"`
+	// Risk is that of [domain.RiskAlgorithm].
+	Risk *Risk `json:"risk,omitempty"`
 }
 
 // asking is what an algorithm knows when it is asked.
@@ -101,6 +103,8 @@ type asking struct {
 	count, ready int
 	metric       Measurement
 	roles        map[string]int
+	// startup is how long members take to start, as far as that is known.
+	startup time.Duration
 	// policy is that of the metric, for its bounds and tolerances.
 	policy *domain.AutoscalingPolicy
 	// answer is that of an algorithm of the user's.

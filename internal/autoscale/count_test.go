@@ -56,6 +56,7 @@ func TestNoNumbers(t *testing.T) {
 				threshold(domain.ThresholdAlgorithm{Upper: &limit, Lower: &limit, StepOut: domain.MaxReplicas, StepInPercent: 1e300}, &m, in),
 				queue(domain.QueueAlgorithm{PerMember: 1e-300}, &m, in),
 				ratio(domain.RatioAlgorithm{Role: "w", Per: 1e-300}, in),
+				risk(domain.RiskAlgorithm{Percent: 0.1, Capacity: 1e-300, Per: domain.TargetTotal}, &m, in),
 				marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: new(domain.Duration)}, &m, in),
 			} {
 				sane(t, p)

@@ -246,7 +246,7 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 // askMetric notes what one metric asks for. startup is how long members take to start, as far as that is known.
 func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memory *Memory, seen *Seen, startup time.Duration) {
 	in := asking{
-		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, policy: &a.policy, answer: seen.Answers[asked.Name], requested: metric.Source.OfRequest(),
+		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: startup, policy: &a.policy, answer: seen.Answers[asked.Name], requested: metric.Source.OfRequest(),
 		quiet: a.quiet,
 	}
 	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
@@ -323,6 +323,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 		return marginalGain(*a.MarginalGain, memory, in)
 	case a.External != nil:
 		return external(in)
+	case a.Risk != nil:
+		return risk(*a.Risk, memory, in)
 	}
 	return ratio(*a.Ratio, in)
 }

@@ -225,6 +225,8 @@ func all() map[string]domain.ScalingMetric {
 		"threshold": {Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: new(20.0), Upper: new(80.0), Samples: 3}}},
 		"queue":     {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10}}},
 		"gain":      {Algorithm: domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1}}},
+		"risk":      {Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}},
+		"risky":     riskOf(20),
 	}
 }
 

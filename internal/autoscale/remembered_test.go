@@ -27,6 +27,10 @@ func FuzzRemembered(f *testing.F) {
 		`{"metrics":{"gain":{"gain":{"count":4,"next":4,"since":"2026-03-02T11:00:00Z","samples":1,"known":[{"count":9,"value":1},{"count":1,"value":2},{"count":9,"value":0}]}}}}`,
 		`{"metrics":{"gain":{"gain":{"count":4,"next":4,"since":"2026-03-02T11:00:00Z","known":[{"count":4,"value":1},{"count":4,"value":1e-320}],"knee":4}}}}`,
 		`{"metrics":{"gain":{"gain":{"count":4,"next":4,"since":"2026-03-02T11:59:20Z","sum":1.7e308,"samples":1}}}}`,
+		`{"metrics":{"risk":{"risk":{"capacity":100}},"risky":{"risk":{"capacity":20,"at":"2026-03-02T11:59:00Z","price":1e308,"forecasts":[{},{},{},{},{}],"best":9}}}}`,
+		riskRemembered(f, func(*Risk) {}),
+		riskRemembered(f, func(r *Risk) { r.At, r.Step, r.Price, r.Total = noon.Add(-10*time.Second), 1e10, mostPrice, 1 }),
+		riskRemembered(f, func(r *Risk) { r.Made = []At[[]float64]{{noon.Add(-time.Hour), make([]float64, riskForecasts)}, {}} }),
 		`{"metrics":{"season":{"forecast":{"at":"2026-03-02T12:00:05Z","value":1,"step":5,"seasonal":true,"season":{"length":"0s","profile":[]}}}}}`,
 		`{"metrics":{"season":{"forecast":{"at":"2026-03-02T11:59:55Z","step":5,"seasonal":true,"season":{"length":"24h","profile":[1],"count":1}}}}}`,
 		`{"metrics":{"forecast":{"forecast":{"at":"2026-03-02T11:59:55Z","value":1e308,"step":1e308,"level":1e308,"slope":1e308,"level_weight":1e-320,"slope_weight":-1}}}}`,
@@ -70,4 +74,16 @@ func FuzzRemembered(f *testing.F) {
 			count, ready, now = d.To, d.To, now.Add(policy.Every())
 		}
 	})
+}
+
+// riskRemembered is what is stored of a policy with a risk, changed.
+func riskRemembered(tb testing.TB, change func(*Risk)) string {
+	tb.Helper()
+	r := newRisk(domain.DefaultRiskCapacity, 3)
+	change(r)
+	stored, err := json.Marshal(State{Metrics: map[string]Memory{"risk": {Risk: r}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(stored)
 }

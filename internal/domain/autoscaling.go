@@ -151,6 +151,7 @@ type ScalingAlgorithm struct {
 	Queue        *QueueAlgorithm        `json:"queue,omitempty"`
 	MarginalGain *MarginalGainAlgorithm `json:"marginal_gain,omitempty"`
 	Ratio        *RatioAlgorithm        `json:"ratio,omitempty"`
+	Risk         *RiskAlgorithm         `json:"risk,omitempty"`
 	External     *ExternalAlgorithm     `json:"external,omitempty"`
 }
 
@@ -235,6 +236,22 @@ type RatioAlgorithm struct {
 	// Per is how many of its members there are for one of this role, above 0.
 	Per float64 `json:"per"`
 }
+
+// RiskAlgorithm keeps the share of time with too few members at what is asked, at the least cost.
+type RiskAlgorithm struct {
+	// Percent is the share of time that may have too few members, in percent.
+	Percent float64 `json:"percent"`
+	// Capacity is how much of the metric one member carries, above 0; DefaultRiskCapacity where it is 0 and Per is TargetMean.
+	Capacity float64 `json:"capacity,omitempty"`
+	// Per is TargetMean where it is empty.
+	Per TargetPer `json:"per,omitempty"`
+}
+
+// DefaultRiskCapacity is how much of its utilisation, in percent, a member carries.
+const DefaultRiskCapacity = 100
+
+// Carried is how much of the metric one member carries, with the default filled in.
+func (a RiskAlgorithm) Carried() float64 { return cmp.Or(a.Capacity, DefaultRiskCapacity) }
 
 // ExternalAlgorithm has a program of the user's decide, such as one that has learnt to. It is given what the policy sees as JSON, and
 // answers with a count or with a direction: Question and Answer of package autoscale. Any failure is no answer, and changes nothing.

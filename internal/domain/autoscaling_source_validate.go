@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/url"
@@ -89,15 +90,22 @@ func (m ScalingMetric) withoutSource() string {
 func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 	total, at := m.Source.Agent.Of == AgentTotal, metric.At("source", "agent", "of")
 	inputs := []Path{at, metric.At("algorithm", "target", "per")}
+	per := TargetPer("")
+	switch a := m.Algorithm; {
+	case a.Target != nil:
+		per = cmp.Or(a.Target.Per, TargetMean)
+	case a.Risk != nil:
+		per, inputs[1] = cmp.Or(a.Risk.Per, TargetMean), metric.At("algorithm", "risk", "per")
+	}
 	switch a := m.Algorithm; {
 	case a.MarginalGain != nil && !total:
 		ps.Add(at, "Not a metric of the whole", "algorithm marginal_gain asks what one more member adds to all of them, which a mean of the members does not show; set of = %q", AgentTotal)
-	case a.Target != nil && a.Target.Per == TargetTotal && !total:
-		ps.Add(at, "Not a metric of the whole", "a target with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
+	case per == TargetTotal && !total:
+		ps.Add(at, "Not a metric of the whole", "a target or a risk with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
 			TargetTotal, AgentTotal, TargetMean)
 		ps.DecidedBy(inputs)
-	case a.Target != nil && a.Target.Per != TargetTotal && total:
-		ps.Add(at, "Not a mean", "a target with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
+	case per == TargetMean && total:
+		ps.Add(at, "Not a mean", "a target or a risk with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
 			TargetMean, AgentTotal, AgentMember, TargetTotal)
 		ps.DecidedBy(inputs)
 	}

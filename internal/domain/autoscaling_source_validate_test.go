@@ -68,6 +68,8 @@ func TestValidateSources(t *testing.T) {
 		"of nobody":                   {from(ScalingSource{Agent: &AgentSource{Measure: AgentCPUs, Of: "all"}}), "source.agent.of", `there are ["member" "total"]`},
 		"gain of members":             {agent(gain, ""), "source.agent.of", `set of = "total"`},
 		"a total of means":            {agent(total, AgentMember), "source.agent.of", `set of = "total", or per = "mean"`},
+		"a risk of means":             {agent(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Capacity: 1, Per: TargetTotal}}, AgentMember), "source.agent.of", `set of = "total", or per = "mean"`},
+		"a risk of totals":            {agent(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1}}, AgentTotal), "source.agent.of", `set of = "member", or per = "total"`},
 		"a mean of totals":            {agent(mean, AgentTotal), "source.agent.of", `set of = "member", or per = "total"`},
 		"a short window":              {window(agent(mean, ""), minute/61, ""), "window", "983.606557ms is not allowed here; 1s to 10m0s is"},
 		"longer than agents remember": {window(agent(mean, ""), 11*minute, ""), "window", "11m0s is not allowed here; 1s to 10m0s is"},

@@ -107,7 +107,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 		}
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
-		"set min to 1 or more, add a metric of the whole (queue, ratio, external, target with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
+		"set min to 1 or more, add a metric of the whole (queue, ratio, external, target or risk with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
 		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal, MissingMax)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
@@ -122,6 +122,8 @@ func (m ScalingMetric) wakes() bool {
 		return true
 	case a.Target != nil:
 		return a.Target.Per == TargetTotal
+	case a.Risk != nil:
+		return a.Risk.Per == TargetTotal
 	case a.Threshold != nil:
 		return a.Threshold.Upper != nil // no step is less than 1, whatever its percentage
 	}
@@ -158,6 +160,8 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 		ps.Add(at, "No forecast", "algorithms marginal_gain and ratio follow what members have done and how many others there are, of which there is no forecast; leave it out")
 	case m.Algorithm.External != nil:
 		ps.Add(at, "No forecast", "algorithm external is given what is measured, and looks ahead by itself if it likes; leave it out")
+	case m.Algorithm.Risk != nil:
+		ps.Add(at, "No forecast", "algorithm risk looks ahead by itself, as far as members take to start; leave it out")
 	}
 	switch {
 	case f.Lead < 0:
@@ -178,7 +182,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		given bool
 	}{
 		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
-		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil},
+		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil}, {"risk", a.Risk != nil},
 	} {
 		all = append(all, algorithm.name)
 		if algorithm.given {
@@ -213,13 +217,14 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	if a.External != nil {
 		a.External.validate(ps, at.At("external"))
 	}
+	if a.Risk != nil {
+		a.Risk.validate(ps, at.At("risk"))
+	}
 }
 
 func (a TargetAlgorithm) validate(ps *Problems, at Path) {
 	checkPositive(ps, at.At("value"), "Invalid target", a.Value)
-	if a.Per != "" && !slices.Contains(TargetPers, a.Per) {
-		ps.Add(at.At("per"), "Unknown word", "%q is nothing that a target is compared with; there are %q", a.Per, TargetPers)
-	}
+	validatePer(ps, at, a.Per)
 }
 
 func (a HeatAlgorithm) validate(ps *Problems, at Path) {
@@ -282,6 +287,33 @@ func (a RatioAlgorithm) validate(ps *Problems, at Path, role string) {
 		ps.Add(at.At("role"), "Own role", "%q is the role that the policy is for; name another one of its group", a.Role)
 	}
 	checkPositive(ps, at.At("per"), "Invalid ratio", a.Per)
+}
+
+// The shares of time, in percent, that may have too few members. Less than the least could not be told from chance within weeks.
+const (
+	MinRiskPercent = 0.1
+	MaxRiskPercent = 50
+)
+
+func (a RiskAlgorithm) validate(ps *Problems, at Path) {
+	if !(a.Percent >= MinRiskPercent && a.Percent <= MaxRiskPercent) {
+		ps.Add(at.At("percent"), "Invalid risk", "%s %% of the time is not allowed here; %g to %d is, such as 1", number(a.Percent), MinRiskPercent, MaxRiskPercent)
+	}
+	validatePer(ps, at, a.Per)
+	switch {
+	case a.Capacity != 0:
+		checkPositive(ps, at.At("capacity"), "Invalid capacity", a.Capacity)
+	case a.Per == TargetTotal:
+		ps.Add(at.At("capacity"), "Missing capacity", "per = %q needs to know how much of the metric one member carries; set capacity to a number above 0", TargetTotal)
+		ps.DecidedBy([]Path{at.At("capacity"), at.At("per")})
+	}
+}
+
+// validatePer checks what a value is compared with.
+func validatePer(ps *Problems, at Path, per TargetPer) {
+	if per != "" && !slices.Contains(TargetPers, per) {
+		ps.Add(at.At("per"), "Unknown word", "%q is nothing that a target is compared with; there are %q", per, TargetPers)
+	}
 }
 
 func (b ScalingBehaviour) validate(ps *Problems, at Path) {

@@ -27,6 +27,7 @@ func validPolicy() AutoscalingPolicy {
 			"threshold":     {Algorithm: ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Lower: new(20.0), Upper: new(80.0), Samples: 3, StepOut: 2, StepInPercent: 100}}},
 			"queue":         {Algorithm: ScalingAlgorithm{Queue: &QueueAlgorithm{PerMember: 10, CoolDown: duration(0)}}},
 			"marginal gain": {Algorithm: ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{Threshold: 0.1, Settle: duration(time.Minute)}}},
+			"risk":          {Algorithm: ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Capacity: 20, Per: TargetTotal}}},
 			"ratio":         {Algorithm: ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 0.5}}, OnMissing: MissingHold},
 			"external":      {Algorithm: ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "https://decider:8443/scale?as=json", Timeout: duration(5 * time.Minute)}}}},
 		},
@@ -102,7 +103,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			policy(func(p *AutoscalingPolicy) { p.Schedules["a\nb"] = p.Schedules["day"] }), `schedules["a\nb"]`, `"a\nb" is not a name; 1 to 63 printable`,
 		},
 
-		"no algorithm": {algorithm(ScalingAlgorithm{}), `metrics["m"].algorithm`, `there are ["target" "heat" "threshold" "queue" "marginal_gain" "ratio" "external"]`},
+		"no algorithm": {algorithm(ScalingAlgorithm{}), `metrics["m"].algorithm`, `there are ["target" "heat" "threshold" "queue" "marginal_gain" "ratio" "external" "risk"]`},
 		"two algorithms": {
 			algorithm(ScalingAlgorithm{Target: &TargetAlgorithm{Value: 1}, Queue: &QueueAlgorithm{PerMember: 1}}), `metrics["m"].algorithm`, `["target" "queue"] are given`,
 		},
@@ -130,6 +131,12 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a knee forgotten":    {algorithm(ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{RetryAfter: new(-minute)}}), `metrics["m"].algorithm.marginal_gain.retry_after`, "-1m0s is no time to wait"},
 		"a ratio to itself":   {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "replica", Per: 1}}), `metrics["m"].algorithm.ratio.role`, `"replica" is the role that the policy is for`},
 		"a ratio to nobody":   {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Per: 1}}), `metrics["m"].algorithm.ratio.role`, "a role needs a name"},
+		"no risk at all":      {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{}}), `metrics["m"].algorithm.risk.percent`, "0 % of the time is not allowed here; 0.1 to 50 is, such as 1"},
+		"a risk of NaN":       {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: math.NaN()}}), `metrics["m"].algorithm.risk.percent`, "NaN % of the time is not allowed"},
+		"too much of a risk":  {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 60}}), `metrics["m"].algorithm.risk.percent`, "60 % of the time is not allowed here; 0.1 to 50"},
+		"a risk of capacity":  {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Capacity: -1}}), `metrics["m"].algorithm.risk.capacity`, "-1 is not allowed here; any number above 0"},
+		"a risk in a word":    {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Per: "max"}}), `metrics["m"].algorithm.risk.per`, `"max" is nothing that a target is compared with`},
+		"a risk of a total":   {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Per: TargetTotal}}), `metrics["m"].algorithm.risk.capacity`, `per = "total" needs to know how much of the metric one member carries`},
 		"nobody to ask":       {algorithm(ScalingAlgorithm{External: &ExternalAlgorithm{}}), `metrics["m"].algorithm.external`, "neither url nor command is given"},
 		"two to ask":          {algorithm(ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "http://a", Command: []string{"b"}}}}), `metrics["m"].algorithm.external`, "url and command are both given"},
 		"a ratio of 0":        {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend"}}), `metrics["m"].algorithm.ratio.per`, "0 is not allowed here; any number above 0"},
@@ -160,6 +167,11 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
 				m.Algorithm, m.Forecast = ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}, &Forecast{Lead: minute}
 			}), `metrics["m"].forecast`, "there is no forecast",
+		},
+		"a forecast for a risk": {
+			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
+				m.Algorithm, m.Forecast = ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1}}, &Forecast{Lead: minute}
+			}), `metrics["m"].forecast`, "algorithm risk looks ahead by itself",
 		},
 		"a forecast for a program": {
 			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
@@ -207,6 +219,8 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 
 		"asleep by the mean":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", `without members ["m"] would ask for none for ever`},
 		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, add a metric of the whole"},
+		"asleep by risk":            {asleep(nil, ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1}}), "min", "min is 0"},
+		"woken by risk":             {asleep(nil, ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Capacity: 20, Per: TargetTotal}}), "", ""},
 		"asleep by gain":            {asleep(nil, ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{}}), "min", "min is 0"},
 		"asleep by a lower bound":   {asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Lower: new(1.0)}}), "min", `threshold with upper) or a schedule that asks for 1 or more, or set on_missing = "max"`},
 		"asleep, never told to run": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *"}}, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", "min is 0"},

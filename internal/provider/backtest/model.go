@@ -154,7 +154,7 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
 		metric := m.Metrics[name]
 		at := domain.Path{"policy", "metrics", domain.Key(name)}
-		const others = "target, heat, threshold and queue can be tested"
+		const others = "target, heat, threshold, queue and risk can be tested"
 		if a := metric.Algorithm.MarginalGain; a != nil {
 			problems.Add(at.At("algorithm", "marginal_gain"), invalidPolicy,
 				"marginal_gain with threshold = %v follows the progress of a training, of which a backtest has no model; %s", a.Threshold.ValueFloat64(), others)

@@ -160,15 +160,15 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		"a startup of 0": {members(50, "0s"), ""},
 		"marginal gain": {
 			algorithm(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1)}}),
-			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold and queue`,
+			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold, queue and risk`,
 		},
 		"ratio": {
 			algorithm(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(2)}}),
-			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold and queue`,
+			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold, queue and risk`,
 		},
 		"external": {
 			algorithm(policy.ScalingAlgorithmModel{External: &policy.HookModel{URL: new("http://agent.lab")}}),
-			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks nobody; target, heat, threshold and queue`,
+			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks nobody; target, heat, threshold, queue and risk`,
 		},
 		"signal": {
 			func(m *Model) {

@@ -78,6 +78,10 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 				domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: lasts(2 * time.Minute), RetryAfter: lasts(time.Hour)}},
 				domain.ScalingSource{Progress: &domain.ProgressSource{Pattern: `step (?P<step>\d+)`, Role: "worker", Combine: domain.CombineMax}},
 			),
+			"promised": algorithm(
+				domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 0.5, Capacity: 20, Per: domain.TargetTotal}},
+				domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "up"}},
+			),
 			"servers":  algorithm(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 4}}, domain.ScalingSource{}),
 			"learnt":   algorithm(domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: "http://agent.lab", Timeout: lasts(2 * time.Second)}}}, domain.ScalingSource{}),
 			"learnt 2": algorithm(domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: hook}}, domain.ScalingSource{}),

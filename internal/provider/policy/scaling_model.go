@@ -36,6 +36,7 @@ type ScalingAlgorithmModel struct {
 	MarginalGain *MarginalGainModel `tfsdk:"marginal_gain"`
 	Ratio        *RatioModel        `tfsdk:"ratio"`
 	External     *HookModel         `tfsdk:"external"`
+	Risk         *RiskModel         `tfsdk:"risk"`
 }
 
 // TargetModel keeps a value.
@@ -80,6 +81,13 @@ type MarginalGainModel struct {
 type RatioModel struct {
 	Role string        `tfsdk:"role"`
 	Per  types.Float64 `tfsdk:"per"`
+}
+
+// RiskModel keeps the share of time with too few members.
+type RiskModel struct {
+	Percent  types.Float64 `tfsdk:"percent"`
+	Capacity types.Float64 `tfsdk:"capacity"`
+	Per      *string       `tfsdk:"per"`
 }
 
 // HookModel is something of the user's that is asked or told.

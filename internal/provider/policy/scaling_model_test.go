@@ -86,6 +86,13 @@ func TestExpandScaling(t *testing.T) {
 			algorithm(ScalingAlgorithmModel{MarginalGain: &MarginalGainModel{providertest.Inexact(0.1), text("2m"), types.StringNull()}}),
 			metric(domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: lasts(2 * time.Minute)}}),
 		},
+		"risk": {
+			algorithm(ScalingAlgorithmModel{Risk: &RiskModel{providertest.Inexact(1), providertest.Inexact(20), new("total")}}),
+			metric(domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1, Capacity: 20, Per: domain.TargetTotal}}),
+		},
+		"risk of utilisation": {
+			algorithm(ScalingAlgorithmModel{Risk: &RiskModel{Percent: providertest.Inexact(0.5)}}), metric(domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 0.5}}),
+		},
 		"external": {
 			algorithm(ScalingAlgorithmModel{External: &HookModel{new("http://agent.lab"), nil, text("2s")}}),
 			metric(domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: "http://agent.lab", Timeout: lasts(2 * time.Second)}}}),

@@ -157,6 +157,12 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"settle":      scalingDuration("How long progress is measured before the next step, and after members have come to run. Defaults to `" + written(domain.DefaultGainSettle) + "`."),
 			"retry_after": scalingDuration("Time after which another member is tried again, once one brought too little. Defaults to none: never."),
 		}),
+		"risk": algorithm("Keeps the share of time with too few members at what you allow, with as few members as that takes. It learns what can be foreseen of the load, and how far off that is.", map[string]schema.Attribute{
+			"percent":  neededNumber(fmt.Sprintf("The share of time that may have too few members, in percent: %g to %d. What the policy's bounds and rates cause counts, too.", domain.MinRiskPercent, domain.MaxRiskPercent)),
+			"capacity": scalingNumber(fmt.Sprintf("How much of the metric one member carries, above 0, in the metric's own unit. Defaults to %d, for a utilisation in percent; `per = \"total\"` needs it.", domain.DefaultRiskCapacity)),
+			"per": scalingText("Whether the metric is the mean of what the members have, such as their utilisation (`mean`), " +
+				"or a value of the whole, such as requests a second (`total`). Defaults to `mean`."),
+		}),
 		"external": algorithm("Has a program of yours decide, such as one that has learnt to. It is given what the policy sees as JSON, and answers with a count or a direction, see the guide \"Autoscaling\". "+
 			"Any failure is no answer, and changes nothing.", HookAttributes()),
 		"ratio": algorithm("Keeps the role in proportion to another one of its group.", map[string]schema.Attribute{

@@ -1,0 +1,78 @@
+package autoscale
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// riskSeason is what repeats in a load, as factors of its mean.
+//
+// Unlike [Season], it needs no attribute that says what to look for, and no level of its own that a user chose: what does not repeat is found out
+// by comparison with the other forecasts.
+type riskSeason struct {
+	// Mean is that of about one season, and Level the smoothed load without the season.
+	Mean  float64 `json:"mean"`
+	Level float64 `json:"level"`
+	// Profile are the factors of the parts, the same for all of the season at first.
+	Profile []float32 `json:"profile"`
+}
+
+const (
+	// riskParts is the number of parts of a season: minutes of an hour, and quarters of an hour of a day.
+	hourParts, dayParts = 60, 96
+	// newestSeason is what the newest season counts for.
+	newestSeason = 0.25
+	// seasonLeads is the time constant of the level in leads.
+	seasonLeads = 3
+	// A factor is within these, as a part without any load tells nothing of how much there is without the season.
+	leastFactor, mostFactor = 0.05, 20
+)
+
+func newRiskSeason(length time.Duration, load float64) riskSeason {
+	s := riskSeason{Mean: load, Level: load, Profile: make([]float32, partsOf(length))}
+	for i := range s.Profile {
+		s.Profile[i] = 1
+	}
+	return s
+}
+
+func partsOf(length time.Duration) int {
+	if length == time.Hour {
+		return hourParts
+	}
+	return dayParts
+}
+
+// width is how long a part lasts.
+func (s *riskSeason) width() time.Duration {
+	if len(s.Profile) == hourParts {
+		return time.Hour / hourParts
+	}
+	return 24 * time.Hour / dayParts
+}
+
+// factor is that of the part that a time is in.
+func (s *riskSeason) factor(at time.Time) *float32 {
+	parts := int64(len(s.Profile))
+	part := at.Unix() / int64(s.width().Seconds()) % parts
+	return &s.Profile[(part+parts)%parts]
+}
+
+// take learns of a load that stood for some seconds, with a time constant of the level.
+func (s *riskSeason) take(at time.Time, seconds, constant, load float64) {
+	factor := s.factor(at)
+	s.Mean -= math.Expm1(-seconds/s.width().Seconds()/float64(len(s.Profile))) * (load - s.Mean)
+	s.Level = min(s.Level-math.Expm1(-seconds/constant)*(load/float64(*factor)-s.Level), mostLoad)
+	weight := 1 - math.Pow(1-newestSeason, min(seconds/s.width().Seconds(), 1))
+	moved := float64(*factor) + weight*(min(load/max(s.Mean, leastScaled), mostFactor)-float64(*factor))
+	*factor = float32(max(moved, leastFactor))
+}
+
+// at is what the load is expected to be at a time.
+func (s *riskSeason) at(at time.Time) float64 { return s.Level * float64(*s.factor(at)) }
+
+func (s *riskSeason) sound(length time.Duration) bool {
+	return s.Mean >= 0 && s.Mean <= mostLoad && s.Level >= 0 && s.Level <= mostLoad && len(s.Profile) == partsOf(length) &&
+		!slices.ContainsFunc(s.Profile, func(factor float32) bool { return !(factor >= 0.01 && factor <= mostFactor) })
+}
