@@ -7,7 +7,7 @@
 //
 // The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing built:
 //
-//	go run ./internal/bench -only policies [-trace load.csv]
+//	go run ./internal/bench -only policies [-trace load.csv or folder]
 package main
 
 import (
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm and on hosts")
 	flags.StringVar(&b.trainer, "trainer", "", "path of the quickstart's trainer")
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
-	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, that policies are compared on, too")
+	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, or of a folder of them, that policies are compared on, too")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
 	pictures := flags.String("pictures", "", "folder to write the pictures of the guides to, in place of all else")
 	parseErr := flags.Parse(args)

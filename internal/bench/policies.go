@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
@@ -16,11 +18,11 @@ import (
 func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 	loads := generatedLoads()
 	if b.trace != "" {
-		load, err := readLoad(b.trace)
+		recorded, err := readLoads(b.trace)
 		if err != nil {
 			return nil, err
 		}
-		loads = append(loads, load)
+		loads = append(loads, recorded...)
 	}
 	b.say("policies: runs of the published jobs")
 	var sections []fmt.Stringer
@@ -41,7 +43,40 @@ func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 		}
 		sections = append(sections, note(""), note("Traces, "+condition.name+":"), note(""), t)
 	}
-	return append(sections, traceNotes...), nil
+	sections = append(sections, traceNotes...)
+
+	b.say("policies: risk, and the best targets")
+	t, err := risksTable(loads)
+	if err != nil {
+		return nil, err
+	}
+	sections = append(sections, note(""), note("Risk, beside the best target in hindsight:"), note(""), t)
+	return append(sections, riskNotes...), nil
+}
+
+// readLoads reads a load of a user's, or all that are in a folder, by their names.
+func readLoads(path string) ([]load, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		l, err := readLoad(path)
+		return []load{l}, err
+	}
+	files, err := filepath.Glob(filepath.Join(path, "*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: there is no file *.csv in it", path)
+	}
+	var loads []load
+	for _, file := range files {
+		l, err := readLoad(file)
+		if err != nil {
+			return nil, err
+		}
+		l.name = strings.TrimSuffix(filepath.Base(file), ".csv")
+		loads = append(loads, l)
+	}
+	return loads, nil
 }
 
 // readLoad reads a load of a user's. Members carry a twentieth of its peak, as they do of the generated ones.

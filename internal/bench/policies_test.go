@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -246,7 +247,7 @@ func TestPoliciesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"the reference's autoscaler (published)", "\n  the file ", "run 6 and later", "held from run 4 on, MISSED before", "Default: target without a forecast",
+		"the reference's autoscaler (published)", "\n  the file ", "run 6 and later", "held from run 4 on, MISSED before", "Default: target without a forecast", "\n  Risk, beside the best target in hindsight:",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q:\n%s", want, &out)
@@ -277,5 +278,58 @@ func TestRunRefuses(t *testing.T) {
 				t.Errorf("the error is %v, want %q", err, test.says)
 			}
 		})
+	}
+}
+
+// A folder has a load for each file, and the table of risks a row for each share of each of them.
+func TestRisksOfAFolder(t *testing.T) {
+	folder := t.TempDir()
+	for name, peak := range map[string]float64{"a": 100, "b": 900} {
+		var rows strings.Builder
+		for i := range 3 * 24 * 60 {
+			fmt.Fprintf(&rows, "%d,%g\n", 60*i, peak*(2+math.Sin(float64(i)/229)))
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+".csv"), []byte(rows.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loads, err := readLoads(folder)
+	if err != nil || len(loads) != 2 || loads[0].name != "a" || loads[1].name != "b" {
+		t.Fatalf("the loads are %v: %v", loads, err)
+	}
+	table, err := risksTable(loads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(loads)*(1+len(riskPercents)) + 1; len(table.rows) != want {
+		t.Errorf("it has %d rows, want %d:\n%s", len(table.rows), want, table)
+	}
+	// The same load in another unit makes the same rows.
+	for i := range 1 + len(riskPercents) {
+		if diff := cmp.Diff(table.rows[i][1:], table.rows[1+len(riskPercents)+i][1:]); diff != "" {
+			t.Errorf("row %d differs:\n%s", i, diff)
+		}
+	}
+	if _, err := readLoads(t.TempDir()); err == nil || !strings.Contains(err.Error(), "there is no file *.csv in it") {
+		t.Errorf("of an empty folder the error is %v", err)
+	}
+}
+
+func TestRiskBars(t *testing.T) {
+	best := fate{percent: 1, memberHours: 100, changes: 10}
+	for want, got := range map[string]fate{
+		"": {percent: 1.25, memberHours: 105, changes: 10}, "share": {percent: 1.26, memberHours: 1}, "hours": {memberHours: 106},
+		"changes": {changes: 11}, "share, hours, changes": {percent: 2, memberHours: 200, changes: 20},
+	} {
+		if bars := missed(1, got, best); bars != want {
+			t.Errorf("%+v misses %q, want %q", got, bars, want)
+		}
+	}
+	all := []fate{{percent: 0.5, memberHours: 9}, {percent: 1, memberHours: 8}, {percent: 2, memberHours: 1}}
+	if found, there := asGood(all, 1); !there || found.memberHours != 8 {
+		t.Errorf("the best is %+v", found)
+	}
+	if _, there := asGood(all, 0.1); there {
+		t.Error("none is as good, and one was found")
 	}
 }
