@@ -146,8 +146,9 @@ func (f *riskForecast) above(scaled float64) float64 {
 		above -= float64(f.Bins[bin]) * (scaled - lower) / (upper - lower)
 		return max(above, 0)
 	}
-	// Beyond all that was seen the chance falls as that of a tail in proportion to its square.
-	return max(above, 0) * math.Pow(riskEdges[bin-1]/scaled, 2)
+	// Beyond all that was seen the chance falls with the square of the distance.
+	nearer := riskEdges[bin-1] / scaled
+	return max(above, 0) * nearer * nearer
 }
 
 // cheapest is the count that costs least at a price.

@@ -8,8 +8,7 @@ import (
 
 // riskSeason is what repeats in a load, as factors of its mean.
 //
-// Unlike [Season], it needs no attribute that says what to look for, and no level of its own that a user chose: what does not repeat is found out
-// by comparison with the other forecasts.
+// Unlike [Season], it needs nobody to say whether there is one: where nothing repeats, another forecast is better.
 type riskSeason struct {
 	// Mean is that of about one season, and Level the smoothed load without the season.
 	Mean  float64 `json:"mean"`

@@ -18,8 +18,9 @@ var riskPercents = []float64{1, 2, 5}
 const (
 	// busiest is the share of the time in which a load is more than membersAtPeak carry: one peak must not make all else a matter of one member.
 	busiest = 0.01
-	// targetStep is the ratio of two of the targets that the best is chosen from.
-	targetStep                = 1.03
+	// targetStep is the ratio of two of the targets that the best is chosen from, and coarseStep that of those that are tried first.
+	targetStep                = 1.01
+	coarseStep                = targetStep * targetStep * targetStep
 	leastTarget, mostTarget   = 2.0, 130.0 // in percent of what a member carries
 	riskMembers, riskStartMin = domain.MaxReplicas, time.Minute
 	// The bars: of the share that was asked for, of the member-hours of the best target on each load, and on the mean of all.
@@ -59,15 +60,38 @@ func (t trial) run(algorithm domain.ScalingAlgorithm) (fate, error) {
 	return fate{percent: 100 * course.Under.Seconds() / length.Seconds(), memberHours: course.MemberHours, changes: course.Changes}, err
 }
 
+// target is what a target makes of the load, in percent of what a member carries.
+func (t trial) target(percent float64) (fate, error) {
+	made, err := t.run(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: t.capacity * percent / 100, Per: domain.TargetTotal}})
+	made.target = percent
+	return made, err
+}
+
+// best is the best target of those that are as good, after those between the best of all that were tried and the next larger one.
+func (t trial) best(all []fate, percent float64) (fate, bool, error) {
+	best, found := asGood(all, percent)
+	if !found {
+		return best, false, nil
+	}
+	for finer := best.target * targetStep; finer < best.target*coarseStep*0.999; finer *= targetStep {
+		made, err := t.target(finer)
+		if err != nil {
+			return best, false, err
+		}
+		all = append(all, made)
+	}
+	best, found = asGood(all, percent)
+	return best, found, nil
+}
+
 // targets are what targets make of the load, from the largest one to the first that never has too few members.
 func (t trial) targets() ([]fate, error) {
 	var all []fate
-	for percent := mostTarget; percent >= leastTarget; percent /= targetStep {
-		made, err := t.run(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: t.capacity * percent / 100, Per: domain.TargetTotal}})
+	for percent := mostTarget; percent >= leastTarget; percent /= coarseStep {
+		made, err := t.target(percent)
 		if err != nil {
 			return nil, err
 		}
-		made.target = percent
 		if all = append(all, made); made.percent == 0 {
 			break
 		}
@@ -118,7 +142,10 @@ func risksTable(loads []load) (*table, error) {
 				return nil, fmt.Errorf("%s: %w", l.name, err)
 			}
 			row := []string{fmt.Sprintf("  %g %%", asked), fmt.Sprintf("%.2f %%", got.percent), count(int(got.memberHours + 0.5))}
-			best, found := asGood(all, got.percent)
+			best, found, err := trial.best(all, got.percent)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", l.name, err)
+			}
 			if !found {
 				t.add(append(row, "none", "", "", count(got.changes), "", "")...)
 				continue
@@ -145,7 +172,7 @@ var riskNotes = []fmt.Stringer{
 	note(""),
 	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a minute to start, or as long as a value of the", 100*busiest)),
 	note("trace stands for where that is longer. Both algorithms follow the load itself, with the defaults, and decide once a value. The best target is the"),
-	note(fmt.Sprintf("cheapest of those that had too few members for no more of the time, of targets %g %% apart: it is chosen in hindsight, on each load and for", 100*(targetStep-1))),
+	note(fmt.Sprintf("cheapest of those that had too few members for no more of the time, of targets %.0f %% apart: it is chosen in hindsight, on each load and for", 100*(targetStep-1))),
 	note(fmt.Sprintf("each share, which nobody can do who has to choose. The bars: no more than %g × the share asked for, no more than %g × the member-hours, and", shareBar, hoursBar)),
 	note(fmt.Sprintf("%g × on the mean, and no more changes.", meanBar)),
 }
