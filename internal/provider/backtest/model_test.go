@@ -162,6 +162,11 @@ func TestPolicyBacktestProblems(t *testing.T) {
 			algorithm(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1)}}),
 			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold, queue and risk`,
 		},
+		"risk": {algorithm(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1)}}), ""},
+		"risk of a total": {
+			algorithm(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1), Per: new("total")}}),
+			`policy.metrics["cpu"].algorithm.risk.capacity: per = "total" needs to know how much of the metric one member carries`,
+		},
 		"ratio": {
 			algorithm(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(2)}}),
 			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold, queue and risk`,
