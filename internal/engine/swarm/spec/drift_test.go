@@ -103,7 +103,9 @@ var tamperings = map[string]tampering{
 		},
 	},
 	"driver of a volume": {
-		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions.DriverConfig.Options["o"] = "size=2m" },
+		func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions.DriverConfig.Options["o"] = "size=2m"
+		},
 		func(s *domain.MemberSpec) {
 			s.Mounts[1].Driver = &domain.VolumeDriver{Name: "local", Options: map[string]string{"type": "tmpfs", "device": "{{memory}}", "o": "size=2m"}}
 		},
