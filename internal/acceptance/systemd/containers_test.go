@@ -162,6 +162,7 @@ resource "trainyard_sweep" %[1]q {
   config   = { a = "first", b = "second" }
   results  = { path = %[3]q, on_destroy = "delete" }
   mounts   = [%[4]s]
+  container = { user = "1000" }
 }
 data "trainyard_logs" %[1]q {
   cluster    = trainyard_cluster.lab
@@ -172,7 +173,7 @@ output %[1]q { value = data.trainyard_logs.%[1]s.lines }
 `, name, trainer, path, mounts)
 	}
 	for _, host := range l.hosts {
-		l.on(host, "mkdir -p %s", mounted)
+		l.on(host, "mkdir -p %[1]s && chown 1000 %[1]s", mounted)
 		t.Cleanup(func() { l.on(host, "rm -r %s", mounted) })
 	}
 	w.Write("main.tf", required+l.config(l.cluster(l.hosts...), `
@@ -186,7 +187,7 @@ resource "trainyard_files" "code" {
 	w.ExpectNoChange("once the runs have ended")
 	for _, name := range []string{"own", "shared"} {
 		said := w.Must("output", "-json", name)
-		acceptance.ExpectSaid(t, said, `/rate 400 \"0.1\\n\"`, `"second"`)
+		acceptance.ExpectSaid(t, said, `/rate 444 \"0.1\\n\"`, `"second"`)
 		left := map[string]string{"a/lines": "a leaves this\n", "b/lines": "b leaves this\n"}
 		got := l.fetched("sweep", "results", name)
 		for _, config := range []string{"a/config", "b/config"} { // which are beside the results

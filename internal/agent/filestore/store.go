@@ -144,9 +144,12 @@ func (s Store) write(ctx context.Context, version string, tree, wanted domain.Fi
 		}
 	}
 	for _, folder := range folders {
-		if err := root.Chmod(filepath.Join(filesFolder, folder), 0o500); err != nil {
+		if err := root.Chmod(filepath.Join(filesFolder, folder), 0o555); err != nil {
 			return err
 		}
+	}
+	if err := root.Chmod(".", passage); err != nil {
+		return err
 	}
 	whole := &manifest{Files: tree, Stamps: make([]stamp, len(tree))}
 	for i, file := range tree {
@@ -255,11 +258,24 @@ func writeFile(root *os.Root, at string, file domain.TreeFile, content io.Reader
 	return errors.Join(err, to.Close())
 }
 
+// modeOf returns the permissions of a file. Anybody may read it who gets there: members that run as other users.
 func modeOf(file domain.TreeFile) fs.FileMode {
 	if file.Executable {
-		return 0o500
+		return 0o555
 	}
-	return 0o400
+	return 0o444
+}
+
+// passage lets others pass through the folder of a version; what else is there is not for them.
+const passage = 0o711
+
+// Open lets others than the owner get to the files of versions whose digest they know.
+func (s Store) Open() error {
+	err := os.Chmod(s.Dir, passage) //nolint:gosec // see passage
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // seal writes the manifest of a version whose files are there, all of them flushed to the disk: what starts members

@@ -111,7 +111,7 @@ func TestProvide(t *testing.T) {
 	l.provide()
 	l.expect("provided")
 	l.expectNothingElse("provided", 1)
-	for name, want := range map[string]string{".": "dr-x------", "train.py": "-r--------", "lib/deep": "dr-x------", "lib/deep/run": "-r-x------", "lib/link": "Lrwxrwxrwx"} {
+	for name, want := range map[string]string{".": "dr-xr-xr-x", "train.py": "-r--r--r--", "lib/deep": "dr-xr-xr-x", "lib/deep/run": "-r-xr-xr-x", "lib/link": "Lrwxrwxrwx"} {
 		if got := l.mode(name); got != want {
 			t.Errorf("%s has mode %s, want %s", name, got, want)
 		}

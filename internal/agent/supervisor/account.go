@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -134,7 +135,7 @@ func (a *account) own(paths ...string) error {
 // passage lets others than root pass through a folder; they still can't list it.
 const passage = 0o711
 
-// openWay lets the account come to a member's files, working directory and command, which lie in a state directory of root's.
+// openWay lets the account come to a member's files, working directory, and what was brought, which lie in a state directory of root's.
 func (a *account) openWay(dir statedir.Dir, member string) error {
 	if a == nil {
 		return nil
@@ -147,7 +148,7 @@ func (a *account) openWay(dir statedir.Dir, member string) error {
 			return err
 		}
 	}
-	return nil
+	return filestore.Store{Dir: dir.Path(statedir.Content)}.Open()
 }
 
 // keepFiles makes a folder as [keepFiles] does, which is the account's.

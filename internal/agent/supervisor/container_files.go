@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -61,7 +62,11 @@ func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, e
 		show(path, file.Path(name))
 	}
 	if content := dir.Path(statedir.Content); holdsSomething(content) {
-		show(content, content) // files that were brought, at the paths that configurations name
+		// Files that were brought, at the paths that configurations name, for whichever user the image has.
+		if err := (filestore.Store{Dir: content}).Open(); err != nil {
+			return place, err
+		}
+		show(content, content)
 	}
 	if spec.Kept != "" {
 		if err := i.keep(); err != nil {

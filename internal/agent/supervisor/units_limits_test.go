@@ -68,23 +68,24 @@ ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hl; cat /proc/self/cgroup`)
 func TestUnitUser(t *testing.T) {
 	l := newHostLab(t, "users")
 	ops := l.sh("id -u ops")
+	brought := l.bring("code", "brought\n")
 	for user, want := range map[string]string{
 		"ops": "ops ops", ops: "ops ops", "ops:daemon": "ops daemon", ops + ":1": "ops daemon",
 	} {
 		name := "member-" + strings.ReplaceAll(user, ":", "-")
 		spec := l.script(name, `set -e
-echo "$(id -un) $(id -gn)"; echo more >>"$(pwd)/made"; cat "$FILE" "$KEPT/config"; echo two >"$KEPT/config"; echo late >>/dev/stderr; ls -d "$KEPT"
+echo "$(id -un) $(id -gn)"; echo more >>"$(pwd)/made"; cat "$BROUGHT" "$FILE" "$KEPT/config"; echo two >"$KEPT/config"; echo late >>/dev/stderr; ls -d "$KEPT"
 ! ls /var/lib/trainyard 2>/dev/null; ! cat /var/lib/trainyard/users/specs/* 2>/dev/null`)
 		spec.Container.User = user
 		spec.Files = []domain.File{{Name: "config", Content: "one\n"}}
 		spec.Kept = "/srv/kept/of/" + name
-		spec.Env["KEPT"] = spec.Kept
+		spec.Env["KEPT"], spec.Env["BROUGHT"] = spec.Kept, brought
 		spec.Env["FILE"] = stateDir + "/users/files/" + name + "/config"
 		spec.Restart = domain.RestartRule{Condition: domain.RestartAlways, MaxAttempts: 1}
 		if state := l.ended(spec); state.State != domain.StateCompleted {
 			t.Errorf("%s: %s", user, state.LastError)
 		}
-		once := want + "\none\none\nlate\n" + spec.Kept + "\n"
+		once := want + "\nbrought\none\none\nlate\n" + spec.Kept + "\n"
 		if got := l.log(spec); got != once+once {
 			t.Errorf("%s says\n%s", user, got)
 		}

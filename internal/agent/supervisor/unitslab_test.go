@@ -14,10 +14,12 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/filesource"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
@@ -153,6 +155,18 @@ func (l *hostLab) member(name string, command ...string) domain.MemberSpec {
 		Restart:     domain.RestartRule{Condition: domain.RestartNever},
 		GracePeriod: domain.Duration(time.Minute),
 	}
+}
+
+// bring brings a file to the host, as trainyard_files does, and returns its path there.
+func (l *hostLab) bring(name, content string) string {
+	l.Helper()
+	source := l.TempDir()
+	l.must(os.WriteFile(filepath.Join(source, name), []byte(content), 0o600))
+	brought, err := filesource.Source{Path: source}.Read(l.Context())
+	l.must(err)
+	l.must(filestore.Store{Dir: l.files().Path(statedir.Content)}.Provide(l.Context(), brought.Tree, brought.Tar))
+	onHost := filestore.Store{Dir: statedir.Dir{Root: stateDir, Cluster: l.cluster}.Path(statedir.Content)}
+	return filepath.Join(onHost.Path(brought.Tree.Digest()), name)
 }
 
 // script returns the specification of a member that runs a shell script.
