@@ -21,7 +21,7 @@ type logCopy struct {
 	// copying is closed when a copy that follows the container has ended; nil where none was begun.
 	copying chan struct{}
 	cancel  context.CancelFunc
-	// unreadable is true where the Engine can't tell what the container writes.
+	// unreadable is true where the Engine can't tell what the container writes, as is known when a copy has ended.
 	unreadable bool
 }
 
@@ -40,7 +40,7 @@ func continueLogCopy(dir statedir.Dir, member string) *logCopy {
 
 // follow has the log copied as it is written, unless it is.
 func (l *logCopy) follow(i *containerInstance) {
-	if l.unreadable || l.copying != nil && !isClosed(l.copying) {
+	if l.copying != nil && (!isClosed(l.copying) || l.unreadable) {
 		return
 	}
 	var ctx context.Context
