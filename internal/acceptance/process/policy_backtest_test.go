@@ -130,7 +130,7 @@ func TestAccPolicyBacktestInvalid(t *testing.T) {
 		{backtest("min = 1, max = 9", rush, fifty), []string{"policy.metrics: "}},
 		{backtest("min = 9, max = 1, metrics = { cpu = { algorithm = { target = { value = 50 } } } }", rush, fifty), []string{"policy.max: ", "9"}},
 		{backtest(hpa+", scale_in = { cooldown = \"1\" }", rush, fifty), []string{`policy.scale_in.cooldown: "1" is no duration`}},
-		{backtest(algorithm("marginal_gain = { threshold = 0.1 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.marginal_gain`, "target, heat, threshold and queue can be tested"}},
+		{backtest(algorithm("marginal_gain = { threshold = 0.1 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.marginal_gain`, "target, heat, threshold, queue and risk can be tested"}},
 		{backtest(algorithm("ratio = { role = \"ps\", per = 2 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.ratio`, `role "ps"`}},
 		{backtest(algorithm("heat = { lower = 20, upper = 80, target = 50, recurrence = 0 }"), rush, fifty), []string{"algorithm.heat.recurrence", "at least 1, got: 0"}},
 		{backtest(algorithm("threshold = { upper = 80, samples = 0 }"), rush, fifty), []string{"algorithm.threshold.samples", "at least 1, got: 0"}},
