@@ -73,8 +73,14 @@ func Processes(t testing.TB, stateDir string) map[int]string {
 func ExpectNobody(t testing.TB, stateDir, when string) {
 	t.Helper()
 	failed := t.Failed()
+	var left map[int]string
+	defer func() {
+		for _, process := range left {
+			t.Logf("there is still %s", process)
+		}
+	}()
 	Eventually(t, "the last process to end "+when, func() bool {
-		left := Processes(t, stateDir)
+		left = Processes(t, stateDir)
 		if failed {
 			for pid := range left {
 				_ = syscall.Kill(pid, syscall.SIGKILL)

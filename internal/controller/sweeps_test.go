@@ -195,7 +195,7 @@ func TestSweeperDies(t *testing.T) {
 // A run that can't be rendered once its host is known is tried again after a while, and not at each look.
 func TestSweeperCannotRender(t *testing.T) {
 	l := newTrack(t, func(s *domain.Sweep) {
-		s.Command = []string{"train", `{{ if eq .Host "b" }}{{ address "nobody" 0 }}{{ end }}`} // an apply tries it on the first host
+		s.Command = []string{"train", `{{ if ne .Port 1 }}{{ address "nobody" 0 }}{{ end }}`} // an apply tries it with a port that no run gets
 	})
 	s := l.sweeper(l)
 	_, err := s.look(t.Context(), time.Now())

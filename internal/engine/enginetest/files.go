@@ -114,7 +114,7 @@ func testFiles(t *testing.T, h Harness) {
 	acctest.Eventually(t, "the member reads a file", func() bool {
 		lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{})
 		must(t, err)
-		return slices.Equal(lines, []string{fmt.Sprintf("%s/lib/data.py 400 %q", store.FilesPath(first), "data")})
+		return slices.Equal(lines, []string{fmt.Sprintf("%s/lib/data.py 444 %q", store.FilesPath(first), "data")})
 	})
 	must(t, store.RemoveFiles(acctest.Bounded(t), []string{first, second}))
 	expect("while a member runs from it", first)

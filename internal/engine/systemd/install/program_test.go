@@ -51,7 +51,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	for _, name := range []string{"", ".upload", "a/b", "a b", "ä"} {
-		if _, err := Open(name, from); err == nil || !strings.Contains(err.Error(), "no name of a program") {
+		if _, err := Open(name, from); err == nil || !strings.Contains(err.Error(), "can't name a program") {
 			t.Errorf("%q: the error is %v", name, err)
 		}
 	}
