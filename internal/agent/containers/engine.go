@@ -26,7 +26,7 @@ const Unit = "docker.service"
 var (
 	// ErrAway means that no Engine answers on this host: nobody knows what became of a request that was on its way.
 	ErrAway = errors.New("the Docker Engine of this host doesn't answer")
-	// ErrGone means that there is no such container.
+	// ErrGone is returned for a container that does not exist.
 	ErrGone = errors.New("there is no such container")
 )
 

@@ -105,7 +105,7 @@ func ours(cluster string) filters.Args {
 // Watch calls changed with the name of each container of a cluster that has changed, until the connection breaks or ctx
 // is done; watching once changes from then on are told.
 func (e *Engine) Watch(ctx context.Context, cluster string, watching func() error, changed func(name string)) error {
-	// Who is told that there is no Engine is told at once.
+	// Ping first, so that a missing Engine is reported at once.
 	if err := e.ask(ctx, func(ctx context.Context) error { _, err := e.client.Ping(ctx); return err }); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// starvation tells whether the kernel killed a process of a container for lack of memory: Engines don't learn of each.
+// starvation reports whether the kernel killed a process of a container for lack of memory. Engines miss some kills.
 // It looks at the kernel's counter in the moment between the end of the first process and that of the control group.
 type starvation struct {
 	// counter is the file with the counter.

@@ -98,7 +98,7 @@ func TestContainerEngineRestarts(t *testing.T) {
 	waiting := l.contained("waiting", "echo ready; sleep 1000")
 	waiting.GracePeriod = short
 	l.start(waiting)
-	l.eventually("it to be said that there is no engine", func() bool {
+	l.eventually("the missing engine to be reported", func() bool {
 		return strings.HasPrefix(l.state(waiting).LastError, "the Docker Engine of this host doesn't answer: dial unix /run/docker.sock: ")
 	})
 	if state := l.ended(l.script("another", "exit 7")); *state.ExitCode != 7 {

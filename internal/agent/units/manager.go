@@ -18,7 +18,7 @@ import (
 var (
 	// ErrUncertain means that nobody knows whether systemd did what it was asked for.
 	ErrUncertain = errors.New("systemd did not answer")
-	// ErrGone means that there is no such unit, or no longer.
+	// ErrGone is returned for a unit that does not exist.
 	ErrGone = errors.New("there is no such unit")
 	// ErrInvalid means that systemd doesn't take a property.
 	ErrInvalid = errors.New("systemd refuses it")
