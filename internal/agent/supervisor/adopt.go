@@ -20,14 +20,8 @@ func (m *member) recall(s *supervisor) {
 		m.lost, m.state = false, state
 	case errors.Is(err, engine.ErrNotFound):
 		// Someone may have moved a corrupt state away, over a member that runs.
-		state, err := s.launcher.find(m.name)
-		m.lost = err != nil
-		switch {
-		case err != nil:
-			s.unseen(err, time.Now())
-		case state.Instance != "":
-			m.state = state
-		}
+		m.find(s)
+		return
 	default:
 		if !m.lost {
 			s.log.Error("a member's state can't be read; the member is left alone", "member", m.name, "error", err)
@@ -37,6 +31,20 @@ func (m *member) recall(s *supervisor) {
 	if !m.lost {
 		m.adopt(s)
 	}
+}
+
+// find takes over the instance of a member whose state is not known, if one runs.
+func (m *member) find(s *supervisor) {
+	state, err := s.launcher.find(m.name)
+	m.lost = err != nil
+	if err != nil {
+		s.unseen(err, time.Now())
+		return
+	}
+	if state.Instance != "" {
+		m.state = state
+	}
+	m.adopt(s)
 }
 
 // adopt takes over the instance that a predecessor started, if it still runs; if it doesn't, its end is dealt with.

@@ -251,9 +251,14 @@ func (s *supervisor) reload() (complete bool) {
 		complete = complete && !m.unread && !m.lost
 	}
 	for name, m := range s.members {
-		if _, there := specs[name]; !there {
-			m.spec = nil
+		if _, there := specs[name]; there {
+			continue
 		}
+		m.spec, m.unread = nil, false
+		if m.lost {
+			m.find(s) // what can't be read need not be, to forget the member
+		}
+		complete = complete && !m.lost
 	}
 	return complete
 }
