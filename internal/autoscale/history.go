@@ -32,6 +32,8 @@ type Entry struct {
 	Outcome Outcome  `json:"outcome"`
 	// OutcomeWhy says in words what came of the decision, where there is more to say.
 	OutcomeWhy string `json:"outcome_why,omitempty"`
+	// Change is the ID of the change that hooks of the user's were told of.
+	Change string `json:"change,omitempty"`
 }
 
 // EntryMetric is what a metric or a schedule asked for.
@@ -112,7 +114,7 @@ const longestGap = 10 * time.Minute
 // for the same, and those that asked for nothing, and what stood against what was asked for, did so for the same reasons.
 func (e *Entry) continues(before *Entry) bool {
 	return !e.Scaled() && !before.Scaled() &&
-		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.At.Sub(before.Until) <= longestGap &&
+		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change && e.At.Sub(before.Until) <= longestGap &&
 		sameReason(e.OutcomeWhy, before.OutcomeWhy) && slices.EqualFunc(e.Changed, before.Changed, sameReason) &&
 		slices.EqualFunc(e.Metrics, before.Metrics, func(a, b EntryMetric) bool {
 			if a.Count == nil || b.Count == nil {

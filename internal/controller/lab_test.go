@@ -34,6 +34,8 @@ type lab struct {
 	now   time.Time
 	// faults are errors that calls return, once each.
 	faults map[string]error
+	// starting are members that take their time until they run.
+	starting map[string]bool
 	// schedules tells that the lab distributes members that have no identity by itself.
 	schedules bool
 }
@@ -237,9 +239,25 @@ func (l *lab) Start(context.Context, string, int) error {
 			Name: name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address, Hash: spec.Hash, Run: spec.Run,
 			State: domain.StateRunning, StartedAt: &long, RunStartedAt: &long,
 		}
+		if l.starting[name] {
+			l.starts(name, domain.StatePending)
+		}
 	}
 	clear(l.staged)
 	return nil
+}
+
+// starts has a member be in a state, and runs has it run.
+func (l *lab) starts(name string, state domain.State) {
+	o := l.members[name]
+	o.State = state
+	l.members[name] = o
+}
+
+func (l *lab) runs(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.starts(name, domain.StateRunning)
 }
 
 func (l *lab) Remove(_ context.Context, names []string) error {

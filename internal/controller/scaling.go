@@ -3,11 +3,13 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
@@ -92,6 +94,9 @@ type scaler struct {
 	outcomes chan outcome
 	changing int
 	turns    turns
+	// hooked is what came of telling hooks of members that were added, and hookPace how soon hooks are asked how they get on.
+	hooked   chan hooked
+	hookPace hookPace
 	// changed tells that something was decided or carried out that must not be forgotten.
 	changed bool
 }
@@ -111,6 +116,15 @@ type followed struct {
 	restored, idle bool
 	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its end.
 	changing bool
+	// calls are those of its hooks that have not come to their end. Recalled tells that they are a former controller's, and a removal may have to be gone on
+	// with; removing that the hook before a removal is at work. CallOff ends that, after which it hurries to decide where more members are wanted; stopTelling
+	// ends the hook after an addition, where it is not nil.
+	calls       *hookCalls
+	recalled    bool
+	removing    atomic.Bool
+	callOff     context.CancelCauseFunc
+	hurries     bool
+	stopTelling context.CancelFunc
 }
 
 // newScaler returns a scaler with what was remembered of the policies.
@@ -118,17 +132,17 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 	s := &scaler{
 		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
-		outcomes: make(chan outcome), turns: newTurns(),
+		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), hookPace: usualHookPace,
 	}
 	known, unread, err := s.memory.load(ctx)
 	if unread != nil {
 		log.Error("a part of what autoscaling policies remember can't be read; it goes on without", "error", unread)
 	}
 	for key, policy := range known {
-		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true}
+		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key)}
 		s.meter.Restore(policy.Windows, time.Now())
 	}
-	return s, errors.Join(err, s.loadHistory(ctx))
+	return s, errors.Join(err, s.recallHooks(ctx), s.loadHistory(ctx))
 }
 
 // loadHistory reads the history. It goes on without what of it can't be read.
@@ -198,6 +212,10 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 			return true, nil
 		case o := <-s.outcomes:
 			s.finish(o)
+			s.tellAdditions(ctx, o.policy)
+			return false, nil
+		case t := <-s.hooked:
+			s.finishTelling(ctx, t, time.Now())
 			return false, nil
 		case a := <-s.answers:
 			s.answered = append(s.answered, a)
@@ -270,6 +288,7 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 		}
 		f.asked = nil
 		s.board.remove(key)
+		f.stopHooks(errPolicyOver)
 		if !found && !f.changing {
 			failed = errors.Join(failed, s.leave(ctx, e, key))
 		}
@@ -292,8 +311,11 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 			s.log.Error("an autoscaling policy can't be followed", "policy", key, "error", err)
 		}
 		if f == nil {
-			f = &followed{}
+			f = &followed{calls: newHookCalls(s.reconciler.Engine, key)}
 			s.followed[key] = f
+		}
+		if !reflect.DeepEqual(f.document.Spec, doc.Spec) {
+			f.stopHooks(errPolicyChanged)
 		}
 		f.document, f.autoscaler, f.questions, f.next, f.asked = doc, autoscaler, questionsOf(doc.Spec), now, nil
 		f.idle = err != nil // a build that knows more has written it
@@ -312,7 +334,15 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	if last := group.Scaled[role]; f.unheeded(last) && s.unnoted(key, last) {
 		s.history.Add(madeBy(key, last))
 	}
+	ended, err := f.calls.end(ctx)
+	for _, call := range ended {
+		s.callOff(ctx, call)
+	}
+	if err != nil {
+		return err
+	}
 	f.asked = nil
+	f.stopHooks(errPolicyOver)
 	delete(s.followed, key)
 	s.changed = true
 	return nil
@@ -346,6 +376,7 @@ func earliest(a, b time.Time) time.Time {
 // decide has those policies decide that were answered, and carries out what they decide.
 func (s *scaler) decide(ctx context.Context, now time.Time) error {
 	var decided []change
+	var unstored error
 	for _, a := range s.answered {
 		f := a.policy
 		if f.asked != a {
@@ -356,22 +387,36 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		// From when on it decides has to be known to whoever finds its first change.
 		s.changed = s.changed || f.state.Since.IsZero()
 		s.recover(f, a.scene, a.seen, now)
+		unstored = errors.Join(unstored, s.heedHooks(ctx, f, a))
+		if c, goesOn := f.goesOn(a); goesOn {
+			decided = append(decided, c)
+			continue
+		}
 		decision := f.autoscaler.Decide(&f.state, a.seen)
 		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
+		entry.Change, entry.OutcomeWhy = f.calls.atWork()
+		if !f.changing && a.seen.Held == "" && decision.To >= decision.From {
+			unstored = errors.Join(unstored, s.forgetRemoval(ctx, f))
+		}
 		switch {
+		case f.changing && decision.To > decision.From:
+			f.hurries = true
+			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted by now, and nobody goes", decision.To)})
+			entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal that is under way is called off first"
+			s.note(f.document.Spec, entry)
 		case decision.To == decision.From:
 			s.note(f.document.Spec, entry)
 		case f.document.Spec.DryRun:
 			entry.Outcome = autoscale.OutcomeDryRun
 			s.note(f.document.Spec, entry)
 		default:
-			decided = append(decided, change{f, decision, entry, a.scene})
+			decided = append(decided, change{policy: f, decision: decision, entry: entry, scene: a.scene})
 		}
 	}
 	s.asking -= len(s.answered)
 	s.answered = nil
 	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role with the role alone.
-	err := s.keep(ctx, now)
+	err := errors.Join(unstored, s.keep(ctx, now))
 	if errors.Is(err, engine.ErrConflict) {
 		return err
 	}

@@ -49,7 +49,7 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 		a := &asked{policy: f, document: f.document, scene: scene, seen: autoscale.Seen{
 			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
 		}}
-		if f.changing && a.seen.Held == "" {
+		if f.changing && !f.removing.Load() && a.seen.Held == "" {
 			a.seen.Held = "the last change is still being carried out"
 		}
 		f.asked = a

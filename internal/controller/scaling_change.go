@@ -20,6 +20,8 @@ type change struct {
 	decision autoscale.Decision
 	entry    autoscale.Entry
 	scene    reconcile.Scene
+	// resumed is the removal that a former controller has begun; nil for one that was just decided.
+	resumed *domain.HookCall
 }
 
 // outcome is what came of a change: what was done, where anything was, and what went wrong.
@@ -33,20 +35,20 @@ type outcome struct {
 const (
 	// changesAtOnce bounds the groups that get more members at the same time, and those that get fewer: nobody who needs more waits until others are gone.
 	changesAtOnce = 8
-	// drainsAtOnce bounds the hooks of users that drain members at the same time.
-	drainsAtOnce = 32
+	// tellingsAtOnce bounds the requests to hooks of users, and their commands, that are under way at the same time.
+	tellingsAtOnce = 32
 	// longestTurn is how long a change waits for its turn. After that it is better decided anew.
 	longestTurn = 30 * time.Second
 )
 
 // turns are what changes wait for. Each has a place for each of those that are at work.
 type turns struct {
-	outs, ins, drains chan struct{}
-	longest           time.Duration
+	outs, ins, tellings chan struct{}
+	longest             time.Duration
 }
 
 func newTurns() turns {
-	return turns{make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, drainsAtOnce), longestTurn}
+	return turns{make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, tellingsAtOnce), longestTurn}
 }
 
 // take waits for a place, and returns what gives it back. Whoever waits for too long is told that it is held.
@@ -68,14 +70,17 @@ func (s *scaler) begin(ctx context.Context, c change) {
 	document := c.policy.document
 	c.policy.changing = true
 	s.changing++
+	calls, callOff := context.WithCancelCause(ctx)
+	c.policy.callOff = callOff
 	go func() {
+		defer callOff(nil)
 		o := outcome{change: c}
-		came, err := s.carryOut(ctx, document, c)
-		o.err = err
+		came, err := s.carryOut(ctx, calls, document, c)
+		o.err, o.entry.Change, o.entry.OutcomeWhy = err, came.change, ""
 		switch {
 		case came.done.To != came.done.From:
 			o.done = &came.done
-			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To = autoscale.OutcomeDone, came.short, came.done.To
+			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To, o.entry.Until = autoscale.OutcomeDone, came.short, came.done.To, came.done.At
 			if err != nil {
 				o.entry.OutcomeWhy = fmt.Sprintf("%v; the controller tries again", err) // in the upkeep of the group
 			}
@@ -84,8 +89,8 @@ func (s *scaler) begin(ctx context.Context, c change) {
 		default:
 			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, came.short
 		}
-		if len(came.drained) > 0 {
-			o.entry.OutcomeWhy += "; drained before, and still there: " + domain.Enumerate(came.drained)
+		if len(came.told) > 0 {
+			o.entry.OutcomeWhy += "; hook before_removal is done with members that are still there: " + domain.Enumerate(came.told)
 		}
 		select {
 		case s.outcomes <- o:
@@ -98,6 +103,9 @@ func (s *scaler) begin(ctx context.Context, c change) {
 func (s *scaler) finish(o outcome) {
 	f := o.policy
 	f.changing = false
+	if f.hurries {
+		f.hurries, f.next = false, time.Time{}
+	}
 	s.changing--
 	key := f.document.Spec.Key()
 	if o.done != nil {
@@ -129,14 +137,20 @@ func outcomeOf(err error) (autoscale.Outcome, string) {
 	return autoscale.OutcomeFailed, err.Error()
 }
 
-// stands returns an error where a policy is no longer what it was when it decided: draining members takes its time.
+// heldBack reports whether an error says that nothing was done.
+func heldBack(err error) bool {
+	outcome, _ := outcomeOf(err)
+	return outcome == autoscale.OutcomeHeld
+}
+
+// stands returns an error where a policy is no longer what it was when it decided: a hook takes its time.
 func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDocument) error {
 	now, err := s.reconciler.Policy(ctx, decided.Spec.Group, decided.Spec.Role)
 	switch {
 	case errors.Is(err, engine.ErrNotFound), err == nil && now.Ending:
-		return &reconcile.HeldError{Why: "the policy has ended meanwhile"}
+		return errPolicyOver
 	case err == nil && now.Revision != decided.Revision:
-		return &reconcile.HeldError{Why: "the policy was changed meanwhile, and decides anew"}
+		return errPolicyChanged
 	}
 	return err
 }
@@ -144,15 +158,18 @@ func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDoc
 // carried is what came of carrying a change out.
 type carried struct {
 	done domain.Scaled
-	// short says why it is not all that was decided, and drained are the members of which the user's hook was told that they go, and which did not.
-	short   string
-	drained []string
+	// short says why it is not all that was decided, and told are the members of which the user's hook was told that they go, and which did not.
+	short string
+	told  []string
+	// change is the ID by which hooks know of it; "" where there are none.
+	change string
 }
 
-// carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them before.
-func (s *scaler) carryOut(ctx context.Context, document domain.AutoscalingPolicyDocument, c change) (came carried, err error) {
-	policy := document.Spec
-	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.At, Why: c.decision.Why()}
+// carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them before, within calls. Of those that come
+// it hears later.
+func (s *scaler) carryOut(ctx, calls context.Context, document domain.AutoscalingPolicyDocument, c change) (came carried, err error) {
+	policy, began := document.Spec, time.Now()
+	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.Until, Why: c.entry.Why()}
 	places := s.turns.outs
 	if scaling.To < scaling.From {
 		gone, err := s.leaving(ctx, policy, c)
@@ -163,8 +180,11 @@ func (s *scaler) carryOut(ctx context.Context, document domain.AutoscalingPolicy
 			came.short = gone.why
 		}
 		scaling.Remove, places = gone.members, s.turns.ins
-		if came.drained, err = s.drain(ctx, policy, gone.there, scaling); err != nil {
+		if err = s.beforeRemoval(ctx, calls, policy, c, gone, &came); err != nil {
 			return came, err
+		}
+		if came.told != nil {
+			scaling.At = scaling.At.Add(time.Since(began))
 		}
 	}
 	giveBack, err := s.turns.take(ctx, places)
@@ -175,9 +195,31 @@ func (s *scaler) carryOut(ctx context.Context, document domain.AutoscalingPolicy
 	if err := s.stands(ctx, document); err != nil {
 		return came, err
 	}
+	err = s.scale(ctx, policy, c, scaling, &came)
+	went := scaling.Remove[:min(max(came.done.From-came.done.To, 0), len(scaling.Remove))]
+	came.told = slices.DeleteFunc(came.told, func(name string) bool { return slices.Contains(went, name) })
+	return came, err
+}
+
+// scale carries a scaling out, and stores what it means for the hooks.
+func (s *scaler) scale(ctx context.Context, policy domain.AutoscalingPolicy, c change, scaling reconcile.Scaling, came *carried) error {
+	calls := c.policy.calls
+	expected, err := s.expectAddition(ctx, policy, c)
+	if err != nil {
+		return err
+	}
 	done, limited, err := s.reconciler.Scale(ctx, scaling)
 	came.done, came.short = done, cmp.Or(limited, came.short)
-	went := scaling.Remove[:min(max(done.From-done.To, 0), len(scaling.Remove))]
-	came.drained = slices.DeleteFunc(came.drained, func(name string) bool { return slices.Contains(went, name) })
-	return came, err
+	changed := done.To != done.From
+	switch {
+	case expected != nil && !changed && err != nil && !heldBack(err): // it may have been carried out all the same, see recoverAdditions
+	case expected != nil:
+		came.change = expected.ID
+		err = errors.Join(err, calls.added(ctx, *expected, max(done.To, expected.From)))
+	case changed:
+		for _, call := range calls.of(domain.BeforeRemoval) {
+			err = errors.Join(err, calls.remove(ctx, call.ID))
+		}
+	}
+	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -33,6 +32,9 @@ type leaving struct {
 // leaving chooses the members that go by the order of the policy, without those that work.
 func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c change) (leaving, error) {
 	wanted := c.decision.From - c.decision.To
+	if c.resumed != nil {
+		return leaving{count: wanted, members: c.resumed.Remove, there: c.resumed.Members}, nil
+	}
 	working := s.working(ctx, policy, c.scene)
 	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingEngine {
 		return leavingAny(policy, wanted, working)
@@ -68,8 +70,8 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 // leavingAny returns that some go of members of which the engine chooses any: a Swarm takes some of the hosts that have most of them, whatever their names.
 // None may work, and a hook would hear of the wrong ones.
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
-	if policy.Guards.Drain != nil {
-		return leaving{}, &staysError{"the engine chooses which members go, so that the drain hook can't be told: leave it out"}
+	if policy.Hooks.BeforeRemoval != nil {
+		return leaving{}, &staysError{"the engine chooses which members go, so that hook before_removal can't be told: leave it out"}
 	}
 	if len(working) > 0 {
 		one := slices.Min(slices.Collect(maps.Keys(working)))
@@ -167,29 +169,4 @@ func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, s
 		}
 	}
 	return stay
-}
-
-// drain tells the user's hook which members are to go, and returns those that it was told of. They stay unless it succeeds.
-func (s *scaler) drain(ctx context.Context, policy domain.AutoscalingPolicy, members []string, scaling reconcile.Scaling) (drained []string, err error) {
-	hook := policy.Guards.Drain
-	if hook == nil || len(members) == 0 {
-		return nil, nil
-	}
-	giveBack, err := s.turns.take(ctx, s.turns.drains)
-	if err != nil {
-		return nil, err
-	}
-	defer giveBack()
-	_, err = meter.Call(ctx, *hook, struct {
-		Cluster string   `json:"cluster"`
-		Group   string   `json:"group"`
-		Role    string   `json:"role"`
-		From    int      `json:"from"`
-		To      int      `json:"to"`
-		Members []string `json:"members"`
-	}{policy.Cluster, policy.Group, policy.Role, scaling.From, scaling.To, members})
-	if err != nil {
-		return nil, &staysError{fmt.Sprintf("the drain hook failed for %s, and nobody goes: %v", strings.Join(members, ", "), err)}
-	}
-	return slices.Clone(members), nil
 }

@@ -34,6 +34,7 @@ func TestLeaving(t *testing.T) {
 	byCPU := &domain.BusyGuard{CPUPercent: new(50.0)}
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
+		hook   *domain.ScalingHook
 		// works are the workers that work, missing those that are not there; identity tells that they have one, and schedules that the engine chooses who goes.
 		works, missing      []int
 		identity, schedules bool
@@ -60,11 +61,11 @@ func TestLeaving(t *testing.T) {
 		"whom the engine chooses":                       {schedules: true, count: 2},
 		"whom the engine chooses, while nobody works":   {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, count: 2},
 		"whom the engine chooses, while one works":      {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, says: "all stay, as the engine may choose job-worker-1: it works (its CPU at 90 %)"},
-		"whom the engine chooses, without a name":       {schedules: true, guards: domain.ScalingGuards{Drain: &domain.ScalingHook{URL: "http://broker"}}, says: "the drain hook can't be told"},
+		"whom the engine chooses, without a name":       {schedules: true, hook: &domain.ScalingHook{URL: "http://broker"}, says: "hook before_removal can't be told"},
 		"with an identity, whatever the engine chooses": {schedules: true, identity: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, want: []string{worker(3), worker(2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards = test.guards })
+			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards, p.Hooks.BeforeRemoval = test.guards, test.hook })
 			l.requires(1)
 			if !test.identity {
 				l.spark()
@@ -114,12 +115,12 @@ func TestDrain(t *testing.T) {
 		n, _ := r.Body.Read(body)
 		told <- string(body[:n])
 		if fails.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 	}))
 	defer hook.Close()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
-		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.Hooks.BeforeRemoval = &domain.ScalingHook{URL: hook.URL}
 		p.ScaleIn.Stabilisation = new(domain.Duration(0))
 	})
 	s := l.controller()
@@ -129,11 +130,15 @@ func TestDrain(t *testing.T) {
 		t.Errorf("with a hook that fails, the counts were %v", got)
 	}
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held the drain hook failed for job-worker-1, and nobody goes: ") {
+	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held hook before_removal failed for job-worker-1, and nobody goes: ") {
 		t.Errorf("in the history: %q", got)
 	}
-	if got, want := <-told, `{"cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}`; strings.TrimSpace(got) != want {
-		t.Errorf("it was told %s, not %s", got, want)
+	first := <-told
+	if id, rest, _ := strings.Cut(strings.TrimPrefix(first, `{"id":"`), `",`); len(id) != 26 || rest != `"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}` {
+		t.Errorf("it was told %s", first)
+	}
+	if again := <-told; again != first {
+		t.Errorf("the same change was told as %s, and then as %s", first, again)
 	}
 	fails.Store(false)
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 1 {
@@ -147,7 +152,7 @@ func TestDrainedInVain(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { drained.Add(1) }))
 	defer hook.Close()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
-		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.Hooks.BeforeRemoval = &domain.ScalingHook{URL: hook.URL}
 		p.ScaleIn.Stabilisation = new(domain.Duration(0))
 	})
 	s := l.controller()
@@ -155,7 +160,7 @@ func TestDrainedInVain(t *testing.T) {
 	l.faults["Lock"] = errors.New("an apply came in between")
 	l.pass(s, 10*time.Second)
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	want := []string{"2 → 1 failed an apply came in between; drained before, and still there: job-worker-1", "2 → 1 done"}
+	want := []string{"2 → 1 failed an apply came in between; hook before_removal is done with members that are still there: job-worker-1", "2 → 1 done"}
 	if diff := cmp.Diff(want, l.changes()); diff != "" || drained.Load() != 2 {
 		t.Errorf("drained %d times; in the history (-want +got):\n%s", drained.Load(), diff)
 	}
@@ -174,7 +179,7 @@ func TestMoreWaitsForNobody(t *testing.T) {
 	s := l.controller()
 	s.turns.longest = time.Millisecond
 	full(s.turns.ins)
-	full(s.turns.drains)
+	full(s.turns.tellings)
 	l.load = 3
 	if got := l.pass(s, time.Second); !slices.Equal(got, []int{6}) {
 		t.Errorf("the counts were %v", got)
@@ -216,13 +221,13 @@ func TestDrainingTakesNoTurn(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { taken <- len(s.turns.ins) }))
 	defer hook.Close()
 	l = newLab(t, func(p *domain.AutoscalingPolicy) {
-		p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+		p.Hooks.BeforeRemoval = &domain.ScalingHook{URL: hook.URL}
 		p.ScaleIn.Stabilisation = new(domain.Duration(0))
 	})
 	s = l.controller()
 	l.load = 0.1
 	l.pass(s, time.Second)
-	if n := <-taken; n != 0 || l.count() != 1 || len(s.turns.ins)+len(s.turns.drains) > 0 {
+	if n := <-taken; n != 0 || l.count() != 1 || len(s.turns.ins)+len(s.turns.tellings) > 0 {
 		t.Errorf("%d places were taken; the count is %d", n, l.count())
 	}
 }

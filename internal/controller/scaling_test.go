@@ -216,7 +216,7 @@ func TestScalerOutlastsFaults(t *testing.T) {
 func TestScalerWritesRarely(t *testing.T) {
 	drain := httptest.NewServer(http.NotFoundHandler())
 	defer drain.Close()
-	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards.Drain = &domain.ScalingHook{URL: drain.URL} })
+	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Hooks.BeforeRemoval = &domain.ScalingHook{URL: drain.URL} })
 	s := l.controller()
 	l.load = 0.5
 	l.pass(s, 2*time.Minute)
@@ -419,7 +419,7 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 			hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once.Do(func() { test.change(l) }) }))
 			defer hook.Close()
 			l = newLab(t, func(p *domain.AutoscalingPolicy) {
-				p.Guards.Drain = &domain.ScalingHook{URL: hook.URL}
+				p.Hooks.BeforeRemoval = &domain.ScalingHook{URL: hook.URL}
 				p.ScaleIn.Stabilisation = new(domain.Duration(0))
 			})
 			s := l.controller()

@@ -26,6 +26,7 @@ type AutoscalingPolicy struct {
 	ScaleOut  ScalingBehaviour           `json:"scale_out,omitzero"`
 	ScaleIn   ScalingBehaviour           `json:"scale_in,omitzero"`
 	Guards    ScalingGuards              `json:"guards,omitzero"`
+	Hooks     ScalingHooks               `json:"hooks,omitzero"`
 	// DryRun has decisions recorded, and none carried out.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Paused holds the count, in one direction or in both; it is PauseNone where it is empty.

@@ -1,6 +1,10 @@
 package domain
 
-import "time"
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+)
 
 // AutoscalingPolicyDocument is what is stored with the cluster about an autoscaling policy, as Terraform wrote it. What the policy remembers is
 // kept by the controller, elsewhere.
@@ -11,6 +15,24 @@ type AutoscalingPolicyDocument struct {
 	Before int `json:"before"`
 	// Ending is true while the policy is destroyed: it decides no more.
 	Ending bool `json:"ending,omitempty"`
+}
+
+// UnmarshalJSON reads what earlier builds have written, too: there, the hook before a removal was a guard.
+func (p *AutoscalingPolicy) UnmarshalJSON(data []byte) error {
+	type plain AutoscalingPolicy
+	var former struct {
+		Guards struct {
+			Drain *ScalingHook `json:"drain"`
+		} `json:"guards"`
+	}
+	if err := json.Unmarshal(data, (*plain)(p)); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &former); err != nil {
+		return err
+	}
+	p.Hooks.BeforeRemoval = cmp.Or(p.Hooks.BeforeRemoval, former.Guards.Drain)
+	return nil
 }
 
 // Kind returns [PolicyKind].

@@ -8,8 +8,6 @@ type ScalingGuards struct {
 	Busy *BusyGuard `json:"busy,omitempty"`
 	// Remove says which members are removed; RemoveHighestIndex where it is empty.
 	Remove RemovalOrder `json:"remove,omitempty"`
-	// Drain is called before members are removed, with their names. They stay if it fails.
-	Drain *ScalingHook `json:"drain,omitempty"`
 	// MemberHoursPerDay is what the role may use of a day (UTC): from then on it has its least count; 0 sets no bound.
 	MemberHoursPerDay float64 `json:"member_hours_per_day,omitempty"`
 }

@@ -12,9 +12,6 @@ func (g ScalingGuards) validate(ps *Problems, at Path) {
 	if g.Remove != "" && !slices.Contains(RemovalOrders, g.Remove) {
 		ps.Add(at.At("remove"), "Unknown order", "%q does not say which members are removed first; there are %q", g.Remove, RemovalOrders)
 	}
-	if g.Drain != nil {
-		g.Drain.validate(ps, at.At("drain"))
-	}
 	checkNumber(ps, at.At("member_hours_per_day"), "Invalid budget", g.MemberHoursPerDay, math.Inf(1))
 }
 

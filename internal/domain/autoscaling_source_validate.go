@@ -206,7 +206,7 @@ func (s ProgressSource) validate(ps *Problems, at Path) {
 	}
 }
 
-func (h ScalingHook) validate(ps *Problems, at Path) {
+func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 	switch {
 	case h.URL == "" && h.Command == nil:
 		ps.Add(at, "Nobody to ask", "neither url nor command is given; one of them is needed")
@@ -219,7 +219,7 @@ func (h ScalingHook) validate(ps *Problems, at Path) {
 	if h.Command != nil {
 		checkCommand(ps, at.At("command"), h.Command)
 	}
-	checkDuration(ps, at.At("timeout"), "Invalid time limit", h.Timeout, MinHookTimeout, MaxHookTimeout)
+	checkDuration(ps, at.At("timeout"), "Invalid time limit", h.Timeout, MinHookTimeout, longest)
 }
 
 // checkURL adds a problem where a text is not an address that can be asked by HTTP, and returns it where it is one. User and password are no part of

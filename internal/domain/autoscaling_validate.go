@@ -47,6 +47,7 @@ func (p AutoscalingPolicy) Validate() Problems {
 	p.ScaleOut.validate(&ps, Path{"scale_out"})
 	p.ScaleIn.validate(&ps, Path{"scale_in"})
 	p.Guards.validate(&ps, Path{"guards"})
+	p.Hooks.validate(&ps, Path{"hooks"})
 	if p.Paused != "" && !slices.Contains(ScalingPauses, p.Paused) {
 		ps.Add(Path{"paused"}, "Unknown pause", "%q is not a direction to pause; there are %q", p.Paused, ScalingPauses)
 	}
@@ -215,7 +216,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		a.Ratio.validate(ps, at.At("ratio"), role)
 	}
 	if a.External != nil {
-		a.External.validate(ps, at.At("external"))
+		a.External.validate(ps, at.At("external"), MaxHookTimeout)
 	}
 	if a.Risk != nil {
 		a.Risk.validate(ps, at.At("risk"))

@@ -38,7 +38,11 @@ func validPolicy() AutoscalingPolicy {
 			Busy: &BusyGuard{
 				Prometheus: &PrometheusSource{URL: "http://prometheus:9090/prometheus", Query: "metrics_master_apps_Value"}, CPUPercent: new(150.0), GPUPercent: new(100.0),
 			},
-			Remove: RemoveLeastBusy, Drain: &ScalingHook{Command: []string{"/usr/local/bin/drain", ""}, Timeout: duration(100 * time.Millisecond)}, MemberHoursPerDay: 0.5,
+			Remove: RemoveLeastBusy, MemberHoursPerDay: 0.5,
+		},
+		Hooks: ScalingHooks{
+			BeforeRemoval: &ScalingHook{Command: []string{"/usr/local/bin/drain", ""}, Timeout: duration(100 * time.Millisecond)},
+			AfterAddition: &ScalingHook{URL: "http://rebalancer:9090/came", Timeout: duration(7 * 24 * time.Hour)},
 		},
 		Paused: PauseIn, OnDestroy: OnDestroyRestore,
 	}
@@ -75,6 +79,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		})
 	}
 	guards := func(g ScalingGuards) AutoscalingPolicy { return policy(func(p *AutoscalingPolicy) { p.Guards = g }) }
+	hooks := func(h ScalingHooks) AutoscalingPolicy { return policy(func(p *AutoscalingPolicy) { p.Hooks = h }) }
 	minute := Duration(time.Minute)
 	for name, test := range map[string]struct {
 		policy AutoscalingPolicy
@@ -207,15 +212,19 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"busy for nobody": {
 			guards(ScalingGuards{Busy: &BusyGuard{Prometheus: &PrometheusSource{URL: "http://prometheus:9090", Query: " "}}}), "guards.busy.prometheus.query", `the query is " "; one in PromQL`,
 		},
-		"busy by idling":        {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(0.0)}}), "guards.busy.cpu_percent", "0 is not allowed here; any number above 0"},
-		"busier than all":       {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(101.0)}}), "guards.busy.gpu_percent", "101 is not allowed here; above 0 to 100 is"},
-		"busy by NaN":           {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(math.NaN())}}), "guards.busy.gpu_percent", "NaN is not allowed"},
-		"an unknown order":      {guards(ScalingGuards{Remove: "oldest"}), "guards.remove", `there are ["highest_index" "least_busy" "most_loaded_host"]`},
-		"a drain in no time":    {guards(ScalingGuards{Drain: &ScalingHook{URL: "http://a", Timeout: new(minute / 601)}}), "guards.drain.timeout", "99.83361ms is not allowed here; 100ms to 5m0s is"},
-		"a drain for an hour":   {guards(ScalingGuards{Drain: &ScalingHook{URL: "http://a", Timeout: new(60 * minute)}}), "guards.drain.timeout", "1h0m0s is not allowed here"},
-		"a drain without words": {guards(ScalingGuards{Drain: &ScalingHook{Command: []string{}}}), "guards.drain.command", "[] names no program"},
-		"a budget of NaN":       {guards(ScalingGuards{MemberHoursPerDay: math.NaN()}), "guards.member_hours_per_day", "NaN is not allowed here; 0 or more is"},
-		"a budget below 0":      {guards(ScalingGuards{MemberHoursPerDay: -1}), "guards.member_hours_per_day", "-1 is not allowed here"},
+		"busy by idling":       {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(0.0)}}), "guards.busy.cpu_percent", "0 is not allowed here; any number above 0"},
+		"busier than all":      {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(101.0)}}), "guards.busy.gpu_percent", "101 is not allowed here; above 0 to 100 is"},
+		"busy by NaN":          {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(math.NaN())}}), "guards.busy.gpu_percent", "NaN is not allowed"},
+		"an unknown order":     {guards(ScalingGuards{Remove: "oldest"}), "guards.remove", `there are ["highest_index" "least_busy" "most_loaded_host"]`},
+		"a hook in no time":    {hooks(ScalingHooks{BeforeRemoval: &ScalingHook{URL: "http://a", Timeout: new(minute / 601)}}), "hooks.before_removal.timeout", "99.83361ms is not allowed here; 100ms to 168h0m0s is"},
+		"a hook for a month":   {hooks(ScalingHooks{AfterAddition: &ScalingHook{URL: "http://a", Timeout: new(30 * 24 * 60 * minute)}}), "hooks.after_addition.timeout", "720h0m0s is not allowed here"},
+		"a hook without words": {hooks(ScalingHooks{AfterAddition: &ScalingHook{Command: []string{}}}), "hooks.after_addition.command", "[] names no program"},
+		"a hook for nobody":    {hooks(ScalingHooks{BeforeRemoval: &ScalingHook{}}), "hooks.before_removal", "neither url nor command is given"},
+		"a decision in an hour": {with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
+			m.Algorithm = ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "http://a", Timeout: new(60 * minute)}}}
+		}), `metrics["m"].algorithm.external.timeout`, "1h0m0s is not allowed here; 100ms to 5m0s is"},
+		"a budget of NaN":  {guards(ScalingGuards{MemberHoursPerDay: math.NaN()}), "guards.member_hours_per_day", "NaN is not allowed here; 0 or more is"},
+		"a budget below 0": {guards(ScalingGuards{MemberHoursPerDay: -1}), "guards.member_hours_per_day", "-1 is not allowed here"},
 
 		"asleep by the mean":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", `without members ["m"] would ask for none for ever`},
 		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, add a metric of the whole"},

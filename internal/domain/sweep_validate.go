@@ -34,7 +34,7 @@ func (s Sweep) Validate() Problems {
 		oneOf(&ps, Path{"on_failure", "then"}, "reaction to failed runs", f.Then, SweepThens)
 	}
 	if s.OnFinish != nil {
-		s.OnFinish.validate(&ps, Path{"on_finish"})
+		s.OnFinish.validate(&ps, Path{"on_finish"}, MaxHookTimeout)
 	}
 	s.validateConfig(&ps)
 	if s.Results != nil {

@@ -19,6 +19,8 @@ type reading struct {
 	at           time.Time
 	// policy is nil where there is none.
 	policy *domain.AutoscalingPolicyDocument
+	// hooks are those that are at work, or are to be told something.
+	hooks []domain.HookCall
 	// count is the role's; nil where there is no such role.
 	count *int
 	// entries are those that were asked for, the newest last, and last is the newest that there is; nil where there is none.
@@ -43,6 +45,12 @@ func read(ctx context.Context, cluster string, e engine.Store, o options, now ti
 		if count, found := group.Counts[o.role]; found {
 			r.count = &count
 		}
+	case !errors.Is(err, engine.ErrNotFound):
+		return r, err
+	}
+	switch hooks, err := engine.Get[domain.HookCallsDocument](ctx, e, r.key); {
+	case err == nil:
+		r.hooks = hooks.Calls
 	case !errors.Is(err, engine.ErrNotFound):
 		return r, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -74,6 +75,9 @@ func outcome(e autoscale.Entry) string {
 	if e.Decisions > 1 {
 		change += fmt.Sprintf(", decided %d times", e.Decisions)
 	}
+	if e.Change != "" && !strings.Contains(e.OutcomeWhy, e.Change) {
+		change += ", change " + printable.Line(e.Change)
+	}
 	if e.OutcomeWhy != "" {
 		change += ": " + printable.Line(e.OutcomeWhy)
 	}
@@ -110,6 +114,9 @@ func (r reading) now(w io.Writer) {
 	if p.DryRun {
 		line("dry run", "what is decided is recorded, and not carried out")
 	}
+	for _, call := range r.hooks {
+		line("hook", "%s", printable.Line(r.hook(call)))
+	}
 	switch {
 	case r.policy.Ending:
 		line("next", "no decision: the policy is being destroyed")
@@ -124,6 +131,15 @@ func (r reading) now(w io.Writer) {
 		}
 		line("next", "a decision at %s, in %s, and then every %s", r.clockOn(next, r.at), max(next.Sub(r.at).Round(time.Second), 0), p.Every())
 	}
+}
+
+// hook says how a hook gets on, and until when it may.
+func (r reading) hook(call domain.HookCall) string {
+	said := strings.TrimPrefix(call.String(), "hook ")
+	if hook := r.policy.Spec.Hooks.At(call.Moment); hook != nil && call.AtWork() {
+		said += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Told, r.at), r.clockOn(call.Told.Add(hook.Limit()), r.at))
+	}
+	return said
 }
 
 // clock is a time as clocks here show it.

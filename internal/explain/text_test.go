@@ -101,12 +101,21 @@ func TestWriteNow(t *testing.T) {
 			r.policy.Spec.Interval = new(domain.Duration(time.Hour))
 			r.last = ago(50 * time.Minute)
 		}, []string{"next    a decision at 00:10:30, in 10m0s, and then every 1h0m0s"}},
-		"no decision yet":    {func(r *reading) { r.last = nil }, []string{"No decision was recorded yet.\n\npolicy  job/worker", "next    the first decision, once"}},
-		"none in this time":  {func(*reading) {}, []string{"No decision was recorded in this time.\n\n"}},
-		"paused":             {func(r *reading) { r.policy.Spec.Paused = domain.PauseAll }, []string{"paused  all: the count stays"}},
-		"paused out":         {func(r *reading) { r.policy.Spec.Paused = domain.PauseOut }, []string{"paused  out: no members are added"}},
-		"paused in":          {func(r *reading) { r.policy.Spec.Paused = domain.PauseIn }, []string{"paused  in: no members are removed"}},
-		"a dry run":          {func(r *reading) { r.policy.Spec.DryRun = true }, []string{"dry run  what is decided is recorded, and not carried out", "count    6, of 2 to 8"}},
+		"no decision yet":   {func(r *reading) { r.last = nil }, []string{"No decision was recorded yet.\n\npolicy  job/worker", "next    the first decision, once"}},
+		"none in this time": {func(*reading) {}, []string{"No decision was recorded in this time.\n\n"}},
+		"paused":            {func(r *reading) { r.policy.Spec.Paused = domain.PauseAll }, []string{"paused  all: the count stays"}},
+		"paused out":        {func(r *reading) { r.policy.Spec.Paused = domain.PauseOut }, []string{"paused  out: no members are added"}},
+		"paused in":         {func(r *reading) { r.policy.Spec.Paused = domain.PauseIn }, []string{"paused  in: no members are removed"}},
+		"a dry run":         {func(r *reading) { r.policy.Spec.DryRun = true }, []string{"dry run  what is decided is recorded, and not carried out", "count    6, of 2 to 8"}},
+		"hooks": {func(r *reading) {
+			r.policy.Spec.Hooks = domain.ScalingHooks{BeforeRemoval: &domain.ScalingHook{Timeout: new(domain.Duration(2 * time.Hour))}}
+			r.hooks = []domain.HookCall{
+				{ID: "7k2", Moment: domain.BeforeRemoval, From: 6, To: 4, Told: now.Add(-20 * time.Second), Progress: "62 %\x1b"}, {ID: "8a3", Moment: domain.AfterAddition, From: 4, To: 6},
+			}
+		}, []string{
+			"hook    before_removal is at work on change 7k2, 6 → 4: 62 %\uFFFD; since 00:00:10, until 02:00:10 at the latest\n",
+			"hook    after_addition is to be told of change 8a3, 4 → 6\n",
+		}},
 		"its end":            {func(r *reading) { r.policy.Ending = true }, []string{"next    no decision: the policy is being destroyed"}},
 		"no role":            {func(r *reading) { r.count = nil }, []string{"count   –, of 2 to 8"}},
 		"no policy any more": {func(r *reading) { r.policy = nil }, []string{"policy  job/worker in cluster lab\ncount   6; there is no policy for it any more\n"}},

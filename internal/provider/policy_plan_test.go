@@ -130,8 +130,8 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 			tf.plan("trainyard_group", tf.uncountedWorkers(), nil)
 		}},
 		"programs on a Swarm": {stub: func(e *providertest.Stub) { e.Particular = engine.Traits{Name: "swarm", Contained: true} }, policy: func(m *policy.Model) {
-			m.Guards = &policy.ScalingGuardsModel{Drain: &policy.HookModel{Command: []string{"drain"}}}
-		}, says: `guards.drain.command: the controller of a cluster of engine "swarm"`},
+			m.Hooks = &policy.ScalingHooksModel{AfterAddition: &policy.HookModel{Command: []string{"drain"}}}
+		}, says: `hooks.after_addition.command: the controller of a cluster of engine "swarm"`},
 		"percent of nothing": {policy: func(m *policy.Model) { m.Metrics["used"].Source.Agent.Measure = "cpu_percent" }, says: `metrics["used"].source.agent.measure: cpu_percent is measured by what members request, and roles["worker"].resources.cpus of group "g" is not given`},
 		"more than there is place for": {
 			stub: func(e *providertest.Stub) {

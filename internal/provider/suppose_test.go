@@ -164,7 +164,8 @@ func validPolicies() map[string]policy.Model {
 			Source: &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}, Window: text("1m"), Aggregation: new("p95"),
 		},
 	}
-	asleep.Guards = &policy.ScalingGuardsModel{Busy: &policy.BusyGuardModel{CPUPercent: providertest.Inexact(1)}, Drain: &policy.HookModel{URL: new("http://drain"), Timeout: text("2s")}}
+	asleep.Guards = &policy.ScalingGuardsModel{Busy: &policy.BusyGuardModel{CPUPercent: providertest.Inexact(1)}}
+	asleep.Hooks = &policy.ScalingHooksModel{BeforeRemoval: &policy.HookModel{URL: new("http://drain"), Timeout: text("2s")}}
 	daily := policytest.Small()
 	daily.Metrics, daily.Min = nil, new(int64(2))
 	daily.Schedules = map[string]policy.ScalingScheduleModel{"day": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: new("Europe/Warsaw"), Count: 4}}

@@ -53,6 +53,7 @@ func CheckPolicy(traits engine.Traits, group domain.Group, p domain.AutoscalingP
 	c.bounds()
 	c.metrics()
 	c.guards()
+	c.hooks()
 	return c.problems
 }
 
@@ -108,20 +109,26 @@ func (c *policyCheck) guards() {
 			c.problems.Add(at, "Order not possible", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that %q can't be had; leave it out", c.traits.Name, c.policy.Role, g.Remove)
 		}
 	}
-	switch {
-	case g.Drain == nil:
-	case distributed:
-		c.problems.Add(at.At("drain"), "Nobody to drain", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that no hook can be told; "+
-			"leave it out: guards.busy keeps all of them while one works, and those that go have the grace_period of their role", c.traits.Name, c.policy.Role)
-	default:
-		c.program(at.At("drain", "command"), g.Drain.Command, "url")
-	}
 	if b := g.Busy; b != nil {
 		if b.CPUPercent != nil {
 			c.requested(at.At("busy", "cpu_percent"), "cpu_percent", "resources.cpus", c.role.Resources.CPUs > 0)
 		}
 		if b.GPUPercent != nil {
 			c.requested(at.At("busy", "gpu_percent"), "gpu_percent", "gpus", c.role.GPUs != nil)
+		}
+	}
+}
+
+func (c *policyCheck) hooks() {
+	for _, moment := range domain.HookMoments {
+		hook, at := c.policy.Hooks.At(moment), domain.Path{"hooks", string(moment)}
+		switch {
+		case hook == nil:
+		case moment == domain.BeforeRemoval && SchedulingOf(c.traits, c.group, c.policy.Role) == domain.SchedulingEngine:
+			c.problems.Add(at, "Nobody to tell of", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that no hook can be told; "+
+				"leave it out: guards.busy keeps all of them while one works, and those that go have the grace_period of their role", c.traits.Name, c.policy.Role)
+		default:
+			c.program(at.At("command"), hook.Command, "url")
 		}
 	}
 }

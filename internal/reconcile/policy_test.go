@@ -189,7 +189,14 @@ func TestCheckPolicy(t *testing.T) {
 	}
 	external := metric(domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{Command: []string{"decide"}}}}})
 	queue := metric(domain.ScalingMetric{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"length"}}}})
-	drain := guards(domain.ScalingGuards{Drain: &domain.ScalingHook{Command: []string{"drain"}}})
+	told := func(hook domain.ScalingHook, moment domain.HookMoment) func(p *domain.AutoscalingPolicy) {
+		return func(p *domain.AutoscalingPolicy) {
+			if p.Hooks.AfterAddition = &hook; moment == domain.BeforeRemoval {
+				p.Hooks = domain.ScalingHooks{BeforeRemoval: &hook}
+			}
+		}
+	}
+	broker, program := domain.ScalingHook{URL: "http://broker/drain"}, domain.ScalingHook{Command: []string{"drain"}}
 	for name, test := range map[string]struct {
 		traits engine.Traits
 		group  domain.Group
@@ -260,14 +267,14 @@ func TestCheckPolicy(t *testing.T) {
 			says: `metrics["m"].algorithm.external.command: No programs: the controller of a cluster of engine "swarm" runs in a container without any programs, and can't run ["decide"]; use url instead`,
 		},
 		"a program on Swarm that counts": {traits: swarm, group: spark(), change: queue, says: `metrics["m"].source.queue.command: No programs: the controller`},
-		"a hook on Swarm that drains": {
-			traits: swarm, group: spark(), change: guards(domain.ScalingGuards{Drain: &domain.ScalingHook{URL: "http://broker/drain"}}),
-			says: `guards.drain: Nobody to drain: a cluster of engine "swarm" distributes the members of role "worker" by itself, and chooses which go, so that no hook can be told; leave it out: guards.busy keeps all of them`,
+		"a hook on Swarm before a removal": {
+			traits: swarm, group: spark(), change: told(broker, domain.BeforeRemoval),
+			says: `hooks.before_removal: Nobody to tell of: a cluster of engine "swarm" distributes the members of role "worker" by itself, and chooses which go, so that no hook can be told; leave it out: guards.busy keeps all of them`,
 		},
-		"a hook on Swarm that drains members with GPUs": {
-			traits: swarm, group: spark(gpus), change: guards(domain.ScalingGuards{Drain: &domain.ScalingHook{URL: "http://broker/drain"}}),
-		},
-		"a program on Swarm that drains": {traits: swarm, group: spark(gpus), change: drain, says: `guards.drain.command: No programs: the controller`},
+		"a hook on Swarm before a removal of members with GPUs": {traits: swarm, group: spark(gpus), change: told(broker, domain.BeforeRemoval)},
+		"a hook on Swarm after an addition":                     {traits: swarm, group: spark(), change: told(broker, domain.AfterAddition)},
+		"a program on Swarm before a removal":                   {traits: swarm, group: spark(gpus), change: told(program, domain.BeforeRemoval), says: `hooks.before_removal.command: No programs: the controller`},
+		"a program on Swarm after an addition":                  {traits: swarm, group: spark(), change: told(program, domain.AfterAddition), says: `hooks.after_addition.command: No programs: the controller`},
 	} {
 		p := policy(func(p *domain.AutoscalingPolicy) { p.Group = test.group.Name })
 		if test.change != nil {

@@ -13,7 +13,7 @@ func (r reading) counts(group string) [][]line {
 	var rows [][]line
 	for _, key := range slices.Sorted(maps.Keys(r.policies)) {
 		if policy := r.policies[key].Spec; policy.Group == group {
-			rows = append(rows, []line{r.count(policy), steering(policy), {}, {}, {}, {}, {}})
+			rows = append(rows, []line{r.count(policy), append(steering(policy), r.telling(policy)...), {}, {}, {}, {}, {}})
 		}
 	}
 	return rows
@@ -30,6 +30,27 @@ func (r reading) count(policy domain.AutoscalingPolicy) line {
 		shown.tone = warning
 	}
 	return line{{"  " + policy.Role + " ", plain}, shown, {fmt.Sprintf("/%d–%d", policy.Min, policy.Max), plain}}
+}
+
+// longestProgress bounds, in characters, what is shown of what a hook says of its progress.
+const longestProgress = 24
+
+// telling shows which hooks of a policy are at work, and how they get on.
+func (r reading) telling(policy domain.AutoscalingPolicy) line {
+	var l line
+	for _, call := range r.hooks[policy.Key()].Calls {
+		if !call.AtWork() {
+			continue
+		}
+		said := ", " + string(call.Moment)
+		if progress := []rune(call.Progress); len(progress) > longestProgress {
+			said += ": " + string(progress[:longestProgress-1]) + "…"
+		} else if len(progress) > 0 {
+			said += ": " + call.Progress
+		}
+		l = append(l, span{said, plain})
+	}
+	return l
 }
 
 // steering shows what a policy may do with the count.

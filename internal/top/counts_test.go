@@ -3,6 +3,7 @@ package top
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,6 +42,23 @@ job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
   job-worker-10    failed                             –        –           –  gpu2         3`
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split("\nGROUP"+got, "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Hooks that are at work are shown with what they say of their progress.
+func TestHooksAtWork(t *testing.T) {
+	s, at := autoscaled(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s.reading.hooks = map[string]domain.HookCallsDocument{
+		"job/worker": {Calls: []domain.HookCall{
+			{Moment: domain.BeforeRemoval, Told: at, Progress: "62 %"}, {Moment: domain.AfterAddition, Told: at, Progress: "3 of 7 partitions are at \x1b[2Jtheir place"}, {Moment: domain.AfterAddition},
+		}},
+		"job/ps": {Calls: []domain.HookCall{{Moment: domain.AfterAddition, Told: at}}},
+	}
+	got := shown(s.frame(byName, 0))
+	for _, want := range []string{"  worker 4/2–8     autoscaled, before_removal: 62 %, after_addition: 3 of 7 partitions are a…", "  ps 1/2–4         paused, dry run, after_addition\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ type reading struct {
 	cluster  domain.Cluster
 	groups   map[string]domain.GroupDocument
 	policies map[string]domain.AutoscalingPolicyDocument
+	// hooks are those of the policies that are at work.
+	hooks    map[string]domain.HookCallsDocument
 	observed []domain.Observed
 	usage    engine.Usage
 	// residents are the states of the controller and the agents.
@@ -51,6 +53,9 @@ func (s *source) read(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	if r.policies, err = engine.List[domain.AutoscalingPolicyDocument](ctx, snapshot); err != nil {
+		return r, err
+	}
+	if r.hooks, err = engine.List[domain.HookCallsDocument](ctx, snapshot); err != nil {
 		return r, err
 	}
 	if r.usage, err = snapshot.Usage(ctx, window); err != nil {

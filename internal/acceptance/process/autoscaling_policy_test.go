@@ -348,7 +348,8 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		with(`  guards = { busy = {} }`, `guards.busy: the guard needs prometheus, cpu_percent or gpu_percent`),
 		with(`  guards = { busy = { gpu_percent = 5 } }`, `guards.busy.gpu_percent: gpu_percent is measured by what members request, and roles["worker"].gpus of group "job" is not given`),
 		with(`  guards = { busy = { cpu_percent = 0 } }`, `guards.busy.cpu_percent: 0 is not allowed here; any number above 0 is`),
-		with(`  guards = { drain = { url = "http://a", command = ["b"] } }`, `guards.drain: url and command are both given`),
+		with(`  hooks = { before_removal = { url = "http://a", command = ["b"] } }`, `hooks.before_removal: url and command are both given`),
+		with(`  hooks = { after_addition = { url = "http://a", timeout = "200h" } }`, `hooks.after_addition.timeout: 200h0m0s is not allowed here; 100ms to 168h0m0s is`),
 		with(`  guards = { member_hours_per_day = -1 }`, `guards.member_hours_per_day: -1 is not allowed here; 0 or more is`),
 	})...)
 }

@@ -329,7 +329,8 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
   max      = 6
   metrics  = { learnt = { algorithm = { external = { url = %q, timeout = "1s" } } } }
   scale_in = { stabilisation_window = "0s" }
-  guards   = { busy = { prometheus = { url = %q, query = "sum(applications)" } }, drain = { url = %q } }`, decider.URL, prometheus, drain.URL)))
+  guards   = { busy = { prometheus = { url = %q, query = "sum(applications)" } } }
+  hooks    = { before_removal = { url = %q, timeout = "1s" } }`, decider.URL, prometheus, drain.URL)))
 	l.awaitWorkers(3)
 	var question struct {
 		Group, Role     string
@@ -369,12 +370,12 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	drain.answer.Store("{}")
 	l.awaitWorkers(3)
 	last := drain.questions()
-	if want := `{"cluster":"lab","group":"job","role":"worker","from":4,"to":3,"members":["job-worker-3"]}`; last[len(last)-1] != want {
+	if want := `"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":4,"to":3,"members":["job-worker-3"]}`; !strings.HasSuffix(last[len(last)-1], want) {
 		t.Errorf("the hook heard %s, want %s", last[len(last)-1], want)
 	}
 	l.awaitHistory("the last change", acceptance.Outcomes(autoscale.OutcomeDone, 4, 3, "it answered 3"))
 	l.awaitHistory("the failure of the program", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "it answers 503"))
 	l.awaitHistory("the application", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "it is busy: sum(applications) is 1"))
-	l.awaitHistory("the failure of the hook", acceptance.Outcomes(autoscale.OutcomeHeld, 4, 3, "the drain hook failed"))
+	l.awaitHistory("the failure of the hook", acceptance.Outcomes(autoscale.OutcomeHeld, 4, 3, "hook before_removal failed"))
 	l.expectCounts(1, 3, 4, 3)
 }

@@ -37,6 +37,7 @@ type entryModel struct {
 	Why        string             `tfsdk:"why"`
 	Outcome    string             `tfsdk:"outcome"`
 	OutcomeWhy *string            `tfsdk:"outcome_why"`
+	ChangeID   *string            `tfsdk:"change_id"`
 }
 
 type entryMetricModel struct {
@@ -80,7 +81,7 @@ func flattenEntry(e autoscale.Entry) entryModel {
 	m := entryModel{
 		Group: group, Role: role, At: resourcekit.Moment(&e.At), Until: resourcekit.Moment(&e.Until), Decisions: int64(e.Decisions),
 		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Limits: append([]string{}, e.Changed...),
-		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy),
+		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy), ChangeID: resourcekit.OrNull(e.Change),
 	}
 	for _, metric := range e.Metrics {
 		shown := entryMetricModel{Name: metric.Name, Value: types.Float64PointerValue(metric.Value), Count: resourcekit.Integer[int64](metric.Count), Why: metric.Why}

@@ -106,6 +106,7 @@ func entryAttributes() map[string]schema.Attribute {
 		"outcome": text(fmt.Sprintf("What came of it: there was nothing to change (`%s`), it was carried out (`%s`), something stood against it (`%s`), it was tried in vain (`%s`), "+
 			"or it would have been carried out, were it not for `dry_run` (`%s`).",
 			autoscale.OutcomeUnchanged, autoscale.OutcomeDone, autoscale.OutcomeHeld, autoscale.OutcomeFailed, autoscale.OutcomeDryRun)),
-		"outcome_why": text("More about that, in words; null where there is no more to say."),
+		"outcome_why": text("More about that, in words, such as how a hook of the policy gets on; null where there is no more to say."),
+		"change_id":   text("ID of the change by which the policy's hooks know of it; null where they were told of none."),
 	}
 }

@@ -25,6 +25,7 @@ type Model struct {
 	Role      types.String                   `tfsdk:"role"`
 	Metrics   map[string]MeasuredMetricModel `tfsdk:"metrics"`
 	Guards    *ScalingGuardsModel            `tfsdk:"guards"`
+	Hooks     *ScalingHooksModel             `tfsdk:"hooks"`
 	DryRun    *bool                          `tfsdk:"dry_run"`
 	Paused    *string                        `tfsdk:"paused"`
 	OnDestroy *string                        `tfsdk:"on_destroy"`
@@ -91,8 +92,13 @@ type ProgressSourceModel struct {
 type ScalingGuardsModel struct {
 	Busy              *BusyGuardModel `tfsdk:"busy"`
 	Remove            *string         `tfsdk:"remove"`
-	Drain             *HookModel      `tfsdk:"drain"`
 	MemberHoursPerDay types.Float64   `tfsdk:"member_hours_per_day"`
+}
+
+// ScalingHooksModel is who is told of members that go or came.
+type ScalingHooksModel struct {
+	BeforeRemoval *HookModel `tfsdk:"before_removal"`
+	AfterAddition *HookModel `tfsdk:"after_addition"`
 }
 
 // BusyGuardModel is how members are told to be busy.

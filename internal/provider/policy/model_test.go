@@ -93,8 +93,9 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 		},
 		Guards: domain.ScalingGuards{
 			Busy:   &domain.BusyGuard{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "metrics_master_apps_Value"}, CPUPercent: new(10.0), GPUPercent: new(5.0)},
-			Remove: domain.RemoveHighestIndex, Drain: &hook,
+			Remove: domain.RemoveHighestIndex,
 		},
+		Hooks:  domain.ScalingHooks{BeforeRemoval: &hook, AfterAddition: &domain.ScalingHook{URL: "http://rebalancer:9090/came", Timeout: lasts(2 * time.Hour)}},
 		Paused: domain.PauseNone, OnDestroy: domain.OnDestroyKeep,
 	}
 	var diags diag.Diagnostics

@@ -38,6 +38,13 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Optional:            true,
 			Attributes:          guardAttributes(),
 		},
+		"hooks": optionalObject("Programs or addresses of yours that are told which members go and came, such as what moves data between them. They may answer that they are at work, and are asked then until they are done, "+
+			"also by a controller that is started again: see the guide \"Autoscaling\".", map[string]schema.Attribute{
+			"before_removal": optionalObject("Called before members are removed, with their names. They stay if it fails, or takes longer than `timeout`, and it is called again as long as they are to go. "+
+				"Interchangeable members that the engine distributes by itself, as `swarm` does, can't be told: the engine chooses which go. Members are then ended within their role's `grace_period`.", lastingHookAttributes()),
+			"after_addition": optionalObject("Called once members that were added run, with their names, where the engine does not choose those. If it fails, or takes longer than `timeout`, the history says so, and the members stay. "+
+				"While it is at work, no members are removed.", lastingHookAttributes()),
+		}),
 		"dry_run": schema.BoolAttribute{
 			MarkdownDescription: "Has decisions recorded, with their reasons, and none carried out. Defaults to `false`.",
 			Optional:            true,
@@ -106,6 +113,14 @@ func prometheusSourceAttributes(query string) map[string]schema.Attribute {
 	}
 }
 
+// lastingHookAttributes are those of a hook that may be at work for long.
+func lastingHookAttributes() map[string]schema.Attribute {
+	attributes := HookAttributes()
+	attributes["timeout"] = scalingDuration(fmt.Sprintf("How long it may take in all, from `%s` to `%s`. Defaults to `%s`.",
+		written(domain.MinHookTimeout), written(domain.MaxScalingHookTimeout), written(domain.DefaultHookTimeout)))
+	return attributes
+}
+
 func guardAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"busy": optionalObject("Keeps members from being removed while they work. Any of its signs is enough, and so is one that can't be read. "+
@@ -116,9 +131,6 @@ func guardAttributes() map[string]schema.Attribute {
 		}),
 		"remove": scalingText(fmt.Sprintf("Which members are removed first: `%s`, or, of roles of interchangeable members (workers of `spark` and `ray`) that the engine does not distribute by itself, as `swarm` does those without GPUs, those that use the least of the processors (`%s`), or whose hosts use the most (`%s`). Defaults to `%[1]s`.",
 			domain.RemoveHighestIndex, domain.RemoveLeastBusy, domain.RemoveMostLoadedHost)),
-		"drain": optionalObject("Called before members are removed, with JSON that has their names, so that they can be taken out of what gives them work. They stay if it fails. "+
-			"It is called again where they stay for another reason, such as an apply that came in between. Interchangeable members that the engine distributes by itself, as `swarm` does, can't be drained: the engine chooses which go. "+
-			"Members are then ended within their role's `grace_period`.", HookAttributes()),
 		"member_hours_per_day": scalingNumber("What the role may use in a day (UTC), in hours of all its members together. From then on it has its least count. 0 sets no bound. Defaults to 0."),
 	}
 }

@@ -1,0 +1,155 @@
+//go:build linux
+
+package process_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+)
+
+// mover is a program of the user's that moves data between members, and takes its time for it: how far it is, a test says.
+type mover struct {
+	*httptest.Server
+
+	mu sync.Mutex
+	// told are the changes that it was told of, each time, looks how often it was asked how it gets on, and progress is what it says then, by hooks; "" once it is
+	// done.
+	told     []moved
+	looks    int
+	progress map[string]string
+}
+
+// moved is what the mover is told.
+type moved struct {
+	ID, Hook string
+	From, To int
+	Members  []string
+}
+
+func newMover(t *testing.T) *mover {
+	t.Helper()
+	m := &mover{progress: map[string]string{}}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		var about moved
+		if r.Method == http.MethodPost {
+			if err := json.NewDecoder(r.Body).Decode(&about); err != nil {
+				t.Errorf("what it is told can't be read: %v", err)
+			}
+			m.told = append(m.told, about)
+		} else if i := slices.IndexFunc(m.told, func(told moved) bool { return r.URL.Path == "/changes/"+told.ID }); i >= 0 {
+			about = m.told[i]
+			m.looks++
+		}
+		if m.progress[about.Hook] == "" {
+			return
+		}
+		w.Header().Set("Location", "/changes/"+about.ID)
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = fmt.Fprintf(w, `{"progress": %q}`, m.progress[about.Hook]) // who asked may have been killed
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+// says has it say so of its progress with a hook from now on; "" has it be done.
+func (m *mover) says(hook, progress string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.progress[hook] = progress
+}
+
+// heard returns what it was told so far, and how often it was asked how it gets on.
+func (m *mover) heard() ([]moved, int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.told), m.looks
+}
+
+// awaitLooks waits until it was asked some times more how it gets on.
+func (m *mover) awaitLooks(t *testing.T) {
+	t.Helper()
+	_, before := m.heard()
+	acctest.Eventually(t, "the hook to be asked how it gets on", func() bool { _, looks := m.heard(); return looks >= before+2 })
+}
+
+// Hooks that take their time are waited for: before members go, and after they came. A controller that is killed meanwhile is followed by one that goes on with the
+// same change.
+func TestAccScalingWaitsForHooks(t *testing.T) {
+	l := newFollowLab(t)
+	d, m := newDial(t, 1), newMover(t)
+	m.says("after_addition", "begun")
+	m.says("before_removal", "moved 3 of 7 partitions")
+	l.apply(theCluster, quiet, follows(fmt.Sprintf(`min = 1
+  max      = 6
+  scale_in = { stabilisation_window = "0s" }
+  hooks = {
+    before_removal = { url = "%[1]s/leaving", timeout = "2h" }
+    after_addition = { url = "%[1]s/joined", timeout = "2h" }
+  }
+  %[2]s`, m.URL, d.metrics())))
+	l.awaitWorkers(1)
+	// shows waits until a command for people shows a text.
+	shows := func(text string, command ...string) {
+		t.Helper()
+		acctest.Eventually(t, fmt.Sprintf("%q to be shown", text), func() bool {
+			output, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.workspace.StateDir)...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			return strings.Contains(string(output), text)
+		})
+	}
+	// atWork waits until a hook is at work, and shown to be; then it is so after the death of the controller, too.
+	atWork := func(hook, progress string) {
+		t.Helper()
+		m.awaitLooks(t)
+		shows("autoscaled, "+hook+": "+progress[:5], "top", "-once")
+		l.killResident("controller")
+		m.awaitLooks(t)
+		shows("hook "+hook+" is at work on change ", "autoscale", "explain", "job/worker")
+		shows(": "+progress+"; since ", "autoscale", "explain", "job/worker")
+	}
+
+	d.value.Store(3)
+	l.awaitWorkers(3)
+	atWork("after_addition", "begun")
+	d.value.Store(1)
+	l.awaitHistory("who holds the members", acceptance.Outcomes(autoscale.OutcomeUnchanged, 3, 3, "1 wanted, but a hook is at work"))
+	m.says("after_addition", "")
+	acctest.Eventually(t, "the hook to hear of the members that go", func() bool { told, _ := m.heard(); return len(told) == 2 })
+	atWork("before_removal", "moved 3 of 7 partitions")
+	l.awaitWorkers(3)
+	l.workspace.ExpectNoChange("with members that are about to go")
+	m.says("before_removal", "")
+	l.awaitWorkers(1)
+	l.awaitHistory("the removal", acceptance.Outcomes(autoscale.OutcomeDone, 3, 1, ""))
+	l.expectCounts(1, 3, 1)
+	told, _ := m.heard()
+	for i := range told {
+		if len(told[i].ID) != 26 {
+			t.Errorf("the ID of a change is %q", told[i].ID)
+		}
+		told[i].ID = ""
+	}
+	if diff := cmp.Diff([]moved{
+		{Hook: "after_addition", From: 1, To: 3, Members: []string{"job-worker-1", "job-worker-2"}}, {Hook: "before_removal", From: 3, To: 1, Members: []string{"job-worker-2", "job-worker-1"}},
+	}, told); diff != "" {
+		t.Errorf("the hooks were told (-want +got):\n%s", diff)
+	}
+	l.workspace.ExpectNoChange("without them")
+}

@@ -1,0 +1,180 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// expectAddition stores that the user's hook is to be told of members, before they are added: who goes on after a death looks whether they were.
+func (s *scaler) expectAddition(ctx context.Context, policy domain.AutoscalingPolicy, c change) (*domain.HookCall, error) {
+	if policy.Hooks.AfterAddition == nil || c.decision.To < c.decision.From {
+		return nil, nil
+	}
+	call := newHookCall(domain.AfterAddition, c, c.decision.To)
+	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingPinned {
+		taken := map[int]bool{}
+		for _, i := range c.scene.Groups[policy.Group].Indexes(policy.Role) {
+			taken[i] = true
+		}
+		for i := 0; len(call.Members) < call.To-call.From; i++ {
+			if !taken[i] {
+				call.Members = append(call.Members, domain.MemberName(policy.Group, policy.Role, i))
+			}
+		}
+	}
+	return &call, c.policy.calls.put(ctx, call)
+}
+
+// added stores what came of an addition that was expected.
+func (c *hookCalls) added(ctx context.Context, call domain.HookCall, to int) error {
+	if to <= call.From {
+		return c.remove(ctx, call.ID)
+	}
+	call.Carried, call.To = true, to
+	call.Members = call.Members[:min(to-call.From, len(call.Members))]
+	return c.put(ctx, call)
+}
+
+// recoverAdditions finds out which additions were carried out, though whoever did could not store that.
+func (s *scaler) recoverAdditions(ctx context.Context, f *followed, scene reconcile.Scene) (failed error) {
+	last := scene.Groups[f.document.Spec.Group].Scaled[f.document.Spec.Role]
+	for _, call := range f.calls.of(domain.AfterAddition) {
+		if call.Carried {
+			continue
+		}
+		to := call.From
+		if last.At.Equal(call.At) && last.From == call.From {
+			to = last.To
+		}
+		failed = errors.Join(failed, f.calls.added(ctx, call, to))
+	}
+	return failed
+}
+
+// hooked is what came of telling a hook of members that were added; call is nil where there was none to tell of.
+type hooked struct {
+	policy *followed
+	call   *domain.HookCall
+	// count is that of the role at the end.
+	count int
+	err   error
+}
+
+// tellAdditions has the user's hook be told of members that were added, beside all else, unless that is under way. What comes of it is told to the loop.
+func (s *scaler) tellAdditions(ctx context.Context, f *followed) {
+	if f.idle || f.stopTelling != nil || !slices.ContainsFunc(f.calls.of(domain.AfterAddition), isCarried) {
+		return
+	}
+	policy := f.document.Spec
+	telling, stop := context.WithCancel(ctx)
+	f.stopTelling = stop
+	go func() {
+		defer stop()
+		t := s.tellAddition(telling, f, policy)
+		select {
+		case s.hooked <- t:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+func isCarried(call domain.HookCall) bool { return call.Carried }
+
+// tellAddition tells the hook of the first addition whose members run, and forgets those whose members have gone.
+func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.AutoscalingPolicy) hooked {
+	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
+		snapshot := s.reconciler
+		snapshot.Engine = s.reconciler.Engine.Snapshot()
+		scene, err := snapshot.Scene(ctx)
+		waiting := err != nil
+		for _, call := range f.calls.of(domain.AfterAddition) {
+			if !call.Carried {
+				continue
+			}
+			run := err == nil && arrived(scene, policy, &call)
+			switch {
+			case policy.Hooks.AfterAddition == nil, err == nil && call.To <= call.From:
+				waiting = s.forgetCall(ctx, f, call) != nil || waiting
+			case run || call.AtWork():
+				return s.tellOf(ctx, f, policy, call)
+			default:
+				waiting = true
+			}
+		}
+		if !waiting || ctx.Err() != nil {
+			return hooked{policy: f}
+		}
+		pause(ctx, wait)
+	}
+}
+
+// arrived reports whether the members of an addition run. Those that were removed since are left out of it.
+func arrived(scene reconcile.Scene, policy domain.AutoscalingPolicy, call *domain.HookCall) bool {
+	standing := scene.Standing(policy.Group, policy.Role)
+	if call.Members == nil {
+		call.To = min(call.To, standing.Count)
+		return standing.Ready >= call.To
+	}
+	doc, running := scene.Groups[policy.Group], map[string]bool{}
+	for _, o := range scene.Members[policy.Group] {
+		running[o.Name] = o.State == domain.StateRunning && o.Run >= doc.MinRun
+	}
+	declared := map[string]bool{}
+	for _, i := range doc.Indexes(policy.Role) {
+		declared[domain.MemberName(policy.Group, policy.Role, i)] = true
+	}
+	call.Members = slices.DeleteFunc(slices.Clone(call.Members), func(name string) bool { return !declared[name] })
+	call.To = call.From + len(call.Members)
+	return !slices.ContainsFunc(call.Members, func(name string) bool { return !running[name] })
+}
+
+// tellOf tells the hook of one addition, which is over then, whatever came of it.
+func (s *scaler) tellOf(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) hooked {
+	err := s.tell(ctx, f, policy, call)
+	if ctx.Err() != nil {
+		return hooked{policy: f} // it is gone on with
+	}
+	t := hooked{f, &call, call.To, err}
+	if unstored := f.calls.remove(ctx, call.ID); unstored != nil {
+		t.err = errors.Join(err, unstored)
+	}
+	if group, err := engine.Get[domain.GroupDocument](ctx, s.reconciler.Engine, policy.Group); err == nil {
+		t.count = group.Counts[policy.Role]
+	}
+	return t
+}
+
+// finishTelling takes notice of what came of telling a hook of an addition, and goes on with the next one.
+func (s *scaler) finishTelling(ctx context.Context, t hooked, now time.Time) {
+	f := t.policy
+	f.stopTelling = nil
+	key := f.document.Spec.Key()
+	if s.followed[key] != f {
+		return
+	}
+	if t.call != nil {
+		e := autoscale.Entry{
+			Policy: key, At: now, Until: now, Decisions: 1, From: t.count, To: t.count, Ready: t.count, Outcome: autoscale.OutcomeUnchanged,
+			OutcomeWhy: fmt.Sprintf("hook after_addition is done with change %s, %d → %d", t.call.ID, t.call.From, t.call.To), Change: t.call.ID,
+		}
+		if t.err != nil {
+			who := "the members that came"
+			if len(t.call.Members) > 0 {
+				who = strings.Join(t.call.Members, ", ")
+			}
+			e.Outcome, e.OutcomeWhy = autoscale.OutcomeFailed, fmt.Sprintf("hook after_addition failed for %s, which stay: %v", who, t.err)
+			s.log.Error("the hook of a policy failed after members were added, which stay", "policy", key, "change", t.call.ID, "error", t.err)
+		}
+		s.history.Add(e)
+	}
+	s.tellAdditions(ctx, f)
+}

@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestHookAfterAddition: the hook is told of members once they run. While it is at work nobody goes, and more may come, of which it is told next; where it fails,
+// the members stay, and the history says so.
+func TestHookAfterAddition(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{AfterAddition: r.lasting()})
+	w := l.watcher()
+	l.load = 1.5
+	w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 3 })
+	l.load = 2
+	w.until("more members", func() bool { return l.count() == 4 })
+	l.load = 0.1
+	w.until("the history to say why nobody goes", func() bool { return strings.Contains(w.said(), "1 wanted, but a hook is at work") })
+	w.kill()
+	w = l.watcher()
+	_, told := r.seen()
+	w.until("the hook to be asked by the next controller", func() bool { asked, _ := r.seen(); return len(asked) > 8 })
+	if _, now := r.seen(); len(now) != len(told) || len(told) != 1 || l.count() != 4 {
+		t.Errorf("it was told %+v; the count is %d", now, l.count())
+	}
+	l.load = 2
+	r.answers(http.StatusInternalServerError, `{"title": "no such broker"}`)
+	w.until("the second change to be told", func() bool { _, told := r.seen(); return len(told) == 2 })
+	l.load = 0.1
+	r.answers(http.StatusOK, "")
+	w.until("the members to go", func() bool { return l.count() == 1 && w.idle() })
+	var members []string
+	for _, told := range r.unlike() {
+		members = append(members, strings.Join(told.Members, " "))
+	}
+	if diff := cmp.Diff([]string{"job-worker-2", "job-worker-3"}, members); diff != "" {
+		t.Errorf("it was told of members (-want +got):\n%s", diff)
+	}
+	if said := w.said(); !strings.Contains(said, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(said, "it answers 500 Internal Server Error: no such broker") {
+		t.Errorf("the history does not tell of the failure:\n%s", said)
+	}
+}
+
+// TestHookOfThoseWhoRun: the hook after an addition waits for the members, without keeping others; of those that have gone before they ran, it hears nothing.
+func TestHookOfThoseWhoRun(t *testing.T) {
+	r := newRebalancer(t)
+	r.answers(http.StatusOK, "")
+	l := hookLab(t, domain.ScalingHooks{AfterAddition: r.lasting()})
+	l.starting = map[string]bool{"job-worker-2": true, "job-worker-3": true}
+	w := l.watcher()
+	l.load = 2
+	w.until("more members", func() bool { return l.count() == 4 && !w.followed["job/worker"].changing })
+	l.load = 1.5
+	w.until("fewer members", func() bool { return l.count() == 3 && !w.followed["job/worker"].changing })
+	for range 5 {
+		w.step()
+	}
+	if _, told := r.seen(); len(told) > 0 {
+		t.Errorf("it was told of members that don't run: %+v", told)
+	}
+	l.runs("job-worker-2")
+	w.until("the hook to be told", w.idle)
+	if _, told := r.seen(); len(told) != 1 || !slices.Equal(told[0].Members, []string{"job-worker-2"}) || told[0].From != 2 || told[0].To != 3 {
+		t.Errorf("it was told %+v", told)
+	}
+}
+
+// TestHookOfThoseWithoutNames: of members that the engine distributes, the hook hears how many there are.
+func TestHookOfThoseWithoutNames(t *testing.T) {
+	r := newRebalancer(t)
+	r.answers(http.StatusOK, "")
+	l := hookLab(t, domain.ScalingHooks{AfterAddition: r.lasting()})
+	l.spark()
+	l.schedules = true
+	w := l.watcher()
+	l.load = 2
+	w.until("the hook to be told", func() bool { _, told := r.seen(); return len(told) > 0 && w.idle() })
+	if _, told := r.seen(); len(told) != 1 || told[0].Members != nil || told[0].From != 2 || told[0].To != l.count() {
+		t.Errorf("it was told %+v, and the count is %d", told, l.count())
+	}
+}

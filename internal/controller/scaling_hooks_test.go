@@ -1,0 +1,423 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// rebalancer is a hook that takes its time: it answers that it is at work until it is told to end.
+type rebalancer struct {
+	*httptest.Server
+
+	mu sync.Mutex
+	// asked are the requests so far, as their method and path, and told what it was told.
+	asked []string
+	told  []toldOf
+	// status is what it answers, body the body of that, and nameless that it names no address of its own for a change.
+	status   int
+	body     string
+	nameless bool
+	// forgetful is one that knows nothing of any change that it was told of.
+	forgetful bool
+}
+
+func newRebalancer(t *testing.T) *rebalancer {
+	t.Helper()
+	r := &rebalancer{status: http.StatusAccepted, body: `{"progress": 10}`}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.asked = append(r.asked, req.Method+" "+req.URL.Path)
+		if req.Method == http.MethodPost {
+			var told toldOf
+			if err := json.NewDecoder(req.Body).Decode(&told); err != nil || req.Header.Get("Idempotency-Key") != `"`+told.ID+`"` {
+				t.Errorf("it is told %+v (%v) with the key %s", told, err, req.Header.Get("Idempotency-Key"))
+			}
+			r.told = append(r.told, told)
+			if r.status == http.StatusAccepted && !r.nameless {
+				w.Header().Set("Location", "/changes/"+told.ID)
+			}
+		}
+		if r.forgetful && req.Method != http.MethodPost {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(r.status)
+		_, _ = io.WriteString(w, r.body) // who asked may have gone
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// answers has it answer so from now on.
+func (r *rebalancer) answers(status int, body string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status, r.body = status, body
+}
+
+// seen returns what it was asked and told so far.
+func (r *rebalancer) seen() ([]string, []toldOf) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked), slices.Clone(r.told)
+}
+
+// ids returns the different IDs of the changes that it was told of.
+func (r *rebalancer) ids() []string {
+	_, told := r.seen()
+	var ids []string
+	for _, t := range told {
+		if !slices.Contains(ids, t.ID) {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
+}
+
+// watcher is a controller that works beside a test, and can be killed.
+type watcher struct {
+	*lab
+	*scaler
+
+	ctx  context.Context //nolint:containedctx // it is the controller's life
+	kill context.CancelFunc
+}
+
+// watcher returns a controller that goes on with what is stored.
+func (l *lab) watcher() *watcher {
+	l.Helper()
+	ctx, kill := context.WithCancel(l.Context())
+	s := l.controller()
+	s.hookPace = hookPace{time.Millisecond, 5 * time.Millisecond}
+	return &watcher{l, s, ctx, kill}
+}
+
+// step has the policies decide once, and takes notice of what has come of anything since.
+func (w *watcher) step() {
+	w.Helper()
+	if err := lookAndDecide(w.ctx, w.scaler, w.now); err != nil && !errors.Is(err, errDead) {
+		w.Fatal(err)
+	}
+	if f := w.followed["job/worker"]; f != nil && !f.changing && documentOf[domain.GroupDocument](w.T, w.items, "job").Scaling {
+		keepAll(w.ctx, w.reconciler, w.log, faults{}) // what a dead one has left half done
+	}
+	for heard := true; heard; {
+		select {
+		case o := <-w.outcomes:
+			w.finish(o)
+			w.tellAdditions(w.ctx, o.policy)
+		case t := <-w.hooked:
+			w.finishTelling(w.ctx, t, w.now)
+		case <-time.After(time.Millisecond):
+			heard = false
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(time.Second)
+}
+
+// errDead is what all calls of a dead controller end with.
+var errDead = errors.New("the controller is dead")
+
+// dies has the controller die with a write to the store, which may have been made or not. It returns how many writes there were, and whether it is dead.
+func (l *lab) dies(last int, made bool) (state func() (writes int, dead bool)) {
+	var mu sync.Mutex
+	writes, dead := 0, false
+	l.breaks(func(call string, done bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.HasPrefix(call, "put ") {
+			return nil
+		}
+		if !done {
+			writes++
+		}
+		if dead = dead || writes > last || writes == last && done == made; dead {
+			return errDead
+		}
+		return nil
+	})
+	return func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		return writes, dead
+	}
+}
+
+// breaks sets which calls of the store fail.
+func (i *items) breaks(fault func(call string, done bool) error) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.fault = fault
+}
+
+// until has time pass with the controller at work until something holds.
+func (w *watcher) until(what string, holds func() bool) {
+	w.Helper()
+	acctest.Eventually(w, what, func() bool {
+		if holds() {
+			return true
+		}
+		w.step()
+		return false
+	})
+}
+
+// said returns what the history says of the policy, which is stored for that.
+func (w *watcher) said() string {
+	w.Helper()
+	w.must(nil, w.history.Flush(w.ctx, w.now))
+	var said []string
+	for _, e := range w.entries(w.T, w.now, autoscale.Selection{}) {
+		said = append(said, fmt.Sprintf("%d → %d %s %s; %s", e.From, e.To, e.Outcome, e.OutcomeWhy, e.Why()))
+	}
+	return strings.Join(said, "\n")
+}
+
+// hookLab returns a lab with hooks of a policy that removes members at once.
+func hookLab(t *testing.T, hooks domain.ScalingHooks) *lab {
+	t.Helper()
+	return newLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Hooks = hooks
+		p.ScaleIn.Stabilisation = new(domain.Duration(0))
+	})
+}
+
+// lasting is a hook that may take an hour.
+func (r *rebalancer) lasting() *domain.ScalingHook {
+	return &domain.ScalingHook{URL: r.URL + "/changed?token=hunter2", Timeout: new(domain.Duration(time.Hour))}
+}
+
+// TestHookBeforeRemoval: members stay while the hook is at work, which the history tells of, and go once it is done, also where the controller dies meanwhile: the
+// change has one ID, and the hook is told of it once, if it says where it can be asked.
+func TestHookBeforeRemoval(t *testing.T) {
+	for name, test := range map[string]struct{ nameless bool }{"with an address of its own": {false}, "without": {true}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRebalancer(t)
+			r.nameless = test.nameless
+			l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+			l.load = 0.1
+			asks := func(more int) func() bool {
+				before, _ := r.seen()
+				return func() bool { now, _ := r.seen(); return len(now) >= len(before)+more }
+			}
+			for i := range 3 {
+				w := l.watcher()
+				w.until("the hook to be asked how it gets on", asks(4))
+				r.answers(http.StatusAccepted, fmt.Sprintf(`{"progress": %d.5}`, 20+i))
+				w.until("the history to tell of it", func() bool { return strings.Contains(w.said(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
+				w.until("the history to say why nobody goes", func() bool {
+					return strings.Contains(w.said(), "2 → 2 unchanged hook before_removal is at work on change "+r.ids()[0])
+				})
+				w.kill()
+			}
+			w := l.watcher()
+			w.until("the hook to be asked again", asks(2))
+			if l.count() != 2 {
+				t.Fatalf("the count is %d while the hook is at work", l.count())
+			}
+			r.answers(http.StatusOK, "")
+			w.until("the member to be gone", func() bool { return l.count() == 1 && !w.followed["job/worker"].changing })
+			_, told := r.seen()
+			want := toldOf{r.ids()[0], domain.BeforeRemoval, "lab", "job", "worker", 2, 1, []string{"job-worker-1"}}
+			if diff := cmp.Diff(want, told[0]); diff != "" || len(r.ids()) != 1 || (len(told) == 1) == test.nameless {
+				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(told), r.ids(), diff)
+			}
+			if done := strings.Count(w.said(), "2 → 1 done"); done != 1 || strings.Contains(w.said(), "hunter2") {
+				t.Errorf("the history tells %d times of the change:\n%s", done, w.said())
+			}
+			if left := w.followed["job/worker"].calls.of(domain.BeforeRemoval); len(left) > 0 {
+				t.Errorf("there is left %+v", left)
+			}
+		})
+	}
+}
+
+// TestHookFails: members stay where the hook fails, is late, or can't be reached, the history says why, and the change keeps its ID as long as it is wanted.
+func TestHookFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		limit  time.Duration
+		says   string
+	}{
+		"it can't be done":    {http.StatusConflict, `{"detail": "the last replica of\nseven partitions"}`, time.Hour, "it answers 409 Conflict: the last replica of seven partitions"},
+		"it fails":            {http.StatusInternalServerError, `oops`, time.Hour, "it answers 500 Internal Server Error"},
+		"it is late":          {http.StatusAccepted, `{"progress": "3 of 7 partitions"}`, 100 * time.Millisecond, "it was not done within 100ms; it said last: 3 of 7 partitions"},
+		"it is not available": {http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond, "it answers 503 Service Unavailable; it was tried for 100ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRebalancer(t)
+			l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+			policy := l.policy()
+			policy.Hooks.BeforeRemoval.Timeout = new(domain.Duration(test.limit))
+			l.put(policy)
+			l.load = 0.1
+			w := l.watcher()
+			w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
+			r.answers(test.status, test.body)
+			want := "2 → 1 held hook before_removal failed for job-worker-1, and nobody goes: "
+			w.until("the failure to be told", func() bool { return strings.Contains(w.said(), want) && strings.Contains(w.said(), test.says) })
+			r.answers(http.StatusOK, "")
+			w.until("the member to be gone", func() bool { return l.count() == 1 })
+			if len(r.ids()) != 1 {
+				t.Errorf("the change had the IDs %q", r.ids())
+			}
+		})
+	}
+}
+
+// TestHookEndsBetween: a policy that asked while its hook was at work, and decides once that has ended, begins no second change beside the first one.
+func TestHookEndsBetween(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	l.load = 0.1
+	w := l.watcher()
+	f := func() *followed { return w.followed["job/worker"] }
+	w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 && f().removing.Load() })
+	l.now = l.now.Add(time.Minute)
+	l.must(nil, w.scaler.look(w.ctx, l.now))
+	if w.asking == 0 {
+		t.Fatal("nothing is asked while the hook is at work")
+	}
+	f().removing.Store(false)
+	l.must(nil, w.decide(w.ctx, l.now))
+	for len(w.answered) < w.asking {
+		w.answered = append(w.answered, <-w.answers)
+	}
+	l.must(nil, w.decide(w.ctx, l.now))
+	if w.changing != 1 {
+		t.Errorf("%d changes are under way", w.changing)
+	}
+}
+
+// TestHookForgets: a hook that was started again, and knows nothing of a change any more, is told of it again.
+func TestHookForgets(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	l.load = 0.1
+	w := l.watcher()
+	w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
+	r.mu.Lock()
+	r.forgetful = true
+	r.mu.Unlock()
+	w.until("it to be told again", func() bool { _, told := r.seen(); return len(told) > 1 })
+	if len(r.ids()) != 1 || l.count() != 2 {
+		t.Errorf("the change had the IDs %q, and the count is %d", r.ids(), l.count())
+	}
+}
+
+// TestHookCalledOff: nobody goes any more where more members are wanted, or the policy is another one, or gone, and a hook that can be told need not go on.
+func TestHookCalledOff(t *testing.T) {
+	key := domain.PolicyKey("job", "worker")
+	for name, test := range map[string]struct {
+		change func(l *lab)
+		count  int
+		says   string
+	}{
+		"more are wanted": {func(l *lab) { l.load = 2 }, 4, "2 → 1 held 4 members are wanted by now, and nobody goes"},
+		"paused": {func(l *lab) {
+			policy := l.policy()
+			policy.Paused = domain.PauseIn
+			l.put(policy)
+		}, 2, "2 → 1 held the policy was changed meanwhile, and decides anew"},
+		"gone": {func(l *lab) { l.drop(key) }, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRebalancer(t)
+			l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+			l.load = 0.1
+			w := l.watcher()
+			w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
+			test.change(l)
+			off := "DELETE /changes/" + r.ids()[0]
+			w.until("the hook to be called off", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == test.count })
+			if said := w.said(); !strings.Contains(said, test.says) {
+				t.Errorf("the history does not say %q:\n%s", test.says, said)
+			}
+			stored, err := engine.List[domain.HookCallsDocument](l.Context(), l)
+			if l.must(nil, err); len(stored[key].Calls) > 0 {
+				t.Errorf("there is stored %+v", stored)
+			}
+		})
+	}
+}
+
+// TestHooksOutliveDeath: whichever write to the store was a controller's last, whether it is known to have been made or not, the next one goes on: each change has
+// one ID, the hooks are told of both, and each is carried out once.
+func TestHooksOutliveDeath(t *testing.T) {
+	for last, over := 2, false; !over; last++ {
+		r := newRebalancer(t)
+		r.answers(http.StatusOK, "")
+		l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting(), AfterAddition: r.lasting()})
+		w := l.watcher()
+		died := false
+		state := l.dies(last/2, last%2 == 0)
+		until := func(what string, holds func() bool) {
+			acctest.Eventually(t, what, func() bool {
+				w.step()
+				if _, dead := state(); dead && !died {
+					died = true
+					w.kill()
+					l.breaks(noFault)
+					w = l.watcher()
+					return false
+				}
+				return holds()
+			})
+		}
+		l.load = 2
+		until("more members, and the hook to be told", func() bool { return l.count() == 4 && len(r.ids()) == 1 && w.idle() })
+		l.load = 0.1
+		until("fewer members", func() bool { return l.count() == 1 && w.idle() })
+		_, dead := state()
+		over = !dead
+		l.breaks(noFault)
+		var changes []string
+		for _, told := range r.unlike() {
+			changes = append(changes, fmt.Sprintf("%s %d → %d", told.Hook, told.From, told.To))
+		}
+		if diff := cmp.Diff([]string{"after_addition 2 → 4", "before_removal 4 → 1"}, changes); diff != "" {
+			t.Errorf("with the write %d/2, the hooks were told of (-want +got):\n%s", last, diff)
+		}
+		if said := w.said(); strings.Count(said, "2 → 4 done") != 1 || strings.Count(said, "4 → 1 done") != 1 {
+			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, said)
+		}
+	}
+}
+
+// idle reports whether nothing of the policy is under way, and no hook is to be told of anything.
+func (w *watcher) idle() bool {
+	f := w.followed["job/worker"]
+	return f != nil && !f.changing && f.stopTelling == nil && len(f.calls.of(domain.AfterAddition))+len(f.calls.of(domain.BeforeRemoval)) == 0
+}
+
+// unlike returns what it was told, each change once.
+func (r *rebalancer) unlike() []toldOf {
+	_, told := r.seen()
+	ids := map[string]bool{}
+	return slices.DeleteFunc(told, func(t toldOf) bool {
+		again := ids[t.ID]
+		ids[t.ID] = true
+		return again
+	})
+}
