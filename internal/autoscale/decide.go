@@ -61,6 +61,8 @@ type Asked struct {
 	Count    int
 	Abstains bool
 	Known    bool
+	// Observed tells that it is a metric that never asks for anything, whether it has a value or not.
+	Observed bool
 	// Why says in words why.
 	Why string
 }
@@ -231,7 +233,7 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	}
 	for i, name := range a.metrics {
 		memory := state.Metrics[name]
-		d.Asked = append(d.Asked, Asked{Name: name, Value: math.NaN(), Known: true})
+		d.Asked = append(d.Asked, Asked{Name: name, Value: math.NaN(), Known: true, Observed: a.follows[i].Observed()})
 		asked := &d.Asked[len(d.Asked)-1]
 		a.askMetric(asked, &a.follows[i], &memory, seen, state.Startup)
 		state.Metrics[name] = memory
@@ -260,6 +262,13 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 	}
 	if missing == "" && measures {
 		asked.Value = in.metric.Value
+	}
+	if asked.Observed {
+		asked.Abstains = true
+		if missing == "" {
+			asked.Why = observed
+		}
+		return
 	}
 	if missing != "" {
 		switch metric.MissingRule() {
@@ -291,6 +300,9 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 		asked.Why = say(source, ": ", p.why)
 	}
 }
+
+// observed is why a metric without an algorithm asks for nothing.
+const observed = "observed: the metric has no algorithm"
 
 // measured returns the value of a metric, or why there is none that is of use.
 func measured(metric *domain.ScalingMetric, name string, seen *Seen) (Measurement, string) {
@@ -329,24 +341,27 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 	return ratio(*a.Ratio, in)
 }
 
-// combine returns the largest count that is asked for. What abstains changes nothing by itself: but no other goes below it, and where another
+// combine returns the largest count that is asked for. What is observed has no say. What abstains changes nothing by itself: but no other goes below it, and where another
 // adds members, it has its say. Without anybody who asks it is the present count, or the least one where nobody ever will but by the clock.
 func combine(asked []Asked, count, least int) int {
-	if len(asked) == 0 {
-		return least
-	}
-	top := -1
+	top, voices := -1, 0
 	for _, a := range asked {
+		if !a.Observed {
+			voices++
+		}
 		if a.Known && !a.Abstains {
 			top = max(top, a.Count)
 		}
 	}
-	if top < 0 {
+	switch {
+	case voices == 0:
+		return least
+	case top < 0:
 		return count
 	}
 	for _, a := range asked {
 		switch {
-		case !a.Known || !a.Abstains:
+		case !a.Known || !a.Abstains || a.Observed:
 		case top > count:
 			top = max(top, a.Count)
 		default:

@@ -52,6 +52,9 @@ func TestDecide(t *testing.T) {
 	hot := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 2}}}
 	cpu := map[string]domain.ScalingMetric{"cpu": targetOf(50)}
 	both := map[string]domain.ScalingMetric{"cpu": targetOf(50), "gpu": targetOf(50)}
+	seen := map[string]domain.ScalingMetric{"cpu": targetOf(50), "seen": {}}
+	atNight := policyOf(map[string]domain.ScalingMetric{"seen": {}})
+	atNight.Schedules = map[string]domain.ScalingSchedule{"night": {Start: "0 22 * * *", End: "0 4 * * *", Count: 3}}
 	for name, test := range map[string]struct {
 		policy domain.AutoscalingPolicy
 		count  int
@@ -79,7 +82,11 @@ func TestDecide(t *testing.T) {
 		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: not measured, taken for 75: 75 of 50"},
 		"missing is a value, of a stale one": {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4,
 			map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 6, "cpu: stale: its last value is 2m0s old, taken for 75: 75 of 50"},
-		"not hot enough yet": {policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4, "cpu: "},
+		"observed, and high":                    {policyOf(seen), 4, map[string]Measurement{"cpu": value(50), "seen": value(1000)}, 4, observed},
+		"observed, and low":                     {policyOf(seen), 4, map[string]Measurement{"cpu": value(80), "seen": value(0)}, 7, observed},
+		"observed, blocks no others":            {policyOf(seen), 4, map[string]Measurement{"cpu": value(20)}, 2, "seen: not measured"},
+		"observed alone, outside the schedules": {atNight, 4, map[string]Measurement{"seen": value(1000)}, 1, observed},
+		"not hot enough yet":                    {policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4, "cpu: "},
 		"who abstains is heard with others": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
 			map[string]Measurement{"cpu": value(90), "gpu": value(60)}, 8, "gpu: "},
 		"who abstains keeps others from going below": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,

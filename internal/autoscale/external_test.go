@@ -79,15 +79,15 @@ func TestExternal(t *testing.T) {
 // What is asked has the metrics as they are: nothing that is missing or stale passes for a number.
 func TestAsk(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{
-		"cpu": targetOf(50), "old": targetOf(50), "gone": targetOf(50),
+		"cpu": targetOf(50), "old": targetOf(50), "gone": targetOf(50), "seen": {},
 		"peers": {Algorithm: domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 2}}},
 	})
 	q := scalerOf(t, policy).Ask(Seen{Now: noon, Count: 4, Ready: 3, Roles: map[string]int{"ps": 2}, Metrics: map[string]Measurement{
-		"cpu": {Value: 40, At: noon}, "old": {Value: 40, At: noon.Add(-time.Hour)}, "gone": {Why: "gone"},
+		"cpu": {Value: 40, At: noon}, "old": {Value: 40, At: noon.Add(-time.Hour)}, "gone": {Why: "gone"}, "seen": {Value: 812, At: noon},
 	}})
 	want := Question{
 		Cluster: "lab", Group: "job", Role: "worker", Now: noon, Count: 4, Ready: 3, Min: 1, Max: 10,
-		Metrics: map[string]*float64{"cpu": new(40.0), "old": nil, "gone": nil}, Roles: map[string]int{"ps": 2},
+		Metrics: map[string]*float64{"cpu": new(40.0), "old": nil, "gone": nil, "seen": new(812.0)}, Roles: map[string]int{"ps": 2},
 	}
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -102,7 +102,8 @@ func (p AutoscalingPolicy) First() int {
 
 // ScalingMetric is a metric and the algorithm that makes a count of it.
 type ScalingMetric struct {
-	Algorithm ScalingAlgorithm `json:"algorithm"`
+	// Algorithm is none where the metric is observed: it is measured and shown, and asks for nothing.
+	Algorithm ScalingAlgorithm `json:"algorithm,omitzero"`
 	// Source is where the values come from: of a policy that is run, all metrics have one but those of ratio and external.
 	Source ScalingSource `json:"source,omitzero"`
 	// Window is the time before now of which the values are, in one by Aggregation: DefaultAgentWindow for an agent's and for progress where it is
@@ -127,6 +128,9 @@ func (m ScalingMetric) Stale() time.Duration { return m.StaleAfter.Or(DefaultSta
 // MissingRule is what happens where a value is missing, with the default filled in.
 func (m ScalingMetric) MissingRule() OnMissing { return cmp.Or(m.OnMissing, MissingHold) }
 
+// Observed reports whether the metric is measured and asks for nothing.
+func (m ScalingMetric) Observed() bool { return m.Algorithm == ScalingAlgorithm{} }
+
 // OnMissing says what a metric asks for whose value is missing or stale. It is never taken for 0.
 type OnMissing string
 
@@ -144,7 +148,7 @@ const (
 // OnMissings lists what a metric may name.
 var OnMissings = []OnMissing{MissingHold, MissingMin, MissingMax, MissingAsValue}
 
-// ScalingAlgorithm is one algorithm: exactly one of its fields is set. Each is described where it is implemented, in package autoscale.
+// ScalingAlgorithm is one algorithm: exactly one of its fields is set, or none of a metric that is observed. Each is described where it is implemented, in package autoscale.
 type ScalingAlgorithm struct {
 	Target       *TargetAlgorithm       `json:"target,omitempty"`
 	Heat         *HeatAlgorithm         `json:"heat,omitempty"`

@@ -29,10 +29,7 @@ func (p AutoscalingPolicy) Validate() Problems {
 	CheckName(&ps, Path{"role"}, "role", p.Role)
 	p.validateCounts(&ps)
 	checkDuration(&ps, Path{"interval"}, "Invalid interval", p.Interval, MinScalingInterval, MaxScalingInterval)
-	if len(p.Metrics) == 0 && len(p.Schedules) == 0 {
-		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules, and would never change the count; give it at least one of them")
-		ps.DecidedBy([]Path{{"metrics"}, {"schedules"}})
-	}
+	p.validateFollowed(&ps)
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
 		at := Path{"metrics", Key(name)}
 		checkLabel(&ps, at, "metric", name)
@@ -55,6 +52,25 @@ func (p AutoscalingPolicy) Validate() Problems {
 		ps.Add(Path{"on_destroy"}, "Unknown end", "%q does not say what becomes of the count; there are %q", p.OnDestroy, OnDestroys)
 	}
 	return ps
+}
+
+// validateFollowed finds policies by which nothing ever asks for a count.
+func (p AutoscalingPolicy) validateFollowed(ps *Problems) {
+	switch followed := p.followed(); {
+	case len(followed) > 0 || len(p.Schedules) > 0:
+		return
+	case len(p.Metrics) == 0:
+		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules, and would never change the count; give it at least one of them")
+	default:
+		ps.Add(Path{"metrics"}, "Nothing to follow", "%q have no algorithm: they are observed and ask for nothing, and the policy would never change the count; "+
+			"give one of them an algorithm, add a metric whose algorithm is external, to which their values are told, or add a schedule", slices.Sorted(maps.Keys(p.Metrics)))
+	}
+	ps.DecidedBy([]Path{{"metrics"}, {"schedules"}})
+}
+
+// followed are the names of the metrics that ask for a count, sorted.
+func (p AutoscalingPolicy) followed() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Metrics)), func(name string) bool { return p.Metrics[name].Observed() })
 }
 
 func (p AutoscalingPolicy) validateCounts(ps *Problems) {
@@ -94,7 +110,8 @@ func (p AutoscalingPolicy) validateSchedule(ps *Problems, at Path, s ScalingSche
 
 // validateWaking finds policies by which a role that has come to have no members never has any again.
 func (p AutoscalingPolicy) validateWaking(ps *Problems) {
-	if p.Min != 0 || p.Max <= 0 || len(p.Metrics) == 0 {
+	followed := p.followed()
+	if p.Min != 0 || p.Max <= 0 || len(followed) == 0 {
 		return
 	}
 	for _, m := range p.Metrics {
@@ -109,7 +126,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
 		"set min to 1 or more, add a metric of the whole (queue, ratio, external, target or risk with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
-		slices.Sorted(maps.Keys(p.Metrics)), TargetTotal, MissingMax)
+		followed, TargetTotal, MissingMax)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
 
@@ -134,6 +151,10 @@ func (m ScalingMetric) wakes() bool {
 func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	m.Algorithm.validate(ps, at.At("algorithm"), role)
 	m.validateWindow(ps, at)
+	if m.Observed() {
+		m.validateObserved(ps, at)
+		return
+	}
 	checkDuration(ps, at.At("stale_after"), "Invalid age", m.StaleAfter, MinStaleAfter, math.MaxInt64)
 	if m.OnMissing != "" && !slices.Contains(OnMissings, m.OnMissing) {
 		ps.Add(at.At("on_missing"), "Unknown rule", "%q is not a rule about missing values; there are %q", m.OnMissing, OnMissings)
@@ -151,6 +172,20 @@ func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	}
 	if m.Forecast != nil {
 		m.validateForecast(ps, at.At("forecast"))
+	}
+}
+
+// validateObserved finds what is of use only to an algorithm, of a metric that has none.
+func (m ScalingMetric) validateObserved(ps *Problems, at Path) {
+	checkDuration(ps, at.At("stale_after"), "Invalid age", m.StaleAfter, MinStaleAfter, math.MaxInt64)
+	for _, rule := range []struct {
+		name  string
+		given bool
+	}{{"on_missing", m.OnMissing != ""}, {"missing_value", m.MissingValue != nil}, {"forecast", m.Forecast != nil}} {
+		if rule.given {
+			ps.Add(at.At(rule.name), "Rule without use", "a metric without an algorithm is observed and asks for nothing, whatever its value; leave %s out, or give the metric an algorithm", rule.name)
+			ps.DecidedBy([]Path{at.At(rule.name), at.At("algorithm")})
+		}
 	}
 }
 
@@ -175,9 +210,9 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 	}
 }
 
-// validate checks the one algorithm that there is to be, and those that are too many, too.
+// validate checks the algorithm, and those that are too many, too.
 func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
-	var names, all []string
+	var names []string
 	for _, algorithm := range []struct {
 		name  string
 		given bool
@@ -185,15 +220,11 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
 		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil}, {"risk", a.Risk != nil},
 	} {
-		all = append(all, algorithm.name)
 		if algorithm.given {
 			names = append(names, algorithm.name)
 		}
 	}
-	switch {
-	case len(names) == 0:
-		ps.Add(at, "No algorithm", "a metric needs one algorithm; there are %q", all)
-	case len(names) > 1:
+	if len(names) > 1 {
 		ps.Add(at, "Several algorithms", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
 	}
 	if a.Target != nil {

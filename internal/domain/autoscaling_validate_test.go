@@ -108,7 +108,25 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			policy(func(p *AutoscalingPolicy) { p.Schedules["a\nb"] = p.Schedules["day"] }), `schedules["a\nb"]`, `"a\nb" is not a name; 1 to 63 printable`,
 		},
 
-		"no algorithm": {algorithm(ScalingAlgorithm{}), `metrics["m"].algorithm`, `there are ["target" "heat" "threshold" "queue" "marginal_gain" "ratio" "external" "risk"]`},
+		"an observed metric":                     {policy(func(p *AutoscalingPolicy) { p.Metrics["seen"] = ScalingMetric{StaleAfter: new(minute)} }), "", ""},
+		"observed, beside a schedule":            {algorithm(ScalingAlgorithm{}), "", ""},
+		"observed, beside a schedule, from none": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *", Count: 1}}, ScalingAlgorithm{}), "", ""},
+		"observed alone": {
+			with(func(p *AutoscalingPolicy, m *ScalingMetric) { p.Schedules, m.Algorithm = nil, ScalingAlgorithm{} }), "metrics",
+			`["m"] have no algorithm: they are observed and ask for nothing, and the policy would never change the count; give one of them an algorithm, add a metric whose algorithm is external`,
+		},
+		"observed, too old": {
+			policy(func(p *AutoscalingPolicy) { p.Metrics["seen"] = ScalingMetric{StaleAfter: new(Duration(1))} }), `metrics["seen"].stale_after`, "1ns is not allowed here; 1s or more",
+		},
+		"observed, with a rule": {
+			policy(func(p *AutoscalingPolicy) { p.Metrics["seen"] = ScalingMetric{OnMissing: MissingMax} }), `metrics["seen"].on_missing`, "is observed and asks for nothing, whatever its value; leave on_missing out",
+		},
+		"observed, with a value": {
+			policy(func(p *AutoscalingPolicy) { p.Metrics["seen"] = ScalingMetric{MissingValue: new(1.0)} }), `metrics["seen"].missing_value`, "leave missing_value out, or give the metric an algorithm",
+		},
+		"observed ahead": {
+			policy(func(p *AutoscalingPolicy) { p.Metrics["seen"] = ScalingMetric{Forecast: &Forecast{Lead: minute}} }), `metrics["seen"].forecast`, "leave forecast out",
+		},
 		"two algorithms": {
 			algorithm(ScalingAlgorithm{Target: &TargetAlgorithm{Value: 1}, Queue: &QueueAlgorithm{PerMember: 1}}), `metrics["m"].algorithm`, `["target" "queue"] are given`,
 		},
@@ -274,9 +292,9 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 // All faults are told at once, and in the same order each time.
 func TestAutoscalingPolicyValidateTellsAll(t *testing.T) {
 	p := AutoscalingPolicy{
-		Min: 3, Max: 2, Metrics: map[string]ScalingMetric{"b": {}, "a": targetMetric(TargetAlgorithm{})}, Schedules: map[string]ScalingSchedule{"s": {Count: 2}},
+		Min: 3, Max: 2, Metrics: map[string]ScalingMetric{"b": {OnMissing: MissingMax}, "a": targetMetric(TargetAlgorithm{})}, Schedules: map[string]ScalingSchedule{"s": {Count: 2}},
 	}
-	want := `[group role max metrics["a"].algorithm.target.value metrics["b"].algorithm schedules["s"].start schedules["s"].end schedules["s"].count]`
+	want := `[group role max metrics["a"].algorithm.target.value metrics["b"].on_missing schedules["s"].start schedules["s"].end schedules["s"].count]`
 	for range 20 {
 		var paths []string
 		for _, problem := range p.Validate() {

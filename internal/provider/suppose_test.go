@@ -150,7 +150,7 @@ func validPolicies() map[string]policy.Model {
 	text := types.StringValue
 	whole := policytest.Small()
 	whole.Metrics["total"] = policy.MeasuredMetricModel{
-		ScalingMetricModel: policy.ScalingMetricModel{Algorithm: policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60), Per: new("total")}}},
+		ScalingMetricModel: policy.ScalingMetricModel{Algorithm: &policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60), Per: new("total")}}},
 		Source:             &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus", Of: new("total")}},
 	}
 	asleep := policytest.Small()
@@ -158,7 +158,7 @@ func validPolicies() map[string]policy.Model {
 	asleep.Metrics = map[string]policy.MeasuredMetricModel{
 		"edge": {
 			ScalingMetricModel: policy.ScalingMetricModel{
-				Algorithm: policy.ScalingAlgorithmModel{Threshold: &policy.ThresholdModel{Lower: providertest.Inexact(1), Upper: providertest.Inexact(2), StepOut: new(int64(2)), StepInPercent: providertest.Inexact(10)}},
+				Algorithm: &policy.ScalingAlgorithmModel{Threshold: &policy.ThresholdModel{Lower: providertest.Inexact(1), Upper: providertest.Inexact(2), StepOut: new(int64(2)), StepInPercent: providertest.Inexact(10)}},
 				OnMissing: new("value"), MissingValue: providertest.Inexact(1), Forecast: &policy.ForecastModel{Lead: text("1m"), Season: text("24h")},
 			},
 			Source: &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}, Window: text("1m"), Aggregation: new("p95"),

@@ -328,6 +328,7 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		metric(`algorithm = { ratio = { role = "worker", per = 2 } }`, `metrics["m"].algorithm.ratio.role: "worker" is the role that the policy is for`),
 
 		algorithm(`external = { url = "http://agent.lab" }`, `metrics["m"].source: algorithm external is asked itself`, `leave it out`),
+		metric(`source = { agent = { measure = "cpus" } }`, `metrics: ["m"] have no algorithm: they are observed and ask for nothing`, `add a metric whose algorithm is external`),
 		metric(`algorithm = { external = {} }`, `metrics["m"].algorithm.external: neither url nor command is given`),
 
 		// Sources.

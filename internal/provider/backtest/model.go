@@ -65,6 +65,9 @@ type metricModel struct {
 	Signal *string `tfsdk:"signal"`
 }
 
+// algorithm is the metric's, which is empty where it has none.
+func (m metricModel) algorithm() policy.ScalingAlgorithmModel { return resourcekit.Value(m.Algorithm) }
+
 // traceModel is a load over time, by one of its attributes.
 type traceModel struct {
 	CSV        *string               `tfsdk:"csv"`
@@ -138,7 +141,7 @@ func (m policyModel) expand(diags *diag.Diagnostics) domain.AutoscalingPolicy {
 func (m policyModel) signals() map[string]autoscale.Signal {
 	return resourcekit.ConvertMap(m.Metrics, func(metric metricModel) autoscale.Signal {
 		otherwise := autoscale.SignalUtilisation
-		switch a := metric.Algorithm; {
+		switch a := metric.algorithm(); {
 		case a.Queue != nil:
 			otherwise = autoscale.SignalQueue
 		case a.Target != nil && resourcekit.Value(a.Target.Per) == string(domain.TargetTotal):
@@ -155,14 +158,14 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 		metric := m.Metrics[name]
 		at := domain.Path{"policy", "metrics", domain.Key(name)}
 		const others = "target, heat, threshold, queue and risk can be tested"
-		if a := metric.Algorithm.MarginalGain; a != nil {
+		if a := metric.algorithm().MarginalGain; a != nil {
 			problems.Add(at.At("algorithm", "marginal_gain"), invalidPolicy,
 				"marginal_gain with threshold = %v follows the progress of a training, of which a backtest has no model; %s", a.Threshold.ValueFloat64(), others)
 		}
-		if a := metric.Algorithm.Ratio; a != nil {
+		if a := metric.algorithm().Ratio; a != nil {
 			problems.Add(at.At("algorithm", "ratio"), invalidPolicy, "ratio follows the members of role %q, and a backtest has one role only; %s", a.Role, others)
 		}
-		if metric.Algorithm.External != nil {
+		if metric.algorithm().External != nil {
 			problems.Add(at.At("algorithm", "external"), invalidPolicy, "external asks a program of yours, and a backtest asks nobody; %s", others)
 		}
 		if s := metric.Signal; s != nil && !slices.Contains(autoscale.Signals, autoscale.Signal(*s)) {

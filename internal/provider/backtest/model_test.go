@@ -21,7 +21,7 @@ import (
 
 // hpa is a policy as of the Horizontal Pod Autoscaler.
 func hpa() policyModel {
-	target := policy.ScalingMetricModel{Algorithm: policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50)}}}
+	target := policy.ScalingMetricModel{Algorithm: &policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50)}}}
 	return policyModel{ScalingModel: policy.ScalingModel{Min: new(int64(1)), Max: new(int64(10))}, Metrics: map[string]metricModel{"cpu": {ScalingMetricModel: target}}}
 }
 
@@ -103,7 +103,7 @@ func TestBacktestLearnsTheLead(t *testing.T) {
 // What a metric shows follows from its algorithm, unless it is said.
 func TestSignals(t *testing.T) {
 	metric := func(algorithm policy.ScalingAlgorithmModel, signal *string) metricModel {
-		return metricModel{policy.ScalingMetricModel{Algorithm: algorithm}, signal}
+		return metricModel{policy.ScalingMetricModel{Algorithm: &algorithm}, signal}
 	}
 	got := policyModel{Metrics: map[string]metricModel{
 		"target": metric(policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50)}}, nil),
@@ -126,7 +126,7 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		return func(m *Model) { m.Policy.Metrics["cpu"] = metric }
 	}
 	algorithm := func(a policy.ScalingAlgorithmModel) func(*Model) {
-		return metric(metricModel{ScalingMetricModel: policy.ScalingMetricModel{Algorithm: a}})
+		return metric(metricModel{ScalingMetricModel: policy.ScalingMetricModel{Algorithm: &a}})
 	}
 	load := func(start, step string, values ...float64) func(*Model) {
 		var given []types.Float64

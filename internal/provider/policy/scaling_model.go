@@ -20,11 +20,11 @@ type ScalingModel struct {
 
 // ScalingMetricModel is a metric and what is made of it.
 type ScalingMetricModel struct {
-	Algorithm    ScalingAlgorithmModel `tfsdk:"algorithm"`
-	StaleAfter   types.String          `tfsdk:"stale_after"`
-	OnMissing    *string               `tfsdk:"on_missing"`
-	MissingValue types.Float64         `tfsdk:"missing_value"`
-	Forecast     *ForecastModel        `tfsdk:"forecast"`
+	Algorithm    *ScalingAlgorithmModel `tfsdk:"algorithm"`
+	StaleAfter   types.String           `tfsdk:"stale_after"`
+	OnMissing    *string                `tfsdk:"on_missing"`
+	MissingValue types.Float64          `tfsdk:"missing_value"`
+	Forecast     *ForecastModel         `tfsdk:"forecast"`
 }
 
 // ScalingAlgorithmModel is how a count follows from a metric; one of these.

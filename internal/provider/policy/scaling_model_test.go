@@ -62,7 +62,7 @@ func expectTags(t *testing.T, at string, of reflect.Type, attributes map[string]
 func TestExpandScaling(t *testing.T) {
 	text := types.StringValue
 	lasts := func(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
-	algorithm := func(m ScalingAlgorithmModel) ScalingMetricModel { return ScalingMetricModel{Algorithm: m} }
+	algorithm := func(m ScalingAlgorithmModel) ScalingMetricModel { return ScalingMetricModel{Algorithm: &m} }
 	metric := func(a domain.ScalingAlgorithm) domain.ScalingMetric { return domain.ScalingMetric{Algorithm: a} }
 	for name, test := range map[string]struct {
 		metric ScalingMetricModel

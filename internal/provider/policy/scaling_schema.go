@@ -77,9 +77,11 @@ func neededDuration(description string) schema.StringAttribute {
 func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
 	metric := map[string]schema.Attribute{
 		"algorithm": schema.SingleNestedAttribute{
-			MarkdownDescription: "The algorithm that makes a count of the metric: exactly one.",
-			Required:            true,
-			Attributes:          algorithmAttributes(),
+			MarkdownDescription: "The algorithm that makes a count of the metric: exactly one. Left out, the metric is observed: it is measured and shown in the history, in `explain` and to Prometheus, and an `external` algorithm is told of it, " +
+				"but it asks for no count, and nothing waits for it where it is missing. One metric with an algorithm, or a schedule, there has to be.",
+			Optional:   true,
+			Attributes: algorithmAttributes(),
+			Validators: []validator.Object{namesAlgorithm{}},
 		},
 		"stale_after": scalingDuration("A value older than this is as good as missing. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
 		"on_missing": scalingText("What the metric asks for where it has no value, which is never taken for 0: nothing, with no scaling in by other metrics either (`hold`), " +

@@ -14,7 +14,7 @@ import (
 func Full() policy.Model {
 	text := types.StringValue
 	metric := func(a policy.ScalingAlgorithmModel, source *policy.ScalingSourceModel) policy.MeasuredMetricModel {
-		return policy.MeasuredMetricModel{ScalingMetricModel: policy.ScalingMetricModel{Algorithm: a}, Source: source}
+		return policy.MeasuredMetricModel{ScalingMetricModel: policy.ScalingMetricModel{Algorithm: &a}, Source: source}
 	}
 	hook := policy.HookModel{Command: []string{"drain", "-v"}, Timeout: text("90s")}
 	used := metric(policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60), Per: new("mean")}}, &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpu_percent", Of: new("member")}})
@@ -40,6 +40,7 @@ func Full() policy.Model {
 			"steps":    metric(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1), Settle: text("2m"), RetryAfter: text("60m")}}, &policy.ScalingSourceModel{Progress: &policy.ProgressSourceModel{Pattern: `step (?P<step>\d+)`, Role: new("worker"), Combine: new("max")}}),
 			"promised": metric(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(0.5), Capacity: providertest.Inexact(20), Per: new("total")}}, &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}),
 			"servers":  metric(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(4)}}, nil),
+			"seen":     {Source: &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus", Of: new("total")}}, Window: text("60s")},
 			"learnt":   metric(policy.ScalingAlgorithmModel{External: &policy.HookModel{URL: new("http://agent.lab"), Timeout: text("2s")}}, nil),
 			"learnt 2": metric(policy.ScalingAlgorithmModel{External: &hook}, nil),
 		},
@@ -58,7 +59,7 @@ func Small() policy.Model {
 		ID:           types.StringValue("lab/spark/worker"), Cluster: resourcekit.ClusterReference{Name: types.StringValue("lab"), Engine: types.StringValue("process"), Endpoint: types.StringNull()},
 		Group: types.StringValue("spark"), Role: types.StringValue("worker"), Timeouts: providertest.NoTimeouts(policy.Schema(context.Background(), nil)),
 		Metrics: map[string]policy.MeasuredMetricModel{"used": {
-			ScalingMetricModel: policy.ScalingMetricModel{Algorithm: policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60)}}}, Source: &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus"}},
+			ScalingMetricModel: policy.ScalingMetricModel{Algorithm: &policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60)}}}, Source: &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus"}},
 		}},
 	}
 }
