@@ -36,6 +36,8 @@ type Measurement struct {
 	Members map[string]float64
 	// Unready are the names of the members that are not ready, and Missing of those that are and have no value.
 	Unready, Missing []string
+	// ReadyAfter is how long members run before they are ready by this metric; 0 where all that run are.
+	ReadyAfter time.Duration
 	// Why says why there is no value; "" where there is one.
 	Why string
 }

@@ -81,7 +81,7 @@ func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 		}
 	}
 	if len(values) == 0 {
-		return undecided(in, "no ready member has a value")
+		return undecided(in, noneReady(in.metric))
 	}
 	slices.Sort(values) // the sum of float64s depends on their order, and that of a map is random
 	sum := 0.0
@@ -132,4 +132,12 @@ func tolerated(policy *domain.AutoscalingPolicy, ratio float64) (float64, bool) 
 		tolerance = *behaviour.Tolerance
 	}
 	return tolerance, math.Abs(ratio-1) <= tolerance+rounding
+}
+
+// noneReady says why no ready member has a value.
+func noneReady(m Measurement) string {
+	if m.ReadyAfter > 0 {
+		return say("no ready member has a value: one is ready once it has run for ", m.ReadyAfter)
+	}
+	return "no ready member has a value"
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -93,15 +94,16 @@ func TestTargetHolds(t *testing.T) {
 		metric Measurement
 		why    string
 	}{
-		"no number":               {domain.TargetMean, 3, Measurement{Value: math.NaN()}, notANumber},
-		"no number from zero":     {domain.TargetMean, 0, Measurement{Value: math.NaN()}, notANumber},
-		"infinite":                {domain.TargetMean, 3, Measurement{Value: math.Inf(1)}, notANumber},
-		"a total that is none":    {domain.TargetTotal, 3, Measurement{Value: math.NaN()}, notANumber},
-		"a total that is -Inf":    {domain.TargetTotal, 0, Measurement{Value: math.Inf(-1)}, notANumber},
-		"no member is ready":      {domain.TargetMean, 3, Measurement{Value: 80}, "no member is ready"},
-		"no member with a value":  {domain.TargetMean, 3, Measurement{Value: 80, Members: membersWith(), Missing: []string{"m0"}}, "no ready member has a value"},
-		"no ready one with one":   {domain.TargetMean, 1, Measurement{Members: membersWith(90), Unready: []string{"m0"}}, "no ready member has a value"},
-		"only members without it": {domain.TargetMean, 1, Measurement{Members: map[string]float64{"m0": math.NaN()}}, "no ready member has a value"},
+		"no number":                {domain.TargetMean, 3, Measurement{Value: math.NaN()}, notANumber},
+		"no number from zero":      {domain.TargetMean, 0, Measurement{Value: math.NaN()}, notANumber},
+		"infinite":                 {domain.TargetMean, 3, Measurement{Value: math.Inf(1)}, notANumber},
+		"a total that is none":     {domain.TargetTotal, 3, Measurement{Value: math.NaN()}, notANumber},
+		"a total that is -Inf":     {domain.TargetTotal, 0, Measurement{Value: math.Inf(-1)}, notANumber},
+		"no member is ready":       {domain.TargetMean, 3, Measurement{Value: 80}, "no member is ready"},
+		"no member with a value":   {domain.TargetMean, 3, Measurement{Value: 80, Members: membersWith(), Missing: []string{"m0"}}, "no ready member has a value"},
+		"no ready one with one":    {domain.TargetMean, 1, Measurement{Members: membersWith(90), Unready: []string{"m0"}}, "no ready member has a value"},
+		"none has run for so long": {domain.TargetMean, 1, Measurement{Members: membersWith(90), Unready: []string{"m0"}, ReadyAfter: 30 * time.Second}, "no ready member has a value: one is ready once it has run for 30s"},
+		"only members without it":  {domain.TargetMean, 1, Measurement{Members: map[string]float64{"m0": math.NaN()}}, "no ready member has a value"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

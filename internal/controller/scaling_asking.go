@@ -144,7 +144,7 @@ func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 		if metric.Algorithm.Measures() {
 			questions = append(questions, meter.Question{
 				Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
-				StaleAfter: metric.Stale(),
+				StaleAfter: metric.Stale(), ReadyAfter: metric.ReadyAfter,
 			})
 		}
 	}

@@ -110,6 +110,9 @@ type ScalingMetric struct {
 	// nil, and the last value alone for others. Aggregation is AggregateMean where it is empty.
 	Window      *Duration   `json:"window,omitempty"`
 	Aggregation Aggregation `json:"aggregation,omitempty"`
+	// ReadyAfter is how long a member runs before what it takes of the processors is a sign of its load: starting takes some, too. It is the window
+	// where it is nil.
+	ReadyAfter *Duration `json:"ready_after,omitempty"`
 	// A value older than StaleAfter is as good as missing; DefaultStaleAfter where it is nil.
 	StaleAfter *Duration `json:"stale_after,omitempty"`
 	// OnMissing is MissingHold where it is empty, and MissingValue what MissingAsValue takes for the value.

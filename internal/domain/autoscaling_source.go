@@ -39,6 +39,11 @@ type AgentSource struct {
 	Of AgentOf `json:"of,omitempty"`
 }
 
+// OfProcessors reports whether the measure is of processors, of which starting takes some.
+func (s AgentSource) OfProcessors() bool {
+	return s.Measure == AgentCPUs || s.Measure == AgentCPUPercent
+}
+
 // AgentMeasure is what an agent measures of a member.
 type AgentMeasure string
 

@@ -17,6 +17,7 @@ const (
 	MinMetricWindow = time.Second
 	MaxAgentWindow  = 10 * time.Minute
 	MaxMetricWindow = time.Hour
+	MaxReadyAfter   = time.Hour
 	MinHookTimeout  = 100 * time.Millisecond
 	MaxHookTimeout  = 5 * time.Minute
 )
@@ -128,8 +129,19 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation)
 		ps.DecidedBy([]Path{at.At("aggregation"), at.At("window"), at.At("source", "agent")})
 	}
+	m.validateReadyAfter(ps, at.At("ready_after"))
 	if without := m.withoutSource(); without != "" && (m.Window != nil || m.Aggregation != "") {
 		ps.Add(at.At("window"), "Window without use", "%s, and aggregates nothing; leave window and aggregation out", without)
+	}
+}
+
+// validateReadyAfter checks since when what members take of the processors counts.
+func (m ScalingMetric) validateReadyAfter(ps *Problems, at Path) {
+	checkDuration(ps, at, "Invalid time", m.ReadyAfter, 0, MaxReadyAfter)
+	if s := m.Source.Agent; m.ReadyAfter != nil && (s == nil || !s.OfProcessors() || s.Of == AgentTotal) {
+		ps.Add(at, "Time without use", "ready_after is %s, and only the measures %q and %q of single members wait for these to have started; leave it out",
+			*m.ReadyAfter, AgentCPUs, AgentCPUPercent)
+		ps.DecidedBy([]Path{at, at[:len(at)-1].At("source")})
 	}
 }
 

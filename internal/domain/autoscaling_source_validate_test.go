@@ -15,6 +15,10 @@ func TestValidateSources(t *testing.T) {
 	ratio := ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}
 	external := ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{Command: []string{"decide"}}}}
 	from := func(s ScalingSource) ScalingMetric { return ScalingMetric{Algorithm: queue, Source: s} }
+	readyAfter := func(m ScalingMetric, d Duration) ScalingMetric {
+		m.ReadyAfter = &d
+		return m
+	}
 	agent := func(a ScalingAlgorithm, of AgentOf) ScalingMetric {
 		return ScalingMetric{Algorithm: a, Source: ScalingSource{Agent: &AgentSource{Measure: AgentCPUs, Of: of}}}
 	}
@@ -45,6 +49,10 @@ func TestValidateSources(t *testing.T) {
 		"members":                     {agent(mean, ""), "", ""},
 		"members, for ten minutes":    {window(agent(mean, AgentMember), 10*minute, AggregateMax), "", ""},
 		"the last of members":         {aggregated(agent(mean, ""), AggregateLast), "", ""},
+		"ready at once":               {readyAfter(agent(mean, ""), 0), "", ""},
+		"ready too late":              {readyAfter(agent(mean, ""), 61*minute), "ready_after", "1h1m0s is not allowed here; 0s to 1h0m0s is"},
+		"a total that waits":          {readyAfter(agent(gain, AgentTotal), minute), "ready_after", `only the measures "cpus" and "cpu_percent" of single members wait`},
+		"a query that waits":          {readyAfter(prometheus("http://10.0.0.5:9090", "up"), minute), "ready_after", "ready_after is 1m0s"},
 		"all members":                 {agent(gain, AgentTotal), "", ""},
 		"a query":                     {prometheus("https://prometheus.example.com/prometheus/", "up"), "", ""},
 		"a query, for an hour":        {window(prometheus("http://10.0.0.5:9090", "up"), 60*minute, AggregateP95), "", ""},

@@ -23,7 +23,7 @@ func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 			return missing(fmt.Sprintf("the hosts' agents can't be asked: %v", err))
 		}
 		p := r.part(q.Group, q.Role)
-		m := measured{part: p, used: used, measure: s.Measure, aggregation: q.Aggregation, window: over}
+		m := measured{part: p, used: used, source: s, aggregation: q.Aggregation, readyAfter: q.ReadyAfter.Or(over)}
 		switch {
 		case p.unknown != "":
 			return missing(p.unknown)
@@ -40,9 +40,10 @@ func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 type measured struct {
 	*part
 	used        engine.Usage
-	measure     domain.AgentMeasure
+	source      domain.AgentSource
 	aggregation domain.Aggregation
-	window      time.Duration
+	// readyAfter is how long a member runs before what it takes of the processors counts.
+	readyAfter time.Duration
 }
 
 // total is the sum of all members that run. Where it is not known of one, it is not known of all.
@@ -66,8 +67,8 @@ func (m measured) total() autoscale.Measurement {
 
 // members is what each has by itself, and the mean of those that are ready.
 //
-// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has not run for a whole window yet is not ready by what it
-// takes of the processors: that is what starting takes. Unlike there, the mean is that of such members where there are no others, for algorithms other
+// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has not run for readyAfter yet, a whole window unless the
+// metric says otherwise, is not ready by what it takes of the processors: that is what starting takes. Unlike there, the mean is that of such members where there are no others, for algorithms other
 // than target.
 func (m measured) members() autoscale.Measurement {
 	all := autoscale.Measurement{Members: make(map[string]float64, len(m.running)), Unready: slices.Clip(m.unready)}
@@ -82,7 +83,7 @@ func (m measured) members() autoscale.Measurement {
 		}
 		all.Members[o.Name] = v.value
 		if m.starts(o, v.at) {
-			all.Unready = append(all.Unready, o.Name)
+			all.Unready, all.ReadyAfter = append(all.Unready, o.Name), m.readyAfter
 			starting.add(v)
 			continue
 		}
@@ -100,15 +101,14 @@ func (m measured) members() autoscale.Measurement {
 
 // starts tells whether a member's value is of a time in which it was starting.
 func (m measured) starts(o *domain.Observed, at time.Time) bool {
-	cpus := m.measure == domain.AgentCPUs || m.measure == domain.AgentCPUPercent
-	return cpus && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.window // it started later where the clock was put back
+	return m.source.OfProcessors() && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.readyAfter // it started later where the clock was put back
 }
 
 // of returns the value of a member, or why there is none.
 func (m measured) of(o *domain.Observed) (v value, why string) {
 	member := m.used.Members[o.Name]
 	asked := m.document.Spec.Roles[m.role].Resources
-	switch m.measure {
+	switch m.source.Measure {
 	case domain.AgentCPUs:
 		return m.plain(member.CPUs, member)
 	case domain.AgentCPUPercent:
@@ -122,7 +122,7 @@ func (m measured) of(o *domain.Observed) (v value, why string) {
 	case domain.AgentGPUPercent, domain.AgentGPUMemoryPercent:
 		return m.devices(m.document.Assignments[o.Name].GPUs.UUIDs())
 	}
-	return value{}, fmt.Sprintf("%q is nothing that agents measure", m.measure)
+	return value{}, fmt.Sprintf("%q is nothing that agents measure", m.source.Measure)
 }
 
 // plain is a measure as it is. One whose newest value is not known is not known any more.
@@ -153,7 +153,7 @@ func (m measured) devices(uuids []string) (v value, why string) {
 	for _, uuid := range uuids {
 		gpu := m.used.GPUs[uuid]
 		measure, whole := gpu.Utilisation, 100.0
-		if m.measure == domain.AgentGPUMemoryPercent {
+		if m.source.Measure == domain.AgentGPUMemoryPercent {
 			measure, whole = gpu.MemoryMiB, float64(gpu.TotalMemoryMiB)
 		}
 		picked := pick(measure, m.aggregation)

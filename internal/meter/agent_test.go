@@ -102,14 +102,14 @@ func TestAgents(t *testing.T) {
 			Value: 1, At: noon, Members: map[string]float64{"job-worker-0": 1}, Missing: []string{"job-worker-1"},
 		}},
 		"one that starts": {jobOf(running("worker", 0), young), busy, domain.AgentCPUs, "", "", autoscale.Measurement{
-			Value: 1, At: noon.Add(-second), Members: map[string]float64{"job-worker-0": 1, "job-worker-1": 3}, Unready: []string{"job-worker-1"},
+			Value: 1, At: noon.Add(-second), Members: map[string]float64{"job-worker-0": 1, "job-worker-1": 3}, Unready: []string{"job-worker-1"}, ReadyAfter: 30 * second,
 		}},
 		"one that starts, of all": {jobOf(running("worker", 0), young), busy, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Value: 4, At: noon.Add(-3 * second)}},
 		"the memory of one that starts": {jobOf(running("worker", 0), young), busy, domain.AgentMemoryMiB, "", "", autoscale.Measurement{
 			Value: 200, At: noon.Add(-3 * second), Members: map[string]float64{"job-worker-0": 100, "job-worker-1": 300},
 		}},
 		"all that start": {jobOf(in(domain.StatePending, running("worker", 0)), young), busy, domain.AgentCPUPercent, "", "", autoscale.Measurement{
-			Value: 75, At: noon.Add(-3 * second), Members: map[string]float64{"job-worker-1": 75}, Unready: []string{"job-worker-0", "job-worker-1"},
+			Value: 75, At: noon.Add(-3 * second), Members: map[string]float64{"job-worker-1": 75}, Unready: []string{"job-worker-0", "job-worker-1"}, ReadyAfter: 30 * second,
 		}},
 		"those that wait": {jobOf(running("worker", 0), in(domain.StatePending, running("worker", 1)), in(domain.StateRestarting, running("worker", 2))), busy, domain.AgentCPUs, "", "", autoscale.Measurement{
 			Value: 1, At: noon.Add(-second), Members: map[string]float64{"job-worker-0": 1}, Unready: []string{"job-worker-1", "job-worker-2"},
@@ -142,6 +142,32 @@ func TestAgents(t *testing.T) {
 				t.Errorf("the measurement differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A member is ready by its processors once it has run for the window, or for as long as the metric says.
+func TestReadyAfter(t *testing.T) {
+	young := running("worker", 0)
+	young.StartedAt = new(noon.Add(-17 * time.Second))
+	tells := tells(engine.Usage{Members: map[string]engine.MemberUsage{"job-worker-0": uses(1, 1, 1, 0)}})
+	lasts := func(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
+	for name, test := range map[string]struct {
+		window, readyAfter *domain.Duration
+		ready              bool
+	}{
+		"the usual window":                {nil, nil, false},
+		"a short window":                  {lasts(5 * time.Second), nil, true},
+		"a long window":                   {lasts(time.Minute), nil, false},
+		"sooner than a long window":       {lasts(time.Minute), lasts(10 * time.Second), true},
+		"at once":                         {nil, lasts(0), true},
+		"later than after a short window": {lasts(5 * time.Second), lasts(20 * time.Second), false},
+	} {
+		got := read(t, New(tells), jobOf(young), Question{
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Window: test.window, ReadyAfter: test.readyAfter,
+		})
+		if ready := len(got.Unready) == 0; ready != test.ready || ready != (got.ReadyAfter == 0) {
+			t.Errorf("%s: it is ready: %t, want %t: %+v", name, ready, test.ready, got)
+		}
 	}
 }
 

@@ -64,6 +64,8 @@ type Question struct {
 	// Window and Aggregation are as in [domain.ScalingMetric].
 	Window      *domain.Duration
 	Aggregation domain.Aggregation
+	// ReadyAfter is as in [domain.ScalingMetric].
+	ReadyAfter *domain.Duration
 	// StaleAfter is how old the samples of a Prometheus may be; 0 leaves that to it.
 	StaleAfter time.Duration
 }

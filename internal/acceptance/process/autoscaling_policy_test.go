@@ -334,6 +334,9 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		// Sources.
 		metric(`algorithm = { target = { value = 1 } }`, `metrics["m"].source: a metric needs to come from somewhere; there are ["agent" "prometheus" "queue" "progress"]`),
 		source(`agent = { measure = "load" }`, `metrics["m"].source.agent.measure: "load" is nothing that agents measure; there are ["cpus" "cpu_percent"`),
+		source(`agent = { measure = "cpus", window = "5s" }`, `metrics["m"].source.agent.window: the source has no window, the metric has: write window = "5s" beside source`),
+		source(`progress = { pattern = "step", window = "5s" }`, `metrics["m"].source.progress.window: the source has no window`),
+		metric(`algorithm = { target = { value = 1 } }, ready_after = "5s", source = { agent = { measure = "memory_mib" } }`, `metrics["m"].ready_after: ready_after is 5s, and only the measures "cpus" and "cpu_percent" of single members wait`),
 		source(`prometheus = { url = "prometheus", query = "up" }`, `metrics["m"].source.prometheus.url: "prometheus" is not an address that can be asked`),
 		source(`prometheus = { url = "http://ops:secret@prometheus:9090", query = "up" }`, `metrics["m"].source.prometheus.url: user and password are no part of an address`),
 		source(`queue = {}`, `metrics["m"].source.queue: [] are given, and the length of a queue comes from one of ["http" "redis" "command"]`),

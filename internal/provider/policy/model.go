@@ -39,6 +39,7 @@ type MeasuredMetricModel struct {
 	Source      *ScalingSourceModel `tfsdk:"source"`
 	Window      types.String        `tfsdk:"window"`
 	Aggregation *string             `tfsdk:"aggregation"`
+	ReadyAfter  types.String        `tfsdk:"ready_after"`
 }
 
 // ScalingSourceModel is where a metric is measured.
@@ -51,8 +52,9 @@ type ScalingSourceModel struct {
 
 // AgentSourceModel is a measure of the agents.
 type AgentSourceModel struct {
-	Measure string  `tfsdk:"measure"`
-	Of      *string `tfsdk:"of"`
+	Measure string       `tfsdk:"measure"`
+	Of      *string      `tfsdk:"of"`
+	Window  types.String `tfsdk:"window"` // which is always null, see misplaced
 }
 
 // PrometheusSourceModel is a query to a Prometheus.
@@ -83,9 +85,10 @@ type RedisQueueModel struct {
 
 // ProgressSourceModel is what members say of their progress.
 type ProgressSourceModel struct {
-	Pattern string  `tfsdk:"pattern"`
-	Role    *string `tfsdk:"role"`
-	Combine *string `tfsdk:"combine"`
+	Pattern string       `tfsdk:"pattern"`
+	Role    *string      `tfsdk:"role"`
+	Combine *string      `tfsdk:"combine"`
+	Window  types.String `tfsdk:"window"`
 }
 
 // ScalingGuardsModel is what keeps a policy from taking members away.

@@ -59,6 +59,7 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 	hook := domain.ScalingHook{Command: []string{"drain", "-v"}, Timeout: lasts(90 * time.Second)}
 	used := algorithm(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 60, Per: domain.TargetMean}}, domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent, Of: domain.AgentMember}})
 	used.Window, used.Aggregation, used.StaleAfter, used.OnMissing, used.MissingValue = lasts(time.Minute), domain.AggregateP95, lasts(time.Minute), domain.MissingAsValue, new(0.0)
+	used.ReadyAfter = lasts(90 * time.Second)
 	used.Forecast = &domain.Forecast{Season: lasts(24 * time.Hour)}
 	want := domain.AutoscalingPolicy{
 		Cluster: "lab", Group: "spark", Role: "worker", Max: 9, Initial: new(0), Interval: lasts(time.Minute),

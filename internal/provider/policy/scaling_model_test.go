@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -51,6 +52,11 @@ func expectTags(t *testing.T, at string, of reflect.Type, attributes map[string]
 			expectTags(t, at+"."+name, inner, a.NestedObject.Attributes)
 		case schema.ListNestedAttribute:
 			expectTags(t, at+"."+name, inner, a.NestedObject.Attributes)
+		}
+	}
+	for name, attribute := range attributes {
+		if text, ok := attribute.(schema.StringAttribute); ok && slices.Contains(text.Validators, validator.String(isMisplaced{name})) {
+			fields = append(fields, name) // which is always null
 		}
 	}
 	slices.Sort(fields)

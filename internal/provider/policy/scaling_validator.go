@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
@@ -29,4 +30,26 @@ func (namesAlgorithm) ValidateObject(_ context.Context, req validator.ObjectRequ
 	}
 	resp.Diagnostics.AddAttributeError(req.Path, "No algorithm", fmt.Sprintf(
 		"%s: a metric needs one algorithm; there are %q. Leave the attribute out to have the metric observed only", req.Path, slices.Sorted(maps.Keys(algorithms))))
+}
+
+// misplaced is an attribute that people look for where it is not. It always is an error: without it, Terraform would drop what they wrote without a word.
+func misplaced(name string) schema.StringAttribute {
+	attribute := scalingText(fmt.Sprintf("An error here: `%s` is an attribute of the metric, beside `source`. Terraform ignores attributes that a nested object does not have, and you would never know.", name))
+	attribute.Validators = []validator.String{isMisplaced{name}}
+	return attribute
+}
+
+type isMisplaced struct{ name string }
+
+func (v isMisplaced) Description(context.Context) string { return v.name + " belongs to the metric" }
+
+func (v isMisplaced) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (v isMisplaced) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() {
+		return
+	}
+	metric := req.Path.ParentPath().ParentPath().ParentPath()
+	resp.Diagnostics.AddAttributeError(req.Path, "Attribute in the wrong place", fmt.Sprintf("%s: the source has no %s, the metric has: write %s = %s beside source, as %s",
+		req.Path, v.name, v.name, req.ConfigValue, metric.AtName(v.name)))
 }

@@ -75,6 +75,8 @@ func measuredAttributes() map[string]schema.Attribute {
 		"source":      optionalObject("Where the values come from: exactly one of `agent`, `prometheus`, `queue` and `progress`. Algorithms `ratio` and `external` need none.", sourceAttributes()),
 		"window":      scalingDuration("Time before now of which the values are, made one by `aggregation`: from `1s` to `10m` for an agent's, and to `1h` for others. Defaults to `" + written(domain.DefaultAgentWindow) + "` for an agent's and for progress, and to the last value alone for others."),
 		"aggregation": scalingText("How the values of the window are made one: their mean (`mean`), the largest one (`max`), one that 95 % of them don't exceed (`p95`), or the last one (`last`). Defaults to `mean`."),
+		"ready_after": scalingDuration("How long a member runs before its processors count, from `0s` to `1h`, for an agent's `cpus` and `cpu_percent` of each member: starting takes some of them, too, and is no load. " +
+			"Until then the member is not ready by this metric, adds nobody, and is taken for idle where others ask for more. Defaults to `window`."),
 	}
 }
 
@@ -83,7 +85,8 @@ func sourceAttributes() map[string]schema.Attribute {
 		"agent": optionalObject("What the hosts' agents measure of the role's members.", map[string]schema.Attribute{
 			"measure": neededText("What of a member: processors that are busy (`cpus`), the same in percent of those that the role requests (`cpu_percent`), resident memory (`memory_mib`), in percent of what the role requests (`memory_percent`), " +
 				"how much of the time its GPUs were working (`gpu_percent`), what it uses of their memory (`gpu_memory_mib`), or how much of that is in use by whomever (`gpu_memory_percent`)."),
-			"of": scalingText("Whose: each member's, and the mean of them (`member`), or the sum of all (`total`). Defaults to `member`."),
+			"of":     scalingText("Whose: each member's, and the mean of them (`member`), or the sum of all (`total`). Defaults to `member`."),
+			"window": misplaced("window"),
 		}),
 		"prometheus": optionalObject("What a Prometheus answers to a query.", prometheusSourceAttributes("The query, in PromQL, which returns one value, such as `sum(rate(http_requests_total[1m]))`.")),
 		"queue": optionalObject("The length of a queue, by exactly one of its attributes.", map[string]schema.Attribute{
@@ -102,6 +105,7 @@ func sourceAttributes() map[string]schema.Attribute {
 			"pattern": neededText("A regular expression in the [syntax of Go](https://pkg.go.dev/regexp/syntax). A group named `step` in it is the number of the step, which counts up, as in `step (?P<step>\\d+)`; without one, each line that matches is a step."),
 			"role":    scalingText("Whose logs are read. Defaults to the policy's role."),
 			"combine": scalingText("How the progress of several members is made one: its sum, where each works on steps of its own (`sum`), or the largest one, where all take the same steps (`max`). Defaults to `sum`."),
+			"window":  misplaced("window"),
 		}),
 	}
 }

@@ -18,7 +18,7 @@ func Full() policy.Model {
 	}
 	hook := policy.HookModel{Command: []string{"drain", "-v"}, Timeout: text("90s")}
 	used := metric(policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(60), Per: new("mean")}}, &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpu_percent", Of: new("member")}})
-	used.Window, used.Aggregation, used.StaleAfter = text("60s"), new("p95"), text("60s")
+	used.Window, used.Aggregation, used.StaleAfter, used.ReadyAfter = text("60s"), new("p95"), text("60s"), text("90s")
 	used.OnMissing, used.MissingValue, used.Forecast = new("value"), providertest.Inexact(0), &policy.ForecastModel{Lead: text("0s"), Season: text("24h")}
 	return policy.Model{
 		ScalingModel: policy.ScalingModel{
