@@ -23,8 +23,10 @@ type Seen struct {
 	Roles map[string]int
 	// Answers are those of algorithms of the user's, by the names of the metrics that have one. One that is not there has not answered.
 	Answers map[string]Answer
-	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member may go; "" where nothing does.
-	Held, Busy string
+	// Guards are what the sources of the policy's guards tell, by [domain.GuardQuestion].Name. One that is not there was not asked.
+	Guards map[string]Measurement
+	// Held says why nothing can be changed at the moment, such as an apply that is under way; "" where nothing does.
+	Held string
 }
 
 // Measurement is what is known of a metric.
@@ -71,6 +73,8 @@ type State struct {
 	// Startup is how long members take from the decision until they are ready, and Starting the count that was last raised, until that many are.
 	Startup  time.Duration `json:"startup,omitempty"`
 	Starting *At[int]      `json:"starting,omitempty"`
+	// Told are the guards that have had a value, by what they ask.
+	Told map[string]bool `json:"told,omitempty"`
 	// Spent is what the role has used of the day's member-hours.
 	Spent *Spent `json:"spent,omitempty"`
 }

@@ -16,6 +16,7 @@ type Autoscaler struct {
 	metrics []string // the names, sorted, and follows the metrics in this order
 	follows []domain.ScalingMetric
 	times   timetable
+	guards  []domain.GuardQuestion
 	// remembered is how long counts that were asked for are of use, and changed how long changes are.
 	remembered, changed time.Duration
 	// quiet tells that nobody wants to know why it decides as it does: saying so takes a third of the time.
@@ -32,7 +33,7 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 		return nil, err
 	}
 	a := &Autoscaler{
-		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times,
+		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times, guards: policy.Guards.Questions(),
 		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy),
 	}
 	for _, name := range a.metrics {
@@ -46,6 +47,8 @@ type Decision struct {
 	From, To int
 	// Asked are what the metrics and the schedules ask for.
 	Asked []Asked
+	// Guards are what the guards that ask sources were told.
+	Guards []Guarded
 	// limits say what kept the count from what was asked for, in the order in which they did.
 	limits []string
 }
@@ -108,7 +111,7 @@ func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
 
 // decide is Decide, with what a former decision takes of memory.
 func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
-	*d = Decision{From: seen.Count, Asked: d.Asked[:0], limits: d.limits[:0]}
+	*d = Decision{From: seen.Count, Asked: d.Asked[:0], Guards: a.askGuards(state, seen), limits: d.limits[:0]}
 	if state.Since.IsZero() {
 		state.Since = seen.Now
 		state.Initial = a.policy.Initial != nil && !a.policy.DryRun
@@ -184,6 +187,7 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	if count < seen.Count && blind != "" {
 		count = d.limit(seen.Count, say(blind, " is missing, and nothing is scaled in meanwhile"))
 	}
+	count = a.atLeast(d, count)
 	state.Asked = keepRecent(state.Asked, seen.Now, a.remembered)
 	stable, why := stabilise(&a.policy, state.Asked, seen.Now, seen.Count, count)
 	a.remember(state, seen.Now, count)

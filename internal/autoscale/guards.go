@@ -19,8 +19,107 @@ func (a *Autoscaler) guarded(d *Decision, seen *Seen, count int) int {
 		return d.limit(d.From, say(count, " wanted, but scaling in is paused"))
 	case seen.Held != "":
 		return d.limit(d.From, say(count, " wanted, but ", seen.Held))
-	case seen.Busy != "" && count < d.From:
-		return d.limit(d.From, say(count, " wanted, but ", seen.Busy))
+	}
+	if why := a.busy(d); why != "" && (count < d.From || a.policy.Guards.Busy.Pauses == domain.PauseAll) {
+		return d.limit(d.From, say(count, " wanted, but ", why))
+	}
+	if count < d.From {
+		return a.notBelow(d, count)
+	}
+	return count
+}
+
+// Guarded is what a guard was told by its source.
+type Guarded struct {
+	// Name is as in [domain.GuardQuestion], and What what it asks, in words.
+	Name, What string
+	// Value is nil where there is none that is of use, and Why says why.
+	Value *float64
+	Why   string
+	// Never tells that it has never had one.
+	Never bool
+}
+
+// askGuards returns what the policy's guards were told, of those that were asked, and remembers which have had a value.
+func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
+	if len(a.guards) == 0 {
+		state.Told = nil
+		return nil
+	}
+	told := map[string]bool{}
+	guards := make([]Guarded, 0, len(a.guards))
+	for _, asked := range a.guards {
+		g := Guarded{Name: asked.Name, What: asked.What}
+		key := asked.Name + " " + asked.What
+		m, there := seen.Guards[asked.Name]
+		switch {
+		case !there:
+			g.Why = "it was not asked"
+		case m.Why != "":
+			g.Why = m.Why
+		case !finite(m.Value):
+			g.Why = notANumber
+		case seen.Now.Sub(m.At) > domain.DefaultStaleAfter:
+			g.Why = say("stale: its last value is ", seen.Now.Sub(m.At).Round(time.Second), " old")
+		default:
+			g.Value = &m.Value
+		}
+		if g.Value != nil || state.Told[key] {
+			told[key] = true
+		}
+		g.Never = there && !told[key]
+		guards = append(guards, g)
+	}
+	state.Told = told
+	return guards
+}
+
+// busy says why the role is busy, by what the sources of the guard tell, or why that can't be told; "" where it is not.
+func (a *Autoscaler) busy(d *Decision) string {
+	for _, g := range d.Guards {
+		switch {
+		case g.Name == domain.GuardAtLeast:
+		case g.Value == nil:
+			return say("it can't be told whether it is busy: ", g.Why)
+		case *g.Value != 0:
+			return say("it is busy: ", g.What, " is ", *g.Value)
+		}
+	}
+	return ""
+}
+
+// needed is the count that a source tells the guard at_least, and the guard; nil where there is no such guard.
+func (d *Decision) needed() (count int, by *Guarded) {
+	for i := range d.Guards {
+		if g := &d.Guards[i]; g.Name == domain.GuardAtLeast {
+			if g.Value != nil {
+				count = wholeMembers(*g.Value)
+			}
+			return count, g
+		}
+	}
+	return 0, nil
+}
+
+// atLeast has no fewer members wanted than a source tells, up to the policy's largest count.
+func (a *Autoscaler) atLeast(d *Decision, count int) int {
+	needed, by := d.needed()
+	if by == nil || by.Value == nil || needed <= count || count >= a.policy.Max {
+		return count
+	}
+	return d.limit(min(needed, a.policy.Max), say(count, " wanted, but guards.at_least tells ", *by.Value, ": ", by.What))
+}
+
+// notBelow has no member removed of those that a source tells are needed, or while that can't be told, whatever the policy's bounds.
+func (a *Autoscaler) notBelow(d *Decision, count int) int {
+	needed, by := d.needed()
+	switch {
+	case by == nil:
+		return count
+	case by.Value == nil:
+		return d.limit(d.From, say(count, " wanted, but it can't be told how many are needed: ", by.Why))
+	case needed > count:
+		return d.limit(min(needed, d.From), say(count, " wanted, but guards.at_least tells ", *by.Value, ": ", by.What))
 	}
 	return count
 }

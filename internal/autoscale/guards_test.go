@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,22 @@ import (
 
 // Whatever the metrics ask for, nothing is done that a guard forbids, and the decision says which one did.
 func TestGuards(t *testing.T) {
+	told := func(name string, m Measurement, pauses domain.ScalingPause) func(*domain.AutoscalingPolicy, *Seen) {
+		return func(p *domain.AutoscalingPolicy, s *Seen) {
+			s.Guards = map[string]Measurement{name: m}
+			if name == domain.GuardAtLeast {
+				p.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "replicas"}}
+				return
+			}
+			p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://spark/json/", Path: "activeapps.#"}}, Pauses: pauses}
+		}
+	}
+	busy := func(value float64, pauses domain.ScalingPause) func(*domain.AutoscalingPolicy, *Seen) {
+		return told(domain.GuardBusyHTTP, Measurement{Value: value, At: noon}, pauses)
+	}
+	atLeast := func(value float64) func(*domain.AutoscalingPolicy, *Seen) {
+		return told(domain.GuardAtLeast, Measurement{Value: value, At: noon}, "")
+	}
 	for name, test := range map[string]struct {
 		guard func(p *domain.AutoscalingPolicy, s *Seen)
 		count int
@@ -17,18 +34,40 @@ func TestGuards(t *testing.T) {
 		want  int
 		says  string
 	}{
-		"paused":                  {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 4, 100, 4, "8 wanted, but the policy is paused"},
-		"paused, out of bounds":   {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 12, 100, 12, "10 wanted, but the policy is paused"},
-		"not paused":              {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseNone }, 4, 100, 8, "cpu: "},
-		"out paused":              {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 4, 100, 4, "8 wanted, but scaling out is paused"},
-		"out paused, and in":      {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 4, 25, 2, "cpu: "},
-		"in paused":               {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseIn }, 4, 25, 4, "2 wanted, but scaling in is paused"},
-		"in paused, and out":      {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseIn }, 4, 100, 8, "cpu: "},
-		"held":                    {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "an apply is under way" }, 4, 100, 4, "8 wanted, but an apply is under way"},
-		"held, out of bounds":     {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "host a is down" }, 12, 100, 12, "10 wanted, but host a is down"},
-		"busy":                    {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "an application runs" }, 4, 25, 4, "2 wanted, but an application runs"},
-		"busy is no bar to out":   {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "an application runs" }, 4, 100, 8, "cpu: "},
-		"a guard without a cause": {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held, s.Busy = "an apply", "an application" }, 4, 50, 4, "cpu: "},
+		"paused":                                {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 4, 100, 4, "8 wanted, but the policy is paused"},
+		"paused, out of bounds":                 {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 12, 100, 12, "10 wanted, but the policy is paused"},
+		"not paused":                            {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseNone }, 4, 100, 8, "cpu: "},
+		"out paused":                            {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 4, 100, 4, "8 wanted, but scaling out is paused"},
+		"out paused, and in":                    {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 4, 25, 2, "cpu: "},
+		"in paused":                             {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseIn }, 4, 25, 4, "2 wanted, but scaling in is paused"},
+		"in paused, and out":                    {func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseIn }, 4, 100, 8, "cpu: "},
+		"held":                                  {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "an apply is under way" }, 4, 100, 4, "8 wanted, but an apply is under way"},
+		"held, out of bounds":                   {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "host a is down" }, 12, 100, 12, "10 wanted, but host a is down"},
+		"busy":                                  {busy(1, ""), 4, 25, 4, "2 wanted, but it is busy: activeapps.# of http://spark/json/ is 1"},
+		"busy is no bar to out":                 {busy(1, ""), 4, 100, 8, "cpu: "},
+		"busy, out of bounds":                   {busy(1, domain.PauseIn), 12, 100, 12, "10 wanted, but it is busy"},
+		"idle":                                  {busy(0, ""), 4, 25, 2, "cpu: "},
+		"busy, all paused":                      {busy(2, domain.PauseAll), 4, 100, 4, "8 wanted, but it is busy"},
+		"busy, all paused, below":               {busy(2, domain.PauseAll), 0, 100, 0, "1 wanted, but it is busy"},
+		"idle, all paused":                      {busy(0, domain.PauseAll), 4, 100, 8, "cpu: "},
+		"unknown":                               {told(domain.GuardBusyHTTP, Measurement{Why: "it answers 404"}, ""), 4, 25, 4, "2 wanted, but it can't be told whether it is busy: it answers 404"},
+		"unknown, and out":                      {told(domain.GuardBusyHTTP, Measurement{Why: "it answers 404"}, ""), 4, 100, 8, "cpu: "},
+		"unknown, all paused":                   {told(domain.GuardBusyHTTP, Measurement{Why: "it answers 404"}, domain.PauseAll), 4, 100, 4, "8 wanted, but it can't be told whether it is busy"},
+		"too old":                               {told(domain.GuardBusyHTTP, Measurement{At: noon.Add(-2 * time.Minute)}, ""), 4, 25, 4, "stale: its last value is 2m0s old"},
+		"not asked":                             {told("another", Measurement{At: noon}, ""), 4, 25, 4, "it was not asked"},
+		"no number":                             {busy(math.NaN(), ""), 4, 25, 4, notANumber},
+		"at least 3":                            {atLeast(2.5), 4, 25, 3, "2 wanted, but guards.at_least tells 2.5: replicas of http://data"},
+		"at least as many":                      {atLeast(4), 4, 25, 4, "2 wanted, but guards.at_least tells 4"},
+		"at least more":                         {atLeast(6), 4, 50, 6, "4 wanted, but guards.at_least tells 6"},
+		"at least more than asked for":          {atLeast(6), 4, 60, 6, "5 wanted, but guards.at_least tells 6"},
+		"at least less than asked for":          {atLeast(6), 4, 100, 8, "cpu: "},
+		"at least more than max":                {atLeast(1e6), 4, 25, 8, "2 wanted, but guards.at_least tells 1000000"},
+		"at least more than max, out of bounds": {atLeast(11), 12, 25, 11, "10 wanted, but guards.at_least tells 11"},
+		"at least few":                          {atLeast(1), 4, 25, 2, "cpu: "},
+		"at least what, unknown":                {told(domain.GuardAtLeast, Measurement{Why: "it answers 503"}, ""), 4, 25, 4, "2 wanted, but it can't be told how many are needed: it answers 503"},
+		"at least what, and out":                {told(domain.GuardAtLeast, Measurement{Why: "it answers 503"}, ""), 4, 100, 8, "cpu: "},
+		"at least, over budget":                 {func(p *domain.AutoscalingPolicy, s *Seen) { atLeast(3)(p, s); p.Guards.MemberHoursPerDay = 1e-9 }, 4, 25, 3, "guards.at_least tells 3"},
+		"a guard without a cause":               {func(p *domain.AutoscalingPolicy, s *Seen) { busy(1, "")(p, s); s.Held = "an apply" }, 4, 50, 4, "cpu: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
@@ -160,8 +199,11 @@ func TestInitialOutOfReach(t *testing.T) {
 		want    int
 	}{
 		"scaling out is paused, and in wanted": {8, func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseOut }, 25, 2},
-		"it is busy, and more wanted":          {2, func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "an application runs" }, 100, 8},
-		"it is paused":                         {8, func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 25, 4},
+		"it is busy, and more wanted": {2, func(p *domain.AutoscalingPolicy, s *Seen) {
+			p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://spark"}}}
+			s.Guards = map[string]Measurement{domain.GuardBusyHTTP: {Value: 1, At: noon}}
+		}, 100, 8},
+		"it is paused": {8, func(p *domain.AutoscalingPolicy, _ *Seen) { p.Paused = domain.PauseAll }, 25, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
@@ -181,5 +223,26 @@ func TestInitialOutOfReach(t *testing.T) {
 	now := noon.Add(time.Minute)
 	if d := scaler.Decide(&state, Seen{Now: now, Count: 6, Ready: 6, Metrics: map[string]Measurement{"cpu": {Value: 25, At: now}}}); d.To != 3 {
 		t.Errorf("after a part of the way → %d, %q", d.To, d.Why())
+	}
+}
+
+// A guard that has never had a value says so, until it has had one, and again where it asks something else.
+func TestGuardNeverTold(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	var state State
+	decide := func(path string, m Measurement) Guarded {
+		policy.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: path}}
+		d := scalerOf(t, policy).Decide(&state, Seen{Now: noon, Count: 4, Ready: 4, Guards: map[string]Measurement{domain.GuardAtLeast: m}})
+		return d.Guards[0]
+	}
+	missing, value := Measurement{Why: "it answers 404"}, Measurement{Value: 3, At: noon}
+	for i, step := range []struct {
+		path  string
+		m     Measurement
+		never bool
+	}{{"a", missing, true}, {"a", missing, true}, {"a", value, false}, {"a", missing, false}, {"b", missing, true}, {"b", value, false}} {
+		if g := decide(step.path, step.m); g.Never != step.never || (g.Value == nil) != (g.Why != "") {
+			t.Errorf("step %d: %+v", i+1, g)
+		}
 	}
 }

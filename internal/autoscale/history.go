@@ -27,6 +27,8 @@ type Entry struct {
 	Ready int `json:"ready"`
 	// Metrics are what the metrics and schedules asked for.
 	Metrics []EntryMetric `json:"metrics,omitempty"`
+	// Guards are what the guards that ask sources were told.
+	Guards []EntryGuard `json:"guards,omitempty"`
 	// Changed say in words which guards and bounds changed what was asked for.
 	Changed []string `json:"changed,omitempty"`
 	Outcome Outcome  `json:"outcome"`
@@ -47,6 +49,16 @@ type EntryMetric struct {
 	Count *int `json:"count,omitempty"`
 	// Why says in words why.
 	Why string `json:"why,omitempty"`
+}
+
+// EntryGuard is what a guard was told by its source.
+type EntryGuard struct {
+	Name string `json:"name"`
+	// Value is nil where there was none that was of use, and Why says why.
+	Value *float64 `json:"value,omitempty"`
+	Why   string   `json:"why,omitempty"`
+	// Never tells that it has never had one.
+	Never bool `json:"never,omitempty"`
 }
 
 // Outcome is what came of a decision.
@@ -79,6 +91,9 @@ func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
 			m.Count = &asked.Count
 		}
 		e.Metrics = append(e.Metrics, m)
+	}
+	for _, g := range d.Guards {
+		e.Guards = append(e.Guards, EntryGuard{g.Name, g.Value, g.Why, g.Never})
 	}
 	return e
 }
@@ -116,6 +131,9 @@ func (e *Entry) continues(before *Entry) bool {
 	return !e.Scaled() && !before.Scaled() &&
 		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change && e.At.Sub(before.Until) <= longestGap &&
 		sameReason(e.OutcomeWhy, before.OutcomeWhy) && slices.EqualFunc(e.Changed, before.Changed, sameReason) &&
+		slices.EqualFunc(e.Guards, before.Guards, func(a, b EntryGuard) bool {
+			return a.Name == b.Name && a.Never == b.Never && (a.Value == nil) == (b.Value == nil) && sameReason(a.Why, b.Why)
+		}) &&
 		slices.EqualFunc(e.Metrics, before.Metrics, func(a, b EntryMetric) bool {
 			if a.Count == nil || b.Count == nil {
 				return a.Name == b.Name && a.Count == b.Count && sameReason(a.Why, b.Why)
@@ -158,6 +176,15 @@ func (e *Entry) tidy() {
 		metrics = append(metrics, m)
 	}
 	e.Metrics = none(metrics)
+	guards := make([]EntryGuard, 0, len(e.Guards))
+	for _, g := range e.Guards {
+		g.Why = shortened(g.Why)
+		if g.Value != nil {
+			g.Value = significant(*g.Value)
+		}
+		guards = append(guards, g)
+	}
+	e.Guards = none(guards)
 	changed := make([]string, 0, len(e.Changed))
 	for _, why := range e.Changed {
 		changed = append(changed, shortened(why))

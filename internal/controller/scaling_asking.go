@@ -2,9 +2,9 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,7 +47,7 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 	for i, f := range due {
 		spec, standing := f.document.Spec, standings[i]
 		a := &asked{policy: f, document: f.document, scene: scene, seen: autoscale.Seen{
-			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
+			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
 			a.seen.Held = "the last change is still being carried out"
@@ -69,25 +69,21 @@ type needs struct {
 }
 
 // needs returns what a policy needs to know about a role with a count. To bring that back within its bounds it needs none of its metrics, and does not wait
-// for any: only whether members work that are to go.
+// for any: only what its guards ask.
 func (f *followed) needs(count int) needs {
 	policy := f.document.Spec
 	if count >= policy.Min && count <= policy.Max {
 		return needs{f.questions, true}
 	}
-	if count < policy.Min {
-		return needs{}
-	}
-	isMetric := func(q meter.Question) bool { return q.Metric != busyMetric }
-	return needs{questions: slices.DeleteFunc(slices.Clone(f.questions), isMetric)}
+	return needs{questions: slices.DeleteFunc(slices.Clone(f.questions), func(q meter.Question) bool { return !isGuard(q) })}
 }
 
 // answer waits for what a policy asked for, and tells the loop.
 func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, needs needs, answers []meter.Answer) {
 	for i, q := range needs.questions {
 		measured := answers[i]()
-		if q.Metric == busyMetric {
-			a.seen.Busy = busyBy(measured, *a.document.Spec.Guards.Busy.Prometheus)
+		if isGuard(q) {
+			a.seen.Guards[strings.TrimPrefix(q.Metric, guardMark)] = measured
 		} else {
 			a.seen.Metrics[q.Metric] = measured
 		}
@@ -133,8 +129,13 @@ func (s *scaler) askExternal(ctx context.Context, a *asked, autoscaler *autoscal
 	asking.Wait()
 }
 
-// busyMetric is the name of what tells whether a role is busy: no metric of the user's has it.
+// busyMetric is the name of what agents tell of members that may work: no metric of the user's has it.
 const busyMetric = ""
+
+// guardMark begins the names of what guards ask: those of no metric of the user's do.
+const guardMark = "\n"
+
+func isGuard(q meter.Question) bool { return strings.HasPrefix(q.Metric, guardMark) }
 
 // questionsOf returns what a policy needs to know, in an order of its own.
 func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
@@ -148,21 +149,10 @@ func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 			})
 		}
 	}
-	if busy := policy.Guards.Busy; busy != nil && busy.Prometheus != nil {
+	for _, asked := range policy.Guards.Questions() {
 		questions = append(questions, meter.Question{
-			Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Prometheus: busy.Prometheus}, StaleAfter: domain.DefaultStaleAfter,
+			Metric: guardMark + asked.Name, Group: policy.Group, Role: policy.Role, Source: asked.Source, StaleAfter: domain.DefaultStaleAfter, Truth: asked.Name != domain.GuardAtLeast,
 		})
 	}
 	return questions
-}
-
-// busyBy says why no member may go, by the value of a query; "" where it is 0.
-func busyBy(m autoscale.Measurement, query domain.PrometheusSource) string {
-	switch {
-	case m.Why != "":
-		return "it can't be told whether it is busy: " + m.Why
-	case m.Value != 0:
-		return fmt.Sprintf("it is busy: %s is %g", query.Query, m.Value)
-	}
-	return ""
 }

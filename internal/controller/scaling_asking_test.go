@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -83,7 +84,7 @@ func TestBoundsWaitForNobody(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.Path
 		if strings.HasPrefix(r.URL.Path, "/idle/") {
-			_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"scalar","result":[1000000000,"0"]}}`))
+			_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"scalar","result":[%d,"0"]}}`, noon.Unix())
 			return
 		}
 		<-hangs
@@ -95,7 +96,7 @@ func TestBoundsWaitForNobody(t *testing.T) {
 			"items":  {Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}, Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}}},
 			"learnt": {Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: server.URL}}}},
 		}
-		p.Guards.Busy = &domain.BusyGuard{Prometheus: &domain.PrometheusSource{URL: server.URL + "/idle", Query: "applications"}}
+		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{Prometheus: &domain.PrometheusSource{URL: server.URL + "/idle", Query: "applications"}}}
 	})
 	s := l.controller()
 	policy := l.policy()

@@ -9,6 +9,12 @@ func (g ScalingGuards) validate(ps *Problems, at Path) {
 	if g.Busy != nil {
 		g.Busy.validate(ps, at.At("busy"))
 	}
+	if g.AtLeast != nil {
+		if one := (g.AtLeast.Prometheus != nil) != (g.AtLeast.HTTP != nil); !one {
+			ps.Add(at.At("at_least"), "Not one source", "the count comes from one source, prometheus or http; give exactly one of them")
+		}
+		g.AtLeast.validate(ps, at.At("at_least"))
+	}
 	if g.Remove != "" && !slices.Contains(RemovalOrders, g.Remove) {
 		ps.Add(at.At("remove"), "Unknown order", "%q does not say which members are removed first; there are %q", g.Remove, RemovalOrders)
 	}
@@ -16,16 +22,31 @@ func (g ScalingGuards) validate(ps *Problems, at Path) {
 }
 
 func (g BusyGuard) validate(ps *Problems, at Path) {
-	if g.Prometheus == nil && g.CPUPercent == nil && g.GPUPercent == nil {
-		ps.Add(at, "No sign of work", "the guard needs prometheus, cpu_percent or gpu_percent to tell that members work, and has none")
+	asks := g.Prometheus != nil || g.HTTP != nil
+	if !asks && g.CPUPercent == nil && g.GPUPercent == nil {
+		ps.Add(at, "No sign of work", "the guard needs prometheus, http, cpu_percent or gpu_percent to tell that members work, and has none")
 	}
-	if g.Prometheus != nil {
-		g.Prometheus.validate(ps, at.At("prometheus"))
+	g.GuardSource.validate(ps, at)
+	switch {
+	case g.Pauses != "" && g.Pauses != PauseIn && g.Pauses != PauseAll:
+		ps.Add(at.At("pauses"), "Unknown pause", "%q is nothing that work pauses; there are %q", g.Pauses, []ScalingPause{PauseIn, PauseAll})
+	case g.Pauses == PauseAll && !asks:
+		ps.Add(at.At("pauses"), "Pause without use", "pauses = %q needs a sign for all members at once, prometheus or http: cpu_percent and gpu_percent are asked only of members that are to go", PauseAll)
+		ps.DecidedBy([]Path{at.At("pauses"), at.At("prometheus"), at.At("http")})
 	}
 	if g.CPUPercent != nil {
 		checkPositive(ps, at.At("cpu_percent"), "Invalid percentage", *g.CPUPercent)
 	}
 	if p := g.GPUPercent; p != nil && !(*p > 0 && *p <= 100) {
 		ps.Add(at.At("gpu_percent"), "Invalid percentage", "%s is not allowed here; above 0 to 100 is", number(*p))
+	}
+}
+
+func (s GuardSource) validate(ps *Problems, at Path) {
+	if s.Prometheus != nil {
+		s.Prometheus.validate(ps, at.At("prometheus"))
+	}
+	if s.HTTP != nil {
+		checkURL(ps, at.At("http", "url"), s.HTTP.URL, "http://spark-master-0:8080/json/")
 	}
 }

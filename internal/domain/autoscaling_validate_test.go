@@ -36,9 +36,11 @@ func validPolicy() AutoscalingPolicy {
 		ScaleIn:   ScalingBehaviour{Stabilisation: duration(time.Hour), Tolerance: new(0.0), Cooldown: duration(time.Minute), MaxStep: 1},
 		Guards: ScalingGuards{
 			Busy: &BusyGuard{
-				Prometheus: &PrometheusSource{URL: "http://prometheus:9090/prometheus", Query: "metrics_master_apps_Value"}, CPUPercent: new(150.0), GPUPercent: new(100.0),
+				GuardSource: GuardSource{
+					Prometheus: &PrometheusSource{URL: "http://prometheus:9090/prometheus", Query: "metrics_master_apps_Value"}, HTTP: &HTTPQueue{URL: "http://spark-master-0:8080/json/", Path: "activeapps.#"},
+				}, Pauses: PauseAll, CPUPercent: new(150.0), GPUPercent: new(100.0),
 			},
-			Remove: RemoveLeastBusy, MemberHoursPerDay: 0.5,
+			AtLeast: &GuardSource{HTTP: &HTTPQueue{URL: "http://front/replicas"}}, Remove: RemoveLeastBusy, MemberHoursPerDay: 0.5,
 		},
 		Hooks: ScalingHooks{
 			BeforeRemoval: &ScalingHook{Command: []string{"/usr/local/bin/drain", ""}, Timeout: duration(100 * time.Millisecond)},
@@ -226,14 +228,24 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 
 		"an unknown pause": {policy(func(p *AutoscalingPolicy) { p.Paused = "both" }), "paused", `"both" is not a direction to pause; there are ["none" "all" "out" "in"]`},
 		"an unknown end":   {policy(func(p *AutoscalingPolicy) { p.OnDestroy = "delete" }), "on_destroy", `there are ["keep" "restore" "min"]`},
-		"no sign of work":  {guards(ScalingGuards{Busy: &BusyGuard{}}), "guards.busy", "needs prometheus, cpu_percent or gpu_percent"},
+		"no sign of work":  {guards(ScalingGuards{Busy: &BusyGuard{}}), "guards.busy", "needs prometheus, http, cpu_percent or gpu_percent"},
 		"busy for nobody": {
-			guards(ScalingGuards{Busy: &BusyGuard{Prometheus: &PrometheusSource{URL: "http://prometheus:9090", Query: " "}}}), "guards.busy.prometheus.query", `the query is " "; one in PromQL`,
+			guards(ScalingGuards{Busy: &BusyGuard{GuardSource: GuardSource{Prometheus: &PrometheusSource{URL: "http://prometheus:9090", Query: " "}}}}), "guards.busy.prometheus.query", `the query is " "; one in PromQL`,
 		},
+		"busy by no page":  {guards(ScalingGuards{Busy: &BusyGuard{GuardSource: GuardSource{HTTP: &HTTPQueue{URL: "spark"}}}}), "guards.busy.http.url", `"spark" is not an address`},
+		"busy for out":     {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(1.0), Pauses: PauseOut}}), "guards.busy.pauses", `"out" is nothing that work pauses; there are ["in" "all"]`},
+		"busy for all":     {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(1.0), Pauses: PauseAll}}), "guards.busy.pauses", "needs a sign for all members at once, prometheus or http"},
+		"at least nothing": {guards(ScalingGuards{AtLeast: &GuardSource{}}), "guards.at_least", "give exactly one of them"},
+		"at least two": {
+			guards(ScalingGuards{AtLeast: &GuardSource{HTTP: &HTTPQueue{URL: "http://a"}, Prometheus: &PrometheusSource{URL: "http://b", Query: "up"}}}), "guards.at_least", "give exactly one of them",
+		},
+		"at least a secret":    {guards(ScalingGuards{AtLeast: &GuardSource{HTTP: &HTTPQueue{URL: "http://a:b@c"}}}), "guards.at_least.http.url", "user and password are no part of an address"},
 		"busy by idling":       {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(0.0)}}), "guards.busy.cpu_percent", "0 is not allowed here; any number above 0"},
 		"busier than all":      {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(101.0)}}), "guards.busy.gpu_percent", "101 is not allowed here; above 0 to 100 is"},
 		"busy by NaN":          {guards(ScalingGuards{Busy: &BusyGuard{GPUPercent: new(math.NaN())}}), "guards.busy.gpu_percent", "NaN is not allowed"},
 		"an unknown order":     {guards(ScalingGuards{Remove: "oldest"}), "guards.remove", `there are ["highest_index" "least_busy" "most_loaded_host"]`},
+		"a budget of NaN":      {guards(ScalingGuards{MemberHoursPerDay: math.NaN()}), "guards.member_hours_per_day", "NaN is not allowed here; 0 or more is"},
+		"a budget below 0":     {guards(ScalingGuards{MemberHoursPerDay: -1}), "guards.member_hours_per_day", "-1 is not allowed here"},
 		"a hook in no time":    {hooks(ScalingHooks{BeforeRemoval: &ScalingHook{URL: "http://a", Timeout: new(minute / 601)}}), "hooks.before_removal.timeout", "99.83361ms is not allowed here; 100ms to 168h0m0s is"},
 		"a hook for a month":   {hooks(ScalingHooks{AfterAddition: &ScalingHook{URL: "http://a", Timeout: new(30 * 24 * 60 * minute)}}), "hooks.after_addition.timeout", "720h0m0s is not allowed here"},
 		"a hook without words": {hooks(ScalingHooks{AfterAddition: &ScalingHook{Command: []string{}}}), "hooks.after_addition.command", "[] names no program"},
@@ -241,8 +253,6 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a decision in an hour": {with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
 			m.Algorithm = ScalingAlgorithm{External: &ExternalAlgorithm{ScalingHook{URL: "http://a", Timeout: new(60 * minute)}}}
 		}), `metrics["m"].algorithm.external.timeout`, "1h0m0s is not allowed here; 100ms to 5m0s is"},
-		"a budget of NaN":  {guards(ScalingGuards{MemberHoursPerDay: math.NaN()}), "guards.member_hours_per_day", "NaN is not allowed here; 0 or more is"},
-		"a budget below 0": {guards(ScalingGuards{MemberHoursPerDay: -1}), "guards.member_hours_per_day", "-1 is not allowed here"},
 
 		"asleep by the mean":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", `without members ["m"] would ask for none for ever`},
 		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, add a metric of the whole"},

@@ -49,6 +49,16 @@ func (r reading) entry(w io.Writer, e autoscale.Entry) {
 		}
 		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", printable.Line(m.Name), value, age, asks, printable.Line(m.Why))
 	}
+	for _, g := range e.Guards {
+		value, why := unknown, printable.Line(g.Why)
+		switch {
+		case g.Value != nil:
+			value = autoscale.Number(*g.Value)
+		case g.Never:
+			why = "warning: this guard has never had a value, and no member is removed: " + why
+		}
+		_, _ = fmt.Fprintf(w, "  guard %s\t%s\t\t\t%s\n", g.Name, value, why)
+	}
 	for _, why := range e.Changed {
 		_, _ = fmt.Fprintf(w, "  limited: %s\n", printable.Line(why))
 	}

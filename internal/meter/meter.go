@@ -64,6 +64,8 @@ type Question struct {
 	// Window and Aggregation are as in [domain.ScalingMetric].
 	Window      *domain.Duration
 	Aggregation domain.Aggregation
+	// Truth tells that true and false are numbers, too: 1 and 0.
+	Truth bool
 	// ReadyAfter is as in [domain.ScalingMetric].
 	ReadyAfter *domain.Duration
 	// StaleAfter is how old the samples of a Prometheus may be; 0 leaves that to it.
@@ -136,7 +138,7 @@ func (r *reading) ask(q Question) Answer {
 	case s.Prometheus != nil:
 		return r.sample(q, r.askPrometheus(query{*s.Prometheus, q.StaleAfter}))
 	case s.Queue != nil:
-		return r.sample(q, r.askQueue(*s.Queue))
+		return r.sample(q, r.askQueue(*s.Queue, q.Truth))
 	}
 	return func() autoscale.Measurement { return missing("the metric has no source") }
 }

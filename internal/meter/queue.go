@@ -14,7 +14,7 @@ import (
 )
 
 // askQueue notes what has to be asked for the length of a queue.
-func (r *reading) askQueue(s domain.QueueSource) func() (value, error) {
+func (r *reading) askQueue(s domain.QueueSource, truth bool) func() (value, error) {
 	switch {
 	case s.HTTP != nil:
 		page := r.askPage(s.HTTP.URL)
@@ -23,7 +23,7 @@ func (r *reading) askQueue(s domain.QueueSource) func() (value, error) {
 			if err != nil {
 				return value{}, fmt.Errorf("%s: %w", plainAddress(s.HTTP.URL), err)
 			}
-			length, err := lengthAt(body, s.HTTP.Path)
+			length, err := lengthAt(body, s.HTTP.Path, truth)
 			if err != nil {
 				return value{}, fmt.Errorf("the answer of %s: %w", plainAddress(s.HTTP.URL), err)
 			}
@@ -58,8 +58,9 @@ func (r *reading) askQueue(s domain.QueueSource) func() (value, error) {
 // shownBytes is how much of an answer is shown that is no length.
 const shownBytes = 100
 
-// lengthAt returns the length of a queue that is at a path of JSON, in the syntax of GJSON; the whole of it where the path is empty.
-func lengthAt(body []byte, path string) (float64, error) {
+// lengthAt returns the length of a queue that is at a path of JSON, in the syntax of GJSON; the whole of it where the path is empty. Where truth is asked for,
+// true is 1, and false is 0.
+func lengthAt(body []byte, path string, truth bool) (float64, error) {
 	if !json.Valid(body) { // GJSON expects valid JSON, and its own check has no bound for how deep that is
 		return 0, fmt.Errorf("it is no JSON: %.*q", shownBytes, body)
 	}
@@ -71,6 +72,10 @@ func lengthAt(body []byte, path string) (float64, error) {
 	switch {
 	case !found.Exists():
 		return 0, fmt.Errorf("there is nothing at %q", path)
+	case truth && found.Type == gjson.True:
+		return 1, nil
+	case truth && found.Type == gjson.False:
+		return 0, nil
 	case found.Type != gjson.Number || !isLength(found.Num):
 		return 0, fmt.Errorf("%s is %.*q, and a whole number of 0 or more is allowed", where, shownBytes, found.Raw)
 	}

@@ -22,7 +22,7 @@ func TestLengthAt(t *testing.T) {
 		`[queues.0.messages,queues.#].0`:     12,
 		`queues.#(messages>10)#|0|@values|1`: 12,
 	} {
-		if got, err := lengthAt([]byte(answer), path); err != nil || got != want {
+		if got, err := lengthAt([]byte(answer), path, false); err != nil || got != want {
 			t.Errorf("at %s there is %v, %v; want %v", path, got, err, want)
 		}
 	}
@@ -36,15 +36,15 @@ func TestLengthAt(t *testing.T) {
 		"queues":            `and a whole number`,
 		"":                  `it is "{\"queues\"`,
 	} {
-		if got, err := lengthAt([]byte(answer), path); err == nil || !strings.Contains(err.Error(), says) {
+		if got, err := lengthAt([]byte(answer), path, false); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("at %q there is %v, %v; want an error with %q", path, got, err, says)
 		}
 	}
-	if got, err := lengthAt([]byte(" 7\n"), ""); err != nil || got != 7 {
+	if got, err := lengthAt([]byte(" 7\n"), "", false); err != nil || got != 7 {
 		t.Errorf("a number alone is %v, %v", got, err)
 	}
 	for _, body := range []string{"", "<html>", `{"a": 1`, "1 2", strings.Repeat("[", bounded.Answer)} {
-		if got, err := lengthAt([]byte(body), "a"); err == nil || !strings.Contains(err.Error(), "it is no JSON") || len(err.Error()) > 2*shownBytes {
+		if got, err := lengthAt([]byte(body), "a", false); err == nil || !strings.Contains(err.Error(), "it is no JSON") || len(err.Error()) > 2*shownBytes {
 			t.Errorf("%.20q has the length %v, %v", body, got, err)
 		}
 	}
@@ -71,7 +71,7 @@ func FuzzLengthAt(f *testing.F) {
 		f.Add([]byte(seed), `a.#(b=="2")#|@fromstr`)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, path string) {
-		length, err := lengthAt(body, path)
+		length, err := lengthAt(body, path, false)
 		switch {
 		case err != nil && (length != 0 || len(err.Error()) > 4*(shownBytes+len(path))+200):
 			t.Errorf("%v, %v", length, err)

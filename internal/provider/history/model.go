@@ -33,6 +33,7 @@ type entryModel struct {
 	To         int64              `tfsdk:"to"`
 	Ready      int64              `tfsdk:"ready"`
 	Metrics    []entryMetricModel `tfsdk:"metrics"`
+	Guards     []entryGuardModel  `tfsdk:"guards"`
 	Limits     []string           `tfsdk:"limits"`
 	Why        string             `tfsdk:"why"`
 	Outcome    string             `tfsdk:"outcome"`
@@ -46,6 +47,13 @@ type entryMetricModel struct {
 	AgeSeconds types.Float64 `tfsdk:"age_seconds"`
 	Count      *int64        `tfsdk:"count"`
 	Why        string        `tfsdk:"why"`
+}
+
+type entryGuardModel struct {
+	Name  string        `tfsdk:"name"`
+	Value types.Float64 `tfsdk:"value"`
+	Why   *string       `tfsdk:"why"`
+	Never bool          `tfsdk:"never"`
 }
 
 // selection is what the configuration chooses of the history.
@@ -80,7 +88,7 @@ func flattenEntry(e autoscale.Entry) entryModel {
 	group, role := e.Key()
 	m := entryModel{
 		Group: group, Role: role, At: resourcekit.Moment(&e.At), Until: resourcekit.Moment(&e.Until), Decisions: int64(e.Decisions),
-		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Limits: append([]string{}, e.Changed...),
+		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Limits: append([]string{}, e.Changed...),
 		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy), ChangeID: resourcekit.OrNull(e.Change),
 	}
 	for _, metric := range e.Metrics {
@@ -89,6 +97,9 @@ func flattenEntry(e autoscale.Entry) entryModel {
 			shown.AgeSeconds = types.Float64Value(metric.Age)
 		}
 		m.Metrics = append(m.Metrics, shown)
+	}
+	for _, g := range e.Guards {
+		m.Guards = append(m.Guards, entryGuardModel{g.Name, types.Float64PointerValue(g.Value), resourcekit.OrNull(g.Why), g.Never})
 	}
 	return m
 }

@@ -81,18 +81,22 @@ func TestScalingHistory(t *testing.T) {
 	full.Metrics = []autoscale.EntryMetric{
 		{Name: "cpu", Value: new(92.5), Count: new(9), Why: "92.5 of 60"}, {Name: "jobs", Age: 75, Why: "stale"}, {Name: "night", Count: new(0), Why: "0 until 6"},
 	}
+	full.Guards = []autoscale.EntryGuard{{Name: "busy.http", Value: new(0.0)}, {Name: "at_least", Why: "it answers 404", Never: true}}
 	lab := remembering(t, start,
 		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)
 	all, diags := readHistory(t, lab, nil)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
+	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker has never had a value, and no member is removed meanwhile: it answers 404") {
+		t.Errorf("it warns of %v", diags)
+	}
 	moment := func(minutes int) timetypes.RFC3339 {
 		return timetypes.NewRFC3339TimeValue(start.Add(time.Duration(minutes) * time.Minute))
 	}
 	want := []entryModel{
 		{
-			Group: "job", Role: "worker", At: moment(20), Until: moment(21), Decisions: 2, From: 4, To: 4, Ready: 4, Metrics: []entryMetricModel{}, Limits: []string{},
+			Group: "job", Role: "worker", At: moment(20), Until: moment(21), Decisions: 2, From: 4, To: 4, Ready: 4, Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Limits: []string{},
 			Why: "nothing asks for another count", Outcome: "unchanged",
 		},
 		{
@@ -101,6 +105,7 @@ func TestScalingHistory(t *testing.T) {
 				{Name: "cpu", Value: types.Float64Value(92.5), AgeSeconds: types.Float64Value(0), Count: new(int64(9)), Why: "92.5 of 60"}, {Name: "jobs", AgeSeconds: types.Float64Value(75), Why: "stale"},
 				{Name: "night", Count: new(int64(0)), Why: "0 until 6"},
 			},
+			Guards: []entryGuardModel{{Name: "busy.http", Value: types.Float64Value(0)}, {Name: "at_least", Why: new("it answers 404"), Never: true}},
 			Limits: []string{"9 is above max, 8"}, Why: "cpu: 92.5 of 60; jobs: stale; night: 0 until 6; 9 is above max, 8", Outcome: "held", OutcomeWhy: new("an apply holds the group"),
 		},
 	}

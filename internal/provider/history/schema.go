@@ -97,6 +97,16 @@ func entryAttributes() map[string]schema.Attribute {
 				"why":         text("Why, in words."),
 			}},
 		},
+		"guards": schema.ListNestedAttribute{
+			MarkdownDescription: "What the policy's guards that ask a source were told.",
+			Computed:            true,
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name":  text("The guard: `busy.prometheus`, `busy.http` or `at_least`."),
+				"value": number("What it was told; null where there was nothing of use, and then no member is removed."),
+				"why":   text("Why there is no value, in words; null where there is one."),
+				"never": schema.BoolAttribute{MarkdownDescription: "Whether the guard has never had a value, of which the data source warns, too.", Computed: true},
+			}},
+		},
 		"limits": schema.ListAttribute{
 			MarkdownDescription: "Which bounds and guards changed what was asked for, in words, in the order in which they did.",
 			ElementType:         types.StringType,

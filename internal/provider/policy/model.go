@@ -93,9 +93,10 @@ type ProgressSourceModel struct {
 
 // ScalingGuardsModel is what keeps a policy from taking members away.
 type ScalingGuardsModel struct {
-	Busy              *BusyGuardModel `tfsdk:"busy"`
-	Remove            *string         `tfsdk:"remove"`
-	MemberHoursPerDay types.Float64   `tfsdk:"member_hours_per_day"`
+	Busy              *BusyGuardModel   `tfsdk:"busy"`
+	AtLeast           *GuardSourceModel `tfsdk:"at_least"`
+	Remove            *string           `tfsdk:"remove"`
+	MemberHoursPerDay types.Float64     `tfsdk:"member_hours_per_day"`
 }
 
 // ScalingHooksModel is who is told of members that go or came.
@@ -106,9 +107,17 @@ type ScalingHooksModel struct {
 
 // BusyGuardModel is how members are told to be busy.
 type BusyGuardModel struct {
+	GuardSourceModel
+
+	CPUPercent types.Float64 `tfsdk:"cpu_percent"`
+	GPUPercent types.Float64 `tfsdk:"gpu_percent"`
+	Pauses     *string       `tfsdk:"pauses"`
+}
+
+// GuardSourceModel is what a guard asks.
+type GuardSourceModel struct {
 	Prometheus *PrometheusSourceModel `tfsdk:"prometheus"`
-	CPUPercent types.Float64          `tfsdk:"cpu_percent"`
-	GPUPercent types.Float64          `tfsdk:"gpu_percent"`
+	HTTP       *HTTPQueueModel        `tfsdk:"http"`
 }
 
 func (m Model) address() resourcekit.PolicyAddress {

@@ -94,8 +94,11 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 			Rates: []domain.ScalingRate{{Count: 4, Period: domain.Duration(15 * time.Second)}, {Percent: 100, Period: domain.Duration(time.Minute)}},
 		},
 		Guards: domain.ScalingGuards{
-			Busy:   &domain.BusyGuard{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "metrics_master_apps_Value"}, CPUPercent: new(10.0), GPUPercent: new(5.0)},
-			Remove: domain.RemoveHighestIndex,
+			Busy: &domain.BusyGuard{GuardSource: domain.GuardSource{
+				Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "metrics_master_apps_Value"}, HTTP: &domain.HTTPQueue{URL: "http://spark-master-0:8080/json/", Path: "activeapps.#"},
+			}, CPUPercent: new(10.0), GPUPercent: new(5.0), Pauses: domain.PauseAll},
+			AtLeast: &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://front", Path: "replicas"}},
+			Remove:  domain.RemoveHighestIndex,
 		},
 		Hooks:  domain.ScalingHooks{BeforeRemoval: &hook, AfterAddition: &domain.ScalingHook{URL: "http://rebalancer:9090/came", Timeout: lasts(2 * time.Hour)}},
 		Paused: domain.PauseNone, OnDestroy: domain.OnDestroyKeep,

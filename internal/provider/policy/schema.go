@@ -90,10 +90,7 @@ func sourceAttributes() map[string]schema.Attribute {
 		}),
 		"prometheus": optionalObject("What a Prometheus answers to a query.", prometheusSourceAttributes("The query, in PromQL, which returns one value, such as `sum(rate(http_requests_total[1m]))`.")),
 		"queue": optionalObject("The length of a queue, by exactly one of its attributes.", map[string]schema.Attribute{
-			"http": optionalObject("A number in the JSON that an address answers with.", map[string]schema.Attribute{
-				"url":  neededText("An `http://` or `https://` address, which is asked by GET."),
-				"path": scalingText("Where the number is, in the syntax of [GJSON](https://github.com/tidwall/gjson/blob/master/SYNTAX.md), such as `queue.length`. Defaults to the whole answer."),
-			}),
+			"http": optionalObject("A number in the JSON that an address answers with.", pageAttributes("queue.length")),
 			"redis": optionalObject("The length of a list in Redis.", map[string]schema.Attribute{
 				"address":  neededText("`<host>:<port>`."),
 				"key":      neededText("The list's key. One that is not there is an empty list."),
@@ -125,13 +122,29 @@ func lastingHookAttributes() map[string]schema.Attribute {
 	return attributes
 }
 
+// pageAttributes are those of a number in a page.
+func pageAttributes(example string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"url":  neededText("An `http://` or `https://` address, which is asked by GET."),
+		"path": scalingText("Where the number is, in the syntax of [GJSON](https://github.com/tidwall/gjson/blob/master/SYNTAX.md), such as `" + example + "`. Defaults to the whole answer."),
+	}
+}
+
 func guardAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"busy": optionalObject("Keeps members from being removed while they work. Any of its signs is enough, and so is one that can't be read. "+
 			"Interchangeable members that the engine distributes by itself, as `swarm` does, all stay while one of them works: the engine chooses which go.", map[string]schema.Attribute{
-			"prometheus":  optionalObject("A query that tells for all members at once.", prometheusSourceAttributes("The query, in PromQL, whose value is not 0 while something works, such as `metrics_master_apps_Value` of Spark.")),
+			"prometheus": optionalObject("A query that tells for all members at once.", prometheusSourceAttributes("The query, in PromQL, whose value is not 0 while something works, such as `metrics_master_apps_Value` of Spark.")),
+			"http": optionalObject("A page that tells for all members at once, in JSON: a number that is not 0, or `true`, while something works. Spark's master has one: `url = \"http://spark-master-0:8080/json/\"`, `path = \"activeapps.#\"`, the number of applications that run.",
+				pageAttributes("activeapps.#")),
+			"pauses":      scalingText("What `prometheus` and `http` pause while something works, or while that can't be told: the removal of members (`in`), or any change of the count, even out of its bounds (`all`), such as while partitions move. Defaults to `in`."),
 			"cpu_percent": scalingNumber("What a member that is to be removed uses at least, if it works, of the processors that its role requests, in percent. Defaults to none: it is no sign."),
 			"gpu_percent": scalingNumber("The same of its GPUs. Defaults to none: it is no sign."),
+		}),
+		"at_least": optionalObject("A count that a source tells, by exactly one of its attributes, such as the replicas that data has. No member is removed below it, whatever else asks for that, `max` and `member_hours_per_day` included, "+
+			"nor any while it can't be told. Where there are fewer, members are added as if a metric had asked for them, up to `max`. A fraction is rounded up.", map[string]schema.Attribute{
+			"prometheus": optionalObject("What a Prometheus answers to a query.", prometheusSourceAttributes("The query, in PromQL, which returns the count, such as `max(kafka_topic_replication_factor)`.")),
+			"http":       optionalObject("A number in the JSON that an address answers with.", pageAttributes("replicas")),
 		}),
 		"remove": scalingText(fmt.Sprintf("Which members are removed first: `%s`, or, of roles of interchangeable members (workers of `spark` and `ray`) that the engine does not distribute by itself, as `swarm` does those without GPUs, those that use the least of the processors (`%s`), or whose hosts use the most (`%s`). Defaults to `%[1]s`.",
 			domain.RemoveHighestIndex, domain.RemoveLeastBusy, domain.RemoveMostLoadedHost)),

@@ -45,7 +45,10 @@ func Full() policy.Model {
 			"learnt 2": metric(policy.ScalingAlgorithmModel{External: &hook}, nil),
 		},
 		Guards: &policy.ScalingGuardsModel{
-			Busy: &policy.BusyGuardModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "metrics_master_apps_Value"}, CPUPercent: providertest.Inexact(10), GPUPercent: providertest.Inexact(5)}, Remove: new("highest_index"), MemberHoursPerDay: providertest.Inexact(0),
+			Busy: &policy.BusyGuardModel{GuardSourceModel: policy.GuardSourceModel{
+				Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "metrics_master_apps_Value"}, HTTP: &policy.HTTPQueueModel{URL: "http://spark-master-0:8080/json/", Path: new("activeapps.#")},
+			}, CPUPercent: providertest.Inexact(10), GPUPercent: providertest.Inexact(5), Pauses: new("all")},
+			AtLeast: &policy.GuardSourceModel{HTTP: &policy.HTTPQueueModel{URL: "http://front", Path: new("replicas")}}, Remove: new("highest_index"), MemberHoursPerDay: providertest.Inexact(0),
 		},
 		Hooks:  &policy.ScalingHooksModel{BeforeRemoval: &hook, AfterAddition: &policy.HookModel{URL: new("http://rebalancer:9090/came"), Timeout: text("120m")}},
 		DryRun: new(false), Paused: new("none"), OnDestroy: new("keep"), Timeouts: providertest.NoTimeouts(policy.Schema(context.Background(), nil)),
