@@ -1,0 +1,36 @@
+# Workers follow their processors, and none goes while an application runs, of which Spark's own page tells: no Prometheus is needed.
+resource "trainyard_group" "etl" {
+  cluster   = trainyard_cluster.lab
+  name      = "etl"
+  framework = "spark"
+  image     = "spark:3.5.6"
+
+  roles = {
+    master = { port = 7078, replicas = 1, command = ["/opt/spark/bin/spark-class", "org.apache.spark.deploy.master.Master"] }
+    worker = { resources = { cpus = 0.5 }, command = ["/bin/sh", "-c", "exec /opt/spark/bin/spark-class org.apache.spark.deploy.worker.Worker \"$SPARK_MASTER_URI\""] }
+  }
+}
+
+resource "trainyard_autoscaling_policy" "etl" {
+  cluster = trainyard_cluster.lab
+  group   = trainyard_group.etl.name
+  role    = "worker"
+  min     = 1
+  max     = 8
+
+  metrics = {
+    cpu = {
+      source      = { agent = { measure = "cpu_percent" } }
+      window      = "15s"
+      ready_after = "30s" # a JVM that starts keeps processors busy
+      algorithm   = { target = { value = 60 } }
+    }
+    memory = { # observed: it is in the history, and asks for nothing
+      source = { agent = { measure = "memory_mib", of = "total" } }
+    }
+  }
+
+  guards = {
+    busy = { http = { url = "http://etl-master-0:8080/json/", path = "activeapps.#" } }
+  }
+}
