@@ -25,8 +25,9 @@ type Seen struct {
 	Answers map[string]Answer
 	// Guards are what the sources of the policy's guards tell, by [domain.GuardQuestion].Name. One that is not there was not asked.
 	Guards map[string]Measurement
-	// Held says why nothing can be changed at the moment, such as an apply that is under way; "" where nothing does.
-	Held string
+	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member may go, such as a
+	// hook that is at work; "" where nothing does.
+	Held, Busy string
 }
 
 // Measurement is what is known of a metric.

@@ -20,6 +20,9 @@ func (a *Autoscaler) guarded(d *Decision, seen *Seen, count int) int {
 	case seen.Held != "":
 		return d.limit(d.From, say(count, " wanted, but ", seen.Held))
 	}
+	if seen.Busy != "" && count < d.From {
+		return d.limit(d.From, say(count, " wanted, but ", seen.Busy))
+	}
 	if why := a.busy(d); why != "" && (count < d.From || a.policy.Guards.Busy.Pauses == domain.PauseAll) {
 		return d.limit(d.From, say(count, " wanted, but ", why))
 	}

@@ -45,6 +45,8 @@ func TestGuards(t *testing.T) {
 		"held, out of bounds":                   {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Held = "host a is down" }, 12, 100, 12, "10 wanted, but host a is down"},
 		"busy":                                  {busy(1, ""), 4, 25, 4, "2 wanted, but it is busy: activeapps.# of http://spark/json/ is 1"},
 		"busy is no bar to out":                 {busy(1, ""), 4, 100, 8, "cpu: "},
+		"a hook at work":                        {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "a hook is at work" }, 4, 25, 4, "2 wanted, but a hook is at work"},
+		"a hook at work, and out":               {func(_ *domain.AutoscalingPolicy, s *Seen) { s.Busy = "a hook is at work" }, 4, 100, 8, "cpu: "},
 		"busy, out of bounds":                   {busy(1, domain.PauseIn), 12, 100, 12, "10 wanted, but it is busy"},
 		"idle":                                  {busy(0, ""), 4, 25, 2, "cpu: "},
 		"busy, all paused":                      {busy(2, domain.PauseAll), 4, 100, 4, "8 wanted, but it is busy"},
