@@ -41,9 +41,13 @@ func newItems() *items {
 
 func noFault(string, bool) error { return nil }
 
-func (i *items) do(call string, do func() error) error {
+// do makes a call, unless whoever makes it has died.
+func (i *items) do(ctx context.Context, call string, do func() error) error {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	i.calls = append(i.calls, call)
 	if err := i.fault(call, false); err != nil {
 		return err
@@ -55,7 +59,7 @@ func (i *items) do(call string, do func() error) error {
 }
 
 func (i *items) Get(ctx context.Context, key engine.Key) (item engine.Item, err error) {
-	err = i.do("get "+key.Kind.Name+"/"+key.Name, func() (err error) {
+	err = i.do(ctx, "get "+key.Kind.Name+"/"+key.Name, func() (err error) {
 		item, err = i.Memory.Get(ctx, key)
 		return err
 	})
@@ -63,7 +67,7 @@ func (i *items) Get(ctx context.Context, key engine.Key) (item engine.Item, err 
 }
 
 func (i *items) List(ctx context.Context, kind domain.Kind) (found []engine.Item, err error) {
-	err = i.do("list "+kind.Name, func() (err error) {
+	err = i.do(ctx, "list "+kind.Name, func() (err error) {
 		found, err = i.Memory.List(ctx, kind)
 		return err
 	})
@@ -71,7 +75,7 @@ func (i *items) List(ctx context.Context, kind domain.Kind) (found []engine.Item
 }
 
 func (i *items) Put(ctx context.Context, item engine.Item) (stored engine.Item, err error) {
-	err = i.do("put "+item.Kind.Name+"/"+item.Name, func() (err error) {
+	err = i.do(ctx, "put "+item.Kind.Name+"/"+item.Name, func() (err error) {
 		stored, err = i.Memory.Put(ctx, item)
 		return err
 	})
@@ -79,7 +83,7 @@ func (i *items) Put(ctx context.Context, item engine.Item) (stored engine.Item, 
 }
 
 func (i *items) Delete(ctx context.Context, key engine.Key) error {
-	return i.do("delete "+key.Kind.Name+"/"+key.Name, func() error { return i.Memory.Delete(ctx, key) })
+	return i.do(ctx, "delete "+key.Kind.Name+"/"+key.Name, func() error { return i.Memory.Delete(ctx, key) })
 }
 
 // documentOf returns a stored document, past all faults.

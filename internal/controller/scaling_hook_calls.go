@@ -31,6 +31,8 @@ type hookCalls struct {
 	kept time.Time
 	// over tells that the policy is gone, and nothing is stored any more.
 	over bool
+	// overtaken is the error of a write on top of what somebody else has stored: who finds that is no longer the one that decides.
+	overtaken error
 }
 
 // errPolicyOver is of a call of a policy that is gone.
@@ -96,7 +98,11 @@ func (c *hookCalls) change(ctx context.Context, change func(calls []domain.HookC
 	next.Calls = change(slices.Clone(c.now))
 	stored, err := engine.Put(ctx, c.items, next)
 	if err != nil {
-		return fmt.Errorf("which hooks are at work can't be stored: %w", err)
+		err = fmt.Errorf("which hooks are at work can't be stored: %w", err)
+		if errors.Is(err, engine.ErrConflict) {
+			c.overtaken = err
+		}
+		return err
 	}
 	c.stored, c.now, c.kept = stored, slices.Clone(stored.Calls), time.Now()
 	return nil
@@ -116,6 +122,13 @@ func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 		return nil
 	}
 	return c.put(ctx, call)
+}
+
+// conflict is [engine.ErrConflict] where somebody else has stored calls of the policy meanwhile, or the answer to a write was lost: no other one can be made then.
+func (c *hookCalls) conflict() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.overtaken
 }
 
 // end forgets all calls, as the policy is gone, and returns them.

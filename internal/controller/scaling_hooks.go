@@ -209,8 +209,8 @@ func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	if f.changing || slices.ContainsFunc(f.calls.of(domain.AfterAddition), domain.HookCall.AtWork) {
 		a.seen.Busy = cmp.Or(a.seen.Busy, "a hook is at work")
 	}
-	if f.changing {
-		return nil
+	if err := f.calls.conflict(); err != nil || f.changing {
+		return err
 	}
 	err := s.recoverAdditions(ctx, f, a.scene)
 	s.tellAdditions(ctx, f)

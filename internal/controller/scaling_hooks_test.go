@@ -405,6 +405,39 @@ func TestHooksOutliveDeath(t *testing.T) {
 	}
 }
 
+// TestHookCallsConflict: a controller that can store nothing of its hooks any more, as the answer to a write was lost, ends, and the next one goes on.
+func TestHookCallsConflict(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	lost := false
+	l.breaks(func(call string, done bool) error {
+		if lost || !done || !strings.HasPrefix(call, "put "+new(domain.HookCallsDocument).Kind().Name) {
+			return nil
+		}
+		lost = true
+		return errDead
+	})
+	l.load = 0.1
+	w := l.watcher()
+	acctest.Eventually(t, "the controller to end", func() bool {
+		w.now = w.now.Add(time.Second)
+		if err := lookAndDecide(w.ctx, w.scaler, w.now); err != nil {
+			return errors.Is(err, engine.ErrConflict)
+		}
+		if w.changing > 0 {
+			w.finish(<-w.outcomes)
+		}
+		return false
+	})
+	w.kill()
+	r.answers(http.StatusOK, "")
+	w = l.watcher()
+	w.until("the member to be gone", func() bool { return l.count() == 1 && w.idle() })
+	if len(r.ids()) != 1 {
+		t.Errorf("the change had the IDs %q", r.ids())
+	}
+}
+
 // idle reports whether nothing of the policy is under way, and no hook is to be told of anything.
 func (w *watcher) idle() bool {
 	f := w.followed["job/worker"]

@@ -349,7 +349,7 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		// Guards.
 		with(`  guards = { remove = "oldest" }`, `guards.remove: "oldest" does not say which members are removed first`),
 		with(`  guards = { remove = "least_busy" }`, `guards.remove: members of role "worker" have an identity by their index, and "least_busy" would leave gaps; "highest_index" is allowed`),
-		with(`  guards = { busy = {} }`, `guards.busy: the guard needs prometheus, cpu_percent or gpu_percent`),
+		with(`  guards = { busy = {} }`, `guards.busy: the guard needs prometheus, http, cpu_percent or gpu_percent`),
 		with(`  guards = { busy = { gpu_percent = 5 } }`, `guards.busy.gpu_percent: gpu_percent is measured by what members request, and roles["worker"].gpus of group "job" is not given`),
 		with(`  guards = { busy = { cpu_percent = 0 } }`, `guards.busy.cpu_percent: 0 is not allowed here; any number above 0 is`),
 		with(`  hooks = { before_removal = { url = "http://a", command = ["b"] } }`, `hooks.before_removal: url and command are both given`),
