@@ -54,9 +54,29 @@ func (e *Engine) Signal(ctx context.Context, name, signal string) error {
 	})
 }
 
+// noticing is how often an Engine is asked, and noticed the time between, until it has noticed what its runtime did.
+const (
+	noticing = 40
+	noticed  = 50 * time.Millisecond
+)
+
 // Pause halts all processes of a container, and Continue has them go on. Neither minds a container that is so already.
 func (e *Engine) Pause(ctx context.Context, name string) error {
-	return e.ask(ctx, func(ctx context.Context) error { return unlessConflict(e.client.ContainerPause(ctx, name)) })
+	return e.ask(ctx, func(ctx context.Context) error {
+		err := unlessConflict(e.client.ContainerPause(ctx, name))
+		// An Engine hears late of what its runtime did: a container that was just continued may be halted again, and the Engine have it run.
+		for asked := 0; err != nil && asked < noticing; asked++ {
+			if found, unseen := e.client.ContainerInspect(ctx, name); unseen != nil || found.State.Paused {
+				return unseen
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(noticed):
+			}
+		}
+		return err
+	})
 }
 
 // Continue has the processes of a container go on that are halted.

@@ -226,17 +226,20 @@ func (i *containerInstance) attend(found containers.Container) error {
 	if isClosed(i.forced) || !i.killAt.IsZero() && !i.killAt.After(time.Now()) {
 		return engine.Signal(i.launcher.done, i.name, "SIGKILL")
 	}
-	if i.told || !isClosed(i.asked) && i.killAt.IsZero() {
+	if !isClosed(i.asked) && i.killAt.IsZero() {
+		return nil
+	}
+	if found.Paused { // also where its Engine notices that late
+		if err := engine.Continue(i.launcher.done, i.name); err != nil {
+			return err
+		}
+	}
+	if i.told {
 		return nil
 	}
 	if isClosed(i.asked) {
 		// A successor must know that somebody asked.
 		if err := os.WriteFile(i.askedFile(), nil, 0o600); err != nil {
-			return err
-		}
-	}
-	if found.Paused {
-		if err := engine.Continue(i.launcher.done, i.name); err != nil {
 			return err
 		}
 	}

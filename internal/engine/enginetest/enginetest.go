@@ -38,6 +38,8 @@ type Harness struct {
 	Foreign func(t *testing.T, e engine.Engine, group string) (untouched func() error)
 	// Alive returns how many processes of a group's members are alive, wherever they come from.
 	Alive func(t *testing.T, e engine.Engine, group string) int
+	// Show returns what there is of a group's members, for whoever reads why a test failed; nil where nothing more can be told.
+	Show func(t *testing.T, e engine.Engine, group string) string
 	// GPUs is how the suite drives those of hosts.
 	GPUs GPUs
 	// Traffic returns the name or address at which members reach one of the host; nil where it is not known what they receive and send.
@@ -221,7 +223,19 @@ func (h Harness) awaitStates(t *testing.T, e engine.Engine, states ...domain.Sta
 // of what runs its command, which may take an instant to appear.
 func (h Harness) awaitAlive(t *testing.T, e engine.Engine, want int) {
 	t.Helper()
-	acctest.Eventually(t, fmt.Sprintf("%d processes", want), func() bool { return h.Alive(t, e, h.group) == want })
+	alive := 0
+	defer func() {
+		if !t.Failed() {
+			return
+		}
+		if t.Logf("there are %d processes", alive); h.Show != nil {
+			t.Log(h.Show(t, e, h.group))
+		}
+	}()
+	acctest.Eventually(t, fmt.Sprintf("%d processes", want), func() bool {
+		alive = h.Alive(t, e, h.group)
+		return alive == want
+	})
 }
 
 func must(t *testing.T, err error) {

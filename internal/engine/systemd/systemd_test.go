@@ -208,6 +208,11 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 			}
 			return alive
 		},
+		Show: func(t *testing.T, e engine.Engine, group string) string {
+			t.Helper()
+			return known(t, e).on(t, fmt.Sprintf(`cd %[1]s; ps -eo pid,ppid,state,lstart,args | grep -v 'ps -eo'; for p in /proc/[0-9]*; do echo $p $(readlink $p/exe $p/cwd); done | grep %[2]s
+				systemctl --no-pager list-units --all '*%[2]s*'; tail -n 50 states/%[2]s* logs/%[2]s*; journalctl --no-pager | grep -F %[2]s; true`, known(t, e).dir().Path(), group))
+		},
 		GPUs: enginetest.GPUs{
 			Open: func(t *testing.T, cluster string) engine.Engine {
 				t.Helper()
