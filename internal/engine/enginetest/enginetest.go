@@ -189,9 +189,20 @@ func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]dom
 		select {
 		case <-ctx.Done():
 			logMembers(t, observed)
+			h.show(t, e)
 			t.Fatalf("waited for %s in vain", what)
 		case <-events:
 		}
+	}
+}
+
+// show tells what there is by now of the group h.group.
+func (h Harness) show(t *testing.T, e engine.Engine) {
+	t.Helper()
+	observed, err := e.Observe(acctest.Bounded(t), h.group)
+	t.Logf("there is by now %+v (%v)", observed, err)
+	if h.Show != nil {
+		t.Log(h.Show(t, e, h.group))
 	}
 }
 
@@ -225,11 +236,9 @@ func (h Harness) awaitAlive(t *testing.T, e engine.Engine, want int) {
 	t.Helper()
 	alive := 0
 	defer func() {
-		if !t.Failed() {
-			return
-		}
-		if t.Logf("there are %d processes", alive); h.Show != nil {
-			t.Log(h.Show(t, e, h.group))
+		if t.Failed() {
+			t.Logf("there are %d processes", alive)
+			h.show(t, e)
 		}
 	}()
 	acctest.Eventually(t, fmt.Sprintf("%d processes", want), func() bool {
