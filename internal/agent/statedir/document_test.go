@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func TestWriteFaultsLeaveTheOldDocument(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("the error does not name %s: %v", path, err)
 			}
-			if got, err := Read[Start](path); err != nil || got != old {
+			if got, err := Read[Start](path); err != nil || !reflect.DeepEqual(got, old) {
 				t.Errorf("left is %+v (%v), not the old document", got, err)
 			}
 			if names := filesIn(t, filepath.Dir(path)); len(names) != 1 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -220,11 +221,18 @@ func (d Dir) ListOf(folder string, wanted func(name string) bool) (map[string]St
 	return stamps, nil
 }
 
-// Start is the request to start the staged members of a group whose Run is Run. Each has a document of its own, so that none
-// is lost with the one before.
+// Start is the request to start staged members of a group. Each has a document of its own, so that none is lost with the one before.
 type Start struct {
 	Group string `json:"group"`
 	Run   int    `json:"run"`
+	// Members are the names of those that were staged by then: what is staged before the supervisor deals with the request is the next one's. Requests of earlier
+	// versions name none, and are for all.
+	Members []string `json:"members,omitempty"`
+}
+
+// Starts reports whether the request is for a staged member.
+func (s Start) Starts(spec domain.MemberSpec) bool {
+	return spec.Group == s.Group && spec.Run == s.Run && (s.Members == nil || slices.Contains(s.Members, spec.Name))
 }
 
 // Name returns the name of the request's document.

@@ -4,6 +4,8 @@ package supervisor
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
@@ -35,5 +37,39 @@ func TestReleaseInOrder(t *testing.T) {
 		if _, found := specs["job-worker-0"]; err != nil || !found {
 			t.Fatalf("in force are %v (%v), without the member that was staged", specs, err)
 		}
+	}
+}
+
+// TestReleaseWhatWasAskedFor: what is staged after a request to start was made, and before the supervisor deals with it, waits for a request of its own.
+func TestReleaseWhatWasAskedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		asked, want []string
+	}{
+		"named":                           {[]string{"job-worker-0"}, []string{"job-worker-0"}},
+		"all, as earlier versions ask it": {nil, []string{"job-worker-0", "job-worker-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &supervisor{dir: statedir.Dir{Root: t.TempDir(), Cluster: "lab"}, log: slog.New(slog.DiscardHandler)}
+			if err := s.dir.Create(); err != nil {
+				t.Fatal(err)
+			}
+			start := statedir.Start{Group: "job", Run: 1, Members: test.asked}
+			documents := map[string]any{s.dir.Document(statedir.Starts, start.Name()): start}
+			for _, member := range []string{"job-worker-0", "job-worker-1"} {
+				documents[s.dir.Document(statedir.Staged, member)] = domain.MemberSpec{Group: "job", Name: member, Run: 1}
+			}
+			for file, document := range documents {
+				if err := statedir.Write(file, document, statedir.Volatile); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !s.release() {
+				t.Fatal("the request could not be dealt with")
+			}
+			specs, err := s.dir.List(statedir.Specs)
+			if got := slices.Sorted(maps.Keys(specs)); err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("in force are %v (%v), not %v", got, err, test.want)
+			}
+		})
 	}
 }

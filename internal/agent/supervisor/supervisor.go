@@ -295,7 +295,7 @@ func runOf(request string) int {
 	return run
 }
 
-// releaseStart puts the staged specifications of one run of a group in force: none before all of them can be read. What
+// releaseStart puts the staged specifications in force that a request is for: none before all of them can be read. What
 // was staged for an earlier run is that of an apply that died, and dropped.
 func (s *supervisor) releaseStart(request string) error {
 	// Claimed before anything is looked at, so that a request made in the meantime is another one.
@@ -316,7 +316,7 @@ func (s *supervisor) releaseStart(request string) error {
 	if err != nil {
 		return err
 	}
-	runs := map[string]int{}
+	specs := map[string]domain.MemberSpec{}
 	for name := range staged {
 		if !statedir.MayBeOf(name, start.Group) {
 			continue
@@ -329,15 +329,15 @@ func (s *supervisor) releaseStart(request string) error {
 			return err
 		}
 		if spec.Group == start.Group {
-			runs[name] = spec.Run
+			specs[name] = spec
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(runs)) {
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		from := s.dir.Document(statedir.Staged, name)
-		switch run := runs[name]; {
-		case run < start.Run:
+		switch spec := specs[name]; {
+		case spec.Run < start.Run:
 			err = statedir.Delete(from)
-		case run == start.Run:
+		case start.Starts(spec):
 			if err = os.Rename(from, s.dir.Document(statedir.Specs, name)); os.IsNotExist(err) {
 				err = nil
 			}

@@ -123,13 +123,13 @@ func sideBySide(names []string, observe func(name string) (domain.Observed, erro
 }
 
 // starts returns the requests to start that were not dealt with yet.
-func (e *Engine) starts() (map[statedir.Start]bool, error) {
+func (e *Engine) starts() ([]statedir.Start, error) {
 	for {
 		names, err := e.dir.Names(statedir.Starts)
 		if err != nil {
 			return nil, err
 		}
-		starts := make(map[statedir.Start]bool, len(names))
+		starts := make([]statedir.Start, 0, len(names))
 		gone := false
 		for name := range names {
 			start, err := statedir.Read[statedir.Start](e.dir.Document(statedir.Starts, name))
@@ -139,7 +139,7 @@ func (e *Engine) starts() (map[statedir.Start]bool, error) {
 			if err != nil {
 				return nil, err
 			}
-			starts[start] = true
+			starts = append(starts, start)
 		}
 		if !gone {
 			return starts, nil
@@ -150,13 +150,13 @@ func (e *Engine) starts() (map[statedir.Start]bool, error) {
 
 // observeStarting returns a member whose staged specification is about to be put in force: it is pending under that one,
 // whatever it runs as yet.
-func (e *Engine) observeStarting(starts map[statedir.Start]bool, staged map[string]bool, name string) (domain.Observed, bool, error) {
+func (e *Engine) observeStarting(starts []statedir.Start, staged map[string]bool, name string) (domain.Observed, bool, error) {
 	if !staged[name] || len(starts) == 0 {
 		return domain.Observed{}, false, nil
 	}
 	// One that is not found is in force by now, and what was listed before is out of date.
 	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Staged, name))
-	if err != nil || !starts[statedir.Start{Group: spec.Group, Run: spec.Run}] {
+	if err != nil || !slices.ContainsFunc(starts, func(s statedir.Start) bool { return s.Starts(spec) }) {
 		return domain.Observed{}, false, err
 	}
 	o := pending(spec)
@@ -238,11 +238,14 @@ func (e *Engine) contained(spec domain.MemberSpec) bool { return e.site.Containe
 
 // Start asks the supervisor to put what is staged in force: one file, so that it is asked for all or none.
 func (e *Engine) Start(ctx context.Context, group string, run int) error {
-	staged, err := e.dir.List(statedir.Staged)
+	staged, err := e.Staged(group, run)
 	if err != nil || len(staged) == 0 {
 		return err
 	}
 	start := statedir.Start{Group: group, Run: run}
+	for _, o := range staged {
+		start.Members = append(start.Members, o.Name)
+	}
 	if err := statedir.Write(e.dir.Document(statedir.Starts, start.Name()), start, statedir.Volatile); err != nil {
 		return err
 	}
