@@ -121,6 +121,10 @@ func (l *followLab) awaitMeasured(window time.Duration) {
 // killSupervisor kills the supervisor, which the controller starts again.
 func (l *lab) killSupervisor() {
 	l.Helper()
+	acctest.Eventually(l, "the controller, which replaces it", func() bool {
+		state := l.state("trainyard-controller")
+		return state.State == domain.StateRunning && l.command(state) != 0
+	})
 	acctest.Eventually(l, "the supervisor", func() bool {
 		holder, atWork, err := supervisor.AtWork(l.files)
 		l.must(err)

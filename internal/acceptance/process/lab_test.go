@@ -199,19 +199,26 @@ func (l *lab) kill(member string) {
 	l.Helper()
 	before := l.state(member)
 	acctest.Eventually(l, "the command of "+member, func() bool {
-		table, err := proctree.Scan()
-		l.must(err)
-		for _, p := range table[before.Instance] {
-			if p.Parent == before.PID {
-				return syscall.Kill(p.PID, syscall.SIGKILL) == nil
-			}
-		}
-		return false
+		pid := l.command(before)
+		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 	})
 	acctest.Eventually(l, "the end of "+member, func() bool {
 		after := l.state(member)
 		return after.State != domain.StateRunning || after.Instance != before.Instance
 	})
+}
+
+// command returns the process of a member's command; 0 where there is none.
+func (l *lab) command(of statedir.State) int {
+	l.Helper()
+	table, err := proctree.Scan()
+	l.must(err)
+	for _, p := range table[of.Instance] {
+		if p.Parent == of.PID {
+			return p.PID
+		}
+	}
+	return 0
 }
 
 // expectAlive returns a check that so many processes run for members.
