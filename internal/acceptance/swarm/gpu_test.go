@@ -52,7 +52,7 @@ func (l *swarmLab) onGPUs(hosts ...string) resource.TestCheckFunc {
 }
 
 // TestAccSwarmGPUs: workers, though interchangeable, get exact GPUs, free ones, and keep them.
-func TestAccSwarmGPUs(t *testing.T) { onEngines(t, testAccSwarmGPUs) }
+func TestAccSwarmGPUs(t *testing.T) { onEnginesAtNight(t, testAccSwarmGPUs) }
 
 func testAccSwarmGPUs(t *testing.T, engine string) {
 	l := newSwarmLab(t, sharedBedOf(t, engine), "gpus")

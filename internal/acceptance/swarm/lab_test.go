@@ -92,6 +92,17 @@ func onEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	})
 }
 
+// onEnginesAtNight runs an acceptance test on this machine's Engine, and every night on each: what of it depends on the Engine is in the conformance suite, too.
+func onEnginesAtNight(t *testing.T, run func(t *testing.T, engine string)) {
+	t.Helper()
+	if acctest.AllKills() {
+		onEngines(t, run)
+		return
+	}
+	acceptance.Test(t)
+	run(t, "")
+}
+
 func loadMembers(t *testing.T, bed *testbed.Bed) {
 	t.Helper()
 	for _, name := range []string{memberImage, otherImage} {

@@ -60,7 +60,7 @@ func (l *swarmLab) inSwarm(node *testbed.Node) dockerswarm.LocalNodeState {
 
 // Bare engines form a Swarm, and a group runs on it, in one apply; the group is changed, lost and found again; and in the end the engines are
 // as they were.
-func TestAccSwarmFormed(t *testing.T) { onEngines(t, testAccSwarmFormed) }
+func TestAccSwarmFormed(t *testing.T) { onEnginesAtNight(t, testAccSwarmFormed) }
 
 func testAccSwarmFormed(t *testing.T, engine string) {
 	l := newSwarmLab(t, ownBed(t, testbed.Options{Nodes: 3, Engine: engine}), "formed")
