@@ -25,6 +25,10 @@ type Seen struct {
 	Answers map[string]Answer
 	// Guards are what the sources of the policy's guards tell, by [domain.GuardQuestion].Name. One that is not there was not asked.
 	Guards map[string]Measurement
+	// Room is what there is for further members; nil where nobody asks for it, or knows of no bound.
+	Room *Room
+	// Yield has members go for somebody more important; nil where nobody waits for their room.
+	Yield *Yield
 	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member may go, such as a
 	// hook that is at work; "" where nothing does.
 	Held, Busy string
@@ -114,8 +118,9 @@ type asking struct {
 	startup time.Duration
 	// policy is that of the metric, for its bounds and tolerances.
 	policy *domain.AutoscalingPolicy
-	// answer is that of an algorithm of the user's.
+	// answer is that of an algorithm of the user's, and room as in Seen.
 	answer Answer
+	room   *Room
 	// requested tells that the metric is in percent of what members request, and quiet that nobody wants to know why.
 	requested, quiet bool
 }

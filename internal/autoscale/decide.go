@@ -101,8 +101,8 @@ func (d *Decision) limit(count int, why string) int {
 	return count
 }
 
-// Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its bounds is brought back
-// before any metric is read. That the count was changed is remembered by [Autoscaler.Changed] alone: whoever carries a decision out may not be able to.
+// Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its bounds is brought back,
+// and one whose room somebody more important waits for gives way, before any metric is read. That the count was changed is remembered by [Autoscaler.Changed] alone: whoever carries a decision out may not be able to.
 func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
 	var d Decision
 	a.decide(&d, state, &seen)
@@ -122,6 +122,9 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	count, spent := a.withinBudget(d, state, seen)
 	if count == d.From && !spent {
 		count = a.within(d, seen.Count)
+	}
+	if count == d.From && !spent {
+		count = a.yield(d, seen)
 	}
 	if count == d.From && !spent {
 		count = a.guarded(d, seen, a.initial(d, state, seen.Count))
@@ -252,7 +255,7 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 // askMetric notes what one metric asks for. startup is how long members take to start, as far as that is known.
 func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memory *Memory, seen *Seen, startup time.Duration) {
 	in := asking{
-		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: startup, policy: &a.policy, answer: seen.Answers[asked.Name], requested: metric.Source.OfRequest(),
+		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: startup, policy: &a.policy, answer: seen.Answers[asked.Name], room: seen.Room, requested: metric.Source.OfRequest(),
 		quiet: a.quiet,
 	}
 	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
@@ -341,6 +344,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 		return external(in)
 	case a.Risk != nil:
 		return risk(*a.Risk, memory, in)
+	case a.IdleRoom != nil:
+		return idleRoom(*a.IdleRoom, in)
 	}
 	return ratio(*a.Ratio, in)
 }

@@ -36,6 +36,8 @@ type lab struct {
 	faults map[string]error
 	// starting are members that take their time until they run.
 	starting map[string]bool
+	// held are the locks that somebody else holds.
+	held map[string]bool
 	// schedules tells that the lab distributes members that have no identity by itself.
 	schedules bool
 }
@@ -163,7 +165,11 @@ func (l *lab) look(s *scaler) error {
 
 // lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered, which is later.
 func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
-	err := errors.Join(s.look(ctx, now), s.decide(ctx, now))
+	err := s.look(ctx, now)
+	if s.sharing.deciding {
+		s.takeShare(<-s.sharing.shares, now)
+	}
+	err = errors.Join(err, s.decide(ctx, now))
 	for len(s.answered) < s.asking {
 		s.answered = append(s.answered, <-s.answers)
 	}
@@ -184,9 +190,12 @@ func (l *lab) Preflight(context.Context, []domain.MemberSpec) (domain.Problems, 
 	return nil, nil
 }
 
-func (l *lab) Lock(context.Context, string, engine.Holder) (func() error, error) {
+func (l *lab) Lock(_ context.Context, name string, _ engine.Holder) (func() error, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.held[name] {
+		return nil, &engine.LockedError{Lock: name, Holder: engine.Holder{Who: "somebody", Process: 1}}
+	}
 	if err := l.fails("Lock"); err != nil {
 		return nil, err
 	}

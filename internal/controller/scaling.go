@@ -97,6 +97,7 @@ type scaler struct {
 	// hooked is what came of telling hooks of members that were added, and hookPace how soon hooks are asked how they get on.
 	hooked   chan hooked
 	hookPace hookPace
+	sharing  sharing
 	// changed tells that something was decided or carried out that must not be forgotten.
 	changed bool
 }
@@ -125,6 +126,7 @@ type followed struct {
 	callOff     context.CancelCauseFunc
 	hurries     bool
 	stopTelling context.CancelFunc
+	yielding    yielding
 }
 
 // newScaler returns a scaler with what was remembered of the policies.
@@ -133,6 +135,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
 		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), hookPace: usualHookPace,
+		sharing: sharing{seen: map[string]time.Time{}, shares: make(chan share)},
 	}
 	known, unread, err := s.memory.load(ctx)
 	if unread != nil {
@@ -217,6 +220,9 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 		case t := <-s.hooked:
 			s.finishTelling(ctx, t, time.Now())
 			return false, nil
+		case made := <-s.sharing.shares:
+			s.takeShare(made, time.Now())
+			return s.anyDue(time.Now()), nil
 		case a := <-s.answers:
 			s.answered = append(s.answered, a)
 			if len(s.answered) == s.asking {
@@ -253,7 +259,7 @@ func (s *scaler) look(ctx context.Context, now time.Time) error {
 		}
 		return err
 	}
-	unfollowed := s.follow(ctx, snapshot.Engine, documents, now)
+	unfollowed := errors.Join(s.follow(ctx, snapshot.Engine, documents, now), s.share(ctx, snapshot.Engine, now))
 	var due []*followed
 	for _, key := range slices.Sorted(maps.Keys(s.followed)) {
 		if f := s.followed[key]; !f.idle && f.asked == nil && f.isDue(now) {
@@ -270,12 +276,25 @@ func (s *scaler) look(ctx context.Context, now time.Time) error {
 // next returns when the next policy asks. One that waits for an answer does not ask again before.
 func (s *scaler) next() time.Time {
 	next := time.Now().Add(atLatest)
+	if len(s.sharing.requests) > 0 && !s.sharing.deciding {
+		next = s.sharing.again
+	}
 	for _, f := range s.followed {
 		if !f.idle && f.asked == nil {
 			next = earliest(next, f.next)
 		}
 	}
 	return next
+}
+
+// anyDue tells whether it is time for a policy to ask.
+func (s *scaler) anyDue(now time.Time) bool {
+	for _, f := range s.followed {
+		if !f.idle && f.asked == nil && f.isDue(now) {
+			return true
+		}
+	}
+	return false
 }
 
 // follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once, and what is known of one that is
@@ -392,14 +411,16 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 			decided = append(decided, c)
 			continue
 		}
+		a.seen.Yield = f.yielding.wanted
 		decision := f.autoscaler.Decide(&f.state, a.seen)
+		f.noteSpare(a, decision)
 		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
 		entry.Change, entry.OutcomeWhy = f.calls.atWork()
 		if !f.changing && a.seen.Held == "" && decision.To >= decision.From {
 			unstored = errors.Join(unstored, s.forgetRemoval(ctx, f))
 		}
 		switch {
-		case f.changing && decision.To > decision.From:
+		case f.changing && (decision.To > decision.From || decision.To == decision.From && f.yielding.needless()):
 			f.hurries = true
 			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted by now, and nobody goes", decision.To)})
 			entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal that is under way is called off first"
@@ -410,7 +431,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 			entry.Outcome = autoscale.OutcomeDryRun
 			s.note(f.document.Spec, entry)
 		default:
-			decided = append(decided, change{policy: f, decision: decision, entry: entry, scene: a.scene})
+			decided = append(decided, change{policy: f, decision: decision, entry: entry, scene: a.scene, yields: f.goingFor(a.seen, decision)})
 		}
 	}
 	s.asking -= len(s.answered)

@@ -27,6 +27,8 @@ type asked struct {
 	document domain.AutoscalingPolicyDocument
 	scene    reconcile.Scene
 	seen     autoscale.Seen
+	// at is when it asked.
+	at time.Time
 }
 
 // ask has some policies ask for what they need to know, all of them together: what several ask for is read once. What they are told comes by s.answers.
@@ -46,7 +48,7 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 	answers := s.meter.Ask(ctx, now, meter.Scene{Groups: scene.Groups, Members: scene.Members}, questions)
 	for i, f := range due {
 		spec, standing := f.document.Spec, standings[i]
-		a := &asked{policy: f, document: f.document, scene: scene, seen: autoscale.Seen{
+		a := &asked{policy: f, document: f.document, scene: scene, at: now, seen: autoscale.Seen{
 			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
@@ -89,6 +91,7 @@ func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Aut
 		}
 	}
 	if needs.hooks {
+		s.askRoom(ctx, a, autoscaler)
 		s.askExternal(ctx, a, autoscaler)
 	}
 	select {

@@ -22,6 +22,8 @@ type change struct {
 	scene    reconcile.Scene
 	// resumed is the removal that a former controller has begun; nil for one that was just decided.
 	resumed *domain.HookCall
+	// yields are the members that go so that somebody more important has their room; none where the policy has others go, or some come.
+	yields []string
 }
 
 // outcome is what came of a change: what was done, where anything was, and what went wrong.
@@ -68,7 +70,7 @@ func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(),
 // begin carries a change out, beside others. What comes of it is told to the loop.
 func (s *scaler) begin(ctx context.Context, c change) {
 	document := c.policy.document
-	c.policy.changing = true
+	c.policy.changing, c.policy.yielding.going = true, len(c.yields) > 0
 	s.changing++
 	calls, callOff := context.WithCancelCause(ctx)
 	c.policy.callOff = callOff
@@ -102,7 +104,10 @@ func (s *scaler) begin(ctx context.Context, c change) {
 // finish takes notice of what came of a change.
 func (s *scaler) finish(o outcome) {
 	f := o.policy
-	f.changing = false
+	f.changing, f.yielding.going = false, false
+	if len(o.yields) > 0 && o.done == nil {
+		s.refuse(f, o.entry.OutcomeWhy, o.entry.At)
+	}
 	if f.hurries {
 		f.hurries, f.next = false, time.Time{}
 	}

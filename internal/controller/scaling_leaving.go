@@ -43,6 +43,9 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	if err != nil {
 		return leaving{}, &staysError{fmt.Sprintf("it can't be told which members are to go: %v", err)}
 	}
+	if len(c.yields) > 0 {
+		return leavingFor(c.yields, wanted, order, working)
+	}
 	var gone leaving
 	for _, m := range order {
 		if gone.count == wanted {
@@ -63,6 +66,28 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	}
 	if gone.count == 0 {
 		return gone, &staysError{cmp.Or(gone.why, "there are no members that could go")}
+	}
+	return gone, nil
+}
+
+// leavingFor returns those members whose room somebody waits for: all of them, or none where one of them works, as others would go in vain.
+func leavingFor(yields []string, wanted int, order []candidate, working map[string]string) (leaving, error) {
+	rank := func(m candidate) int {
+		if at := slices.Index(yields, m.Name); at >= 0 {
+			return at
+		}
+		return len(yields)
+	}
+	slices.SortStableFunc(order, func(a, b candidate) int { return cmp.Compare(rank(a), rank(b)) })
+	gone := leaving{count: min(wanted, len(order))}
+	for _, m := range order[:gone.count] {
+		if why, works := working[m.Name]; works {
+			return leaving{}, &staysError{fmt.Sprintf("%s stays: %s", m.Name, why)}
+		}
+		gone.members = append(gone.members, m.Name)
+		if m.there {
+			gone.there = append(gone.there, m.Name)
+		}
 	}
 	return gone, nil
 }

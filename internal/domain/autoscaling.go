@@ -161,10 +161,23 @@ type ScalingAlgorithm struct {
 	Ratio        *RatioAlgorithm        `json:"ratio,omitempty"`
 	Risk         *RiskAlgorithm         `json:"risk,omitempty"`
 	External     *ExternalAlgorithm     `json:"external,omitempty"`
+	IdleRoom     *IdleRoomAlgorithm     `json:"idle_room,omitempty"`
+}
+
+// FillsRoom reports whether a metric of the policy takes what room there is.
+func (p AutoscalingPolicy) FillsRoom() bool {
+	for _, m := range p.Metrics {
+		if m.Algorithm.IdleRoom != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Measures tells whether the algorithm makes its count of a value that is measured.
-func (a ScalingAlgorithm) Measures() bool { return a.Ratio == nil && a.External == nil }
+func (a ScalingAlgorithm) Measures() bool {
+	return a.Ratio == nil && a.External == nil && a.IdleRoom == nil
+}
 
 // TargetAlgorithm keeps a metric at a value, as the Horizontal Pod Autoscaler of Kubernetes does.
 type TargetAlgorithm struct {
@@ -260,6 +273,12 @@ const DefaultRiskCapacity = 100
 
 // Carried is how much of the metric one member carries, with the default filled in.
 func (a RiskAlgorithm) Carried() float64 { return cmp.Or(a.Capacity, DefaultRiskCapacity) }
+
+// IdleRoomAlgorithm has as many members as there is room for that nobody else uses.
+type IdleRoomAlgorithm struct {
+	// KeepFree is for how many more members room is left free; what others take of that is not given back to it.
+	KeepFree int `json:"keep_free,omitempty"`
+}
 
 // ExternalAlgorithm has a program of the user's decide, such as one that has learnt to. It is given what the policy sees as JSON, and
 // answers with a count or with a direction: Question and Answer of package autoscale. Any failure is no answer, and changes nothing.

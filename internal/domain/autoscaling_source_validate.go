@@ -57,7 +57,7 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 	case without != "":
 	case len(names) == 0:
 		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all)
-		ps.DecidedBy([]Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external")})
+		ps.DecidedBy([]Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external"), metric.At("algorithm", "idle_room")})
 	case len(names) > 1:
 		ps.Add(at, "Several sources", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
 	}
@@ -83,6 +83,8 @@ func (m ScalingMetric) withoutSource() string {
 		return "algorithm ratio follows the number of members of another role"
 	case m.Algorithm.External != nil:
 		return "algorithm external is asked itself, and is given the values of the other metrics"
+	case m.Algorithm.IdleRoom != nil:
+		return "algorithm idle_room follows the room that hosts have"
 	}
 	return ""
 }

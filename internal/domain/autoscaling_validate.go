@@ -125,7 +125,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 		}
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
-		"set min to 1 or more, add a metric of the whole (queue, ratio, external, target or risk with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
+		"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target or risk with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
 		followed, TargetTotal, MissingMax)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
@@ -136,7 +136,7 @@ func (m ScalingMetric) wakes() bool {
 	switch a := m.Algorithm; {
 	case m.MissingRule() == MissingMax:
 		return true
-	case a.Queue != nil, a.Ratio != nil, a.External != nil:
+	case a.Queue != nil, a.Ratio != nil, a.External != nil, a.IdleRoom != nil:
 		return true
 	case a.Target != nil:
 		return a.Target.Per == TargetTotal
@@ -194,6 +194,8 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 	switch {
 	case m.Algorithm.MarginalGain != nil || m.Algorithm.Ratio != nil:
 		ps.Add(at, "No forecast", "algorithms marginal_gain and ratio follow what members have done and how many others there are, of which there is no forecast; leave it out")
+	case m.Algorithm.IdleRoom != nil:
+		ps.Add(at, "No forecast", "algorithm idle_room takes the room that there is now, of which there is no forecast; leave it out")
 	case m.Algorithm.External != nil:
 		ps.Add(at, "No forecast", "algorithm external is given what is measured, and looks ahead by itself if it likes; leave it out")
 	case m.Algorithm.Risk != nil:
@@ -219,6 +221,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	}{
 		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
 		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil}, {"risk", a.Risk != nil},
+		{"idle_room", a.IdleRoom != nil},
 	} {
 		if algorithm.given {
 			names = append(names, algorithm.name)
@@ -251,6 +254,9 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	}
 	if a.Risk != nil {
 		a.Risk.validate(ps, at.At("risk"))
+	}
+	if a.IdleRoom != nil && (a.IdleRoom.KeepFree < 0 || a.IdleRoom.KeepFree > MaxReplicas) {
+		ps.Add(at.At("idle_room", "keep_free"), "Invalid number of members", "room for %d members can't be kept free; 0 to %d are allowed", a.IdleRoom.KeepFree, MaxReplicas)
 	}
 }
 

@@ -158,6 +158,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"a ratio to nobody":   {algorithm(ScalingAlgorithm{Ratio: &RatioAlgorithm{Per: 1}}), `metrics["m"].algorithm.ratio.role`, "a role needs a name"},
 		"no risk at all":      {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{}}), `metrics["m"].algorithm.risk.percent`, "0 % of the time is not allowed here; 0.1 to 50 is, such as 1"},
 		"a risk of NaN":       {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: math.NaN()}}), `metrics["m"].algorithm.risk.percent`, "NaN % of the time is not allowed"},
+		"too much kept free":  {algorithm(ScalingAlgorithm{IdleRoom: &IdleRoomAlgorithm{KeepFree: -1}}), `metrics["m"].algorithm.idle_room.keep_free`, "room for -1 members can't be kept free; 0 to"},
 		"too much of a risk":  {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 60}}), `metrics["m"].algorithm.risk.percent`, "60 % of the time is not allowed here; 0.1 to 50"},
 		"a risk of capacity":  {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Capacity: -1}}), `metrics["m"].algorithm.risk.capacity`, "-1 is not allowed here; any number above 0"},
 		"a risk in a word":    {algorithm(ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Per: "max"}}), `metrics["m"].algorithm.risk.per`, `"max" is nothing that a target is compared with`},
@@ -192,6 +193,11 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
 				m.Algorithm, m.Forecast = ScalingAlgorithm{Ratio: &RatioAlgorithm{Role: "frontend", Per: 1}}, &Forecast{Lead: minute}
 			}), `metrics["m"].forecast`, "there is no forecast",
+		},
+		"a forecast of room": {
+			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
+				m.Algorithm, m.Forecast = ScalingAlgorithm{IdleRoom: &IdleRoomAlgorithm{}}, &Forecast{}
+			}), `metrics["m"].forecast`, "algorithm idle_room takes the room that there is now",
 		},
 		"a forecast for a risk": {
 			with(func(_ *AutoscalingPolicy, m *ScalingMetric) {
@@ -256,6 +262,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 
 		"asleep by the mean":        {asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", `without members ["m"] would ask for none for ever`},
 		"asleep by heat":            {asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min", "set min to 1 or more, add a metric of the whole"},
+		"woken by room":             {asleep(nil, ScalingAlgorithm{IdleRoom: &IdleRoomAlgorithm{}}), "", ""},
 		"asleep by risk":            {asleep(nil, ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1}}), "min", "min is 0"},
 		"woken by risk":             {asleep(nil, ScalingAlgorithm{Risk: &RiskAlgorithm{Percent: 1, Capacity: 20, Per: TargetTotal}}), "", ""},
 		"asleep by gain":            {asleep(nil, ScalingAlgorithm{MarginalGain: &MarginalGainAlgorithm{}}), "min", "min is 0"},

@@ -101,9 +101,8 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 	return d, err
 }
 
-// allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the group goes
-// back to an earlier document, that one takes the place of the one that is stored.
-func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+// allocateNow is allocate for a group that does not wait for room.
+func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	err = r.asking(ctx, spec, func(by *told) error {
 		decision, observed, err = r.allocateBy(ctx, by, spec, back)
 		return err
@@ -111,7 +110,7 @@ func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domai
 	return decision, observed, err
 }
 
-// allocateBy is allocate by what the hosts told of their GPUs, or [errUntold].
+// allocateBy is allocateNow by what the hosts told of their GPUs, or [errUntold].
 func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)
 	if err != nil {
@@ -142,6 +141,11 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 	decision, problems, err := r.decide(view, spec, by.of(view.Inventory.Hosts))
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return Decision{}, nil, err
+	}
+	if back == nil {
+		if decision, err = r.behindClaims(ctx, view, decision, by.of(view.Inventory.Hosts)); err != nil {
+			return Decision{}, nil, err
+		}
 	}
 	if stored {
 		decision.rerunIfEnded(previous.Decision, observed)

@@ -55,7 +55,7 @@ func TestCreate(t *testing.T) {
 	}
 	want := []string{
 		"Get group",
-		"Lock", "Lock", "Get cluster", "Inventory", "List group", "List sweep", "Observe", "Preflight", "Put group",
+		"Lock", "Lock", "Get cluster", "Inventory", "List group", "List sweep", "Observe", "List room-request", "Preflight", "Put group",
 		"StartController", "Stage", "Start", "Watch", "Observe", "Get group", "Observe", "Get group", "Put group", "Prune",
 	}
 	if diff := cmp.Diff(want, calls.made()); diff != "" {

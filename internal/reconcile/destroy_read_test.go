@@ -182,12 +182,12 @@ func TestEngineFaults(t *testing.T) {
 				}
 				return err
 			},
-			[]string{"Get cluster", "Get group", "Inventory", "List group", "List sweep", "Lock", "Observe", "Preflight", "Prune", "Put group", "Stage", "Start", "StartController", "Watch"},
+			[]string{"Get cluster", "Get group", "Inventory", "List group", "List room-request", "List sweep", "Lock", "Observe", "Preflight", "Prune", "Put group", "Stage", "Start", "StartController", "Watch"},
 		},
 		"update": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Update(ctx, group(1, 0, onlyChief)) },
-			[]string{"Get cluster", "Get group", "Inventory", "List group", "List sweep", "Lock", "Observe", "Preflight", "Prune", "Put group", "Remove", "Stage", "Start", "StartController", "Watch"},
+			[]string{"Get cluster", "Get group", "Inventory", "List group", "List room-request", "List sweep", "Lock", "Observe", "Preflight", "Prune", "Put group", "Remove", "Stage", "Start", "StartController", "Watch"},
 		},
 		"destroy": {
 			nil,

@@ -85,6 +85,9 @@ func (c *policyCheck) metrics() {
 		if a := m.Algorithm.External; a != nil {
 			c.program(at.At("algorithm", "external", "command"), a.Command, "url")
 		}
+		if m.Algorithm.IdleRoom != nil {
+			c.bounded(at.At("algorithm", "idle_room"))
+		}
 		if s := m.Source.Agent; s != nil {
 			c.measurable(at.At("source", "agent", "measure"), s.Measure)
 		}
@@ -157,6 +160,15 @@ func (c *policyCheck) measurable(at domain.Path, measure domain.AgentMeasure) {
 	}
 }
 
+// bounded adds a problem where there is always room for one more member.
+func (c *policyCheck) bounded(at domain.Path) {
+	r := c.role
+	if r.Resources.CPUs == 0 && r.Resources.MemoryMiB == 0 && r.GPUs == nil && r.Placement.Strategy != domain.OnePerHost {
+		c.problems.Add(at, "Nothing to measure", "members of role %q of group %q request nothing, and there would always be room for one more; set roles[%[1]q].resources or gpus, or placement.strategy = %q",
+			c.policy.Role, c.group.Name, domain.OnePerHost)
+	}
+}
+
 // requested adds a problem where the role does not request what something is measured by.
 func (c *policyCheck) requested(at domain.Path, what, attribute string, given bool) {
 	if !given {
@@ -166,6 +178,9 @@ func (c *policyCheck) requested(at domain.Path, what, attribute string, given bo
 
 // CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster.
 func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) domain.Problems {
+	if p.FillsRoom() {
+		return nil // it is to have as many as there is place for
+	}
 	view = View{Traits: view.Traits, Inventory: engine.Inventory{Hosts: view.Inventory.Hosts, Addresses: view.Inventory.Addresses}, Pools: view.Pools}
 	role := group.Roles[p.Role]
 	role.Replicas = &p.Max

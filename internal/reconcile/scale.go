@@ -169,16 +169,17 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 // what is asked for, nothing is stored.
 func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster domain.Cluster) (d Decision, short string, err error) {
 	view := View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}
+	var claims []Claim
 	if s.To > s.From {
 		var release func() error
-		if release, err = r.viewForMore(ctx, s, group.Document.Spec, cluster, &view); err != nil {
+		if view, claims, release, err = r.viewForMore(ctx, s, group.Document.Spec, cluster); err != nil {
 			return d, "", err
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
 	d, count, refusal := nearest(s.From, s.To, func(count int) (Decision, error) { return s.decide(view, group.Document, count) })
 	if refusal != nil {
-		short = reasonOf(refusal)
+		short = claimed(reasonOf(refusal), claims)
 	}
 	if count == s.From {
 		return group.Decision, short, nil
@@ -210,27 +211,22 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	return d, short, err
 }
 
-// viewForMore completes a view by what the choice of places for further members of a role needs to know, and holds the allocation until it is
-// released. Agents are asked for their GPUs before, which may take them a while.
-func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, view *View) (release func() error, err error) {
+// viewForMore is what the choice of places for further members of a role needs to know, and holds the allocation until it is released. Agents are asked for
+// their GPUs before, which may take them a while.
+func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster) (view View, claims []Claim, release func() error, err error) {
 	var found map[string]domain.HostGPUs
-	asksForGPUs := spec.Roles[s.Role].GPUs != nil
-	if asksForGPUs {
+	if spec.Roles[s.Role].GPUs != nil {
 		if found, err = r.Engine.GPUs(ctx); err != nil {
-			return nil, err
+			return view, nil, nil, err
 		}
 	}
 	if release, err = r.lock(ctx, allocationLock, "allocation for group "+spec.Name); err != nil {
-		return nil, err
+		return view, nil, nil, err
 	}
-	if *view, err = r.View(ctx, cluster, spec); err != nil {
-		return nil, errors.Join(err, release())
+	if view, claims, err = r.viewOfMore(ctx, s, spec, cluster, found); err != nil {
+		return view, nil, nil, errors.Join(err, release())
 	}
-	view.Pinned = true
-	if view.Devices = lostDevices(troubleIn(view.Pools)); asksForGPUs {
-		view.Devices = DeviceStates(view.Pools, found, view.Groups, view.Stored)
-	}
-	return release, nil
+	return view, claims, release, nil
 }
 
 // settle carries out a stored change of a count, and stores that it is. What somebody else changed of members is left to the next apply.

@@ -168,6 +168,9 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 		if metric.algorithm().External != nil {
 			problems.Add(at.At("algorithm", "external"), invalidPolicy, "external asks a program of yours, and a backtest asks nobody; %s", others)
 		}
+		if metric.algorithm().IdleRoom != nil {
+			problems.Add(at.At("algorithm", "idle_room"), invalidPolicy, "idle_room follows the room that hosts have, of which a backtest has no model; %s", others)
+		}
 		if s := metric.Signal; s != nil && !slices.Contains(autoscale.Signals, autoscale.Signal(*s)) {
 			problems.Add(at.At("signal"), invalidPolicy, "%q is nothing that a metric shows of a load; there are %q", *s, autoscale.Signals)
 		}

@@ -22,6 +22,7 @@ type Model struct {
 	RestartScope types.String         `tfsdk:"restart_scope"`
 	WaitFor      types.String         `tfsdk:"wait_for"`
 	Triggers     types.Map            `tfsdk:"triggers"`
+	Priority     *int64               `tfsdk:"priority"`
 	Members      types.Map            `tfsdk:"members"`
 	Placements   types.Map            `tfsdk:"placements"`
 	ClusterSpec  types.Map            `tfsdk:"cluster_spec"`

@@ -183,9 +183,14 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	if err := r.checkPolicies(ctx, reconciler, resourcekit.IDOf(key), spec, created, diags); err != nil {
 		resourcekit.AddError(diags, summary, err)
 	}
-	decision, problems, err := reconciler.Decide(ctx, view, spec)
+	decision, claim, problems, err := reconciler.PlanRoom(ctx, view, spec)
 	if err != nil {
 		resourcekit.AddError(diags, summary, err)
+	}
+	plans.PutYields(resourcekit.ItemAddress{Cluster: resourcekit.IDOf(key), Name: spec.Name}, claim.Gone)
+	yields := claim.Yields(view)
+	if yields != "" {
+		problems.Warn(domain.Path{"priority"}, "Waits for room", "there is no room for group %q now. Its apply waits until these have given way, whose priority is below %d: %s", spec.Name, spec.Priority, yields)
 	}
 	resourcekit.AddProblems(diags, problems.Certain(proposed.unknown))
 	if diags.HasError() || problems.Err() != nil {
@@ -205,7 +210,9 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 		return decision, known, false
 	}
 	plans.PutGroup(resourcekit.IDOf(key), spec.Name, decision.Document)
-	known = certainty(view, decision)
+	if known = certainty(view, decision); yields != "" {
+		known.places, known.addresses = nil, false // whose room it gets is decided when its turn comes
+	}
 	known.moves = moves(view, decision, found)
 	return decision, known, true
 }

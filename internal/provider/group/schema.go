@@ -94,6 +94,11 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
+		"priority": schema.Int64Attribute{
+			MarkdownDescription: "How important the group is beside others; any whole number, and a higher one is more important, as in Kubernetes. Where there is no room for the group, roles under a policy whose groups have a lower one give way, " +
+				"down to the policy's `min`, the least important first and no more members than it takes. The plan warns who will, and the apply waits for them, within `timeouts`. Members are never restarted for it. Defaults to 0. The guide \"Autoscaling\" tells more.",
+			Optional: true,
+		},
 		"members": schema.MapAttribute{
 			MarkdownDescription: "Address (`host:port`) of each member, by its name; interchangeable members that the engine distributes itself share one. Members that are missing or not as specified are left out until the next apply has mended them; members that have ended are listed. " +
 				"States, restarts and exit codes are in the data source `trainyard_group`.",

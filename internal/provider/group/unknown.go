@@ -45,7 +45,7 @@ func (r *groupResource) planUnknown(ctx context.Context, plan tfsdk.Plan, create
 // decidesPlaces reports whether an attribute decides where members are placed.
 func decidesPlaces(at domain.Path) bool {
 	switch at[0] {
-	case "framework":
+	case "framework", "priority":
 		return true
 	case "roles":
 		name, _ := at[min(2, len(at)-1)].(string)

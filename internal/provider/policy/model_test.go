@@ -84,6 +84,7 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 				domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "up"}},
 			),
 			"servers":  algorithm(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 4}}, domain.ScalingSource{}),
+			"filled":   algorithm(domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{KeepFree: 2}}, domain.ScalingSource{}),
 			"seen":     {Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs, Of: domain.AgentTotal}}, Window: lasts(time.Minute)},
 			"learnt":   algorithm(domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: "http://agent.lab", Timeout: lasts(2 * time.Second)}}}, domain.ScalingSource{}),
 			"learnt 2": algorithm(domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: hook}}, domain.ScalingSource{}),

@@ -37,6 +37,7 @@ type ScalingAlgorithmModel struct {
 	Ratio        *RatioModel        `tfsdk:"ratio"`
 	External     *HookModel         `tfsdk:"external"`
 	Risk         *RiskModel         `tfsdk:"risk"`
+	IdleRoom     *IdleRoomModel     `tfsdk:"idle_room"`
 }
 
 // TargetModel keeps a value.
@@ -88,6 +89,11 @@ type RiskModel struct {
 	Percent  types.Float64 `tfsdk:"percent"`
 	Capacity types.Float64 `tfsdk:"capacity"`
 	Per      *string       `tfsdk:"per"`
+}
+
+// IdleRoomModel takes the room that there is.
+type IdleRoomModel struct {
+	KeepFree *int64 `tfsdk:"keep_free"`
 }
 
 // HookModel is something of the user's that is asked or told.

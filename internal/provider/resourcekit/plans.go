@@ -20,6 +20,8 @@ type Plans struct {
 	policies map[PolicyAddress]PlannedPolicy
 	sweeps   map[ItemAddress]PlannedSweep
 	files    map[ItemAddress]string
+	// yields are the members that give way to a planned group, by the keys of their policies.
+	yields map[ItemAddress]map[string][]string
 	// Deciding is held from the look at the planned groups and pools to the addition of another.
 	Deciding sync.Mutex
 }
@@ -60,7 +62,7 @@ func newPlans() *Plans {
 	return &Plans{
 		clusters: map[ClusterID]PlannedCluster{}, groups: map[ClusterID]map[string]domain.GroupDocument{}, pools: map[ClusterID]map[string]PlannedPool{},
 		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{}, sweeps: map[ItemAddress]PlannedSweep{},
-		files: map[ItemAddress]string{},
+		files: map[ItemAddress]string{}, yields: map[ItemAddress]map[string][]string{},
 	}
 }
 
@@ -123,6 +125,14 @@ func (p *Plans) DropGroup(id ClusterID, name string) {
 	defer p.mu.Unlock()
 	delete(p.groups[id], name)
 	delete(p.specs, ItemAddress{id, name})
+	delete(p.yields, ItemAddress{id, name})
+}
+
+// PutYields remembers which members give way to a group, by the keys of their policies: without them there is room for it beside their groups.
+func (p *Plans) PutYields(group ItemAddress, gone map[string][]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.yields[group] = gone
 }
 
 // KnowPolicy remembers that the state has a policy.
@@ -274,6 +284,11 @@ func (p *Plans) foresee(id ClusterID, view *reconcile.View, but string) {
 		if name != but {
 			release(view, view.Groups, name)
 			view.Groups[name] = planned
+		}
+	}
+	for at, gone := range p.yields {
+		if at.Cluster == id && at.Name != but {
+			*view = view.Yielded(gone)
 		}
 	}
 	if view.Sweeps == nil {

@@ -40,6 +40,7 @@ func Full() policy.Model {
 			"steps":    metric(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1), Settle: text("2m"), RetryAfter: text("60m")}}, &policy.ScalingSourceModel{Progress: &policy.ProgressSourceModel{Pattern: `step (?P<step>\d+)`, Role: new("worker"), Combine: new("max")}}),
 			"promised": metric(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(0.5), Capacity: providertest.Inexact(20), Per: new("total")}}, &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}),
 			"servers":  metric(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(4)}}, nil),
+			"filled":   metric(policy.ScalingAlgorithmModel{IdleRoom: &policy.IdleRoomModel{KeepFree: new(int64(2))}}, nil),
 			"seen":     {Source: &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus", Of: new("total")}}, Window: text("60s")},
 			"learnt":   metric(policy.ScalingAlgorithmModel{External: &policy.HookModel{URL: new("http://agent.lab"), Timeout: text("2s")}}, nil),
 			"learnt 2": metric(policy.ScalingAlgorithmModel{External: &hook}, nil),

@@ -1,0 +1,126 @@
+//go:build linux
+
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// fourProcessors is this machine as a cluster, of which members have four processors.
+const fourProcessors = `
+resource "trainyard_cluster" "lab" {
+  name  = "lab"
+  hosts = { local = { capacity = { cpus = 4 } } }
+}
+`
+
+// takesProcessors is the configuration of a group whose members take a processor each.
+func takesProcessors(name, attributes, role string) string {
+	return group(name, attributes+"\n  "+waiting(`resources = { cpus = 1 }, on_scale = "none", `+role))
+}
+
+// A role fills its host, gives way to a group that is more important and whose apply waits for it, and fills the host again.
+func TestAccScalingSharesRoom(t *testing.T) {
+	l := newFollowLab(t)
+	busy := newDial(t, 0)
+	low := takesProcessors("job", "priority = -1", "")
+	fills := follows(fmt.Sprintf(`min = 1
+  max     = 10
+  metrics = { room = { algorithm = { idle_room = {} } } }
+  guards  = { busy = { http = { url = %q, path = "length" } } }`, busy.URL))
+	urgent := func(attributes string, members int) string {
+		return takesProcessors("urgent", attributes, fmt.Sprintf("replicas = %d", members))
+	}
+	l.apply(fourProcessors, low, fills)
+	l.awaitWorkers(4)
+	l.workspace.ExpectNoChange("with a full host")
+
+	// Nobody gives way to who is no more important, and a plan says what would help.
+	expect := func(what, output string, says ...string) {
+		t.Helper()
+		for _, phrase := range says {
+			if !acceptance.Says(phrase).MatchString(output) {
+				t.Errorf("%s does not say %q:\n%s", what, phrase, output)
+			}
+		}
+	}
+	fails := func(command ...string) string {
+		t.Helper()
+		output, err := l.workspace.Run(command...)
+		if err == nil {
+			t.Fatalf("terraform %q succeeds:\n%s", command, output)
+		}
+		return output
+	}
+	l.configure(fourProcessors, low, fills, urgent("priority = -1", 2))
+	expect("a plan for who is as important", fails("plan"),
+		"Not enough CPUs", `role "worker" of group "job" has 4 members, and its policy needs 1`, "this one has -1, and would have room with 0")
+	l.configure(fourProcessors, low, fills, urgent("", 4))
+	expect("a plan for more than min leaves", fails("plan"), "Not enough CPUs")
+
+	l.configure(fourProcessors, low, fills, urgent("", 2))
+	expect("an apply", l.workspace.Must("apply", "-auto-approve"), "Waits for room", `role "worker" of group "job" (4 to 2 members)`)
+	l.awaitWorkers(2)
+	l.workspace.ExpectNoChange("with the group that is more important")
+	if waiting := l.requests(); len(waiting) > 0 {
+		t.Errorf("requests are left: %+v", waiting)
+	}
+	explained, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "-n", "0", "job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
+	l.must(err)
+	expect("explain", string(explained), `gives way to group "urgent", with priority 0, down to 2 members`)
+
+	l.apply(fourProcessors, low, fills)
+	l.awaitWorkers(4)
+	l.awaitHistory("the room that it has again", func(e autoscale.Entry) bool { return e.From == 2 && e.To == 4 && e.Scaled() })
+
+	// A guard keeps the members, and the apply says so once its time is over; nothing of the group is there.
+	busy.value.Store(1)
+	l.configure(fourProcessors, low, fills, urgent(`timeouts = { create = "5s" }`, 2))
+	expect("an apply that waits in vain", fails("apply", "-auto-approve"), `group "urgent" has waited`, `but it keeps 4: 1 wanted, but it is busy`, "Not enough CPUs")
+	if _, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), "urgent"); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("the group that had no room: %v", err)
+	}
+	l.awaitWorkers(4)
+
+	// An apply that dies while it waits leaves nobody who gives way.
+	command := l.workspace.Command(t.Context(), nil, "apply", "-auto-approve")
+	l.must(command.Start())
+	acctest.Eventually(t, "the apply to wait", func() bool { return len(l.requests()) == 1 })
+	release, err := l.engine().Lock(t.Context(), reconcile.GroupLock("urgent"), engine.Holder{Who: "a test", Process: os.Getpid()})
+	locked, is := errors.AsType[*engine.LockedError](err)
+	if !is {
+		t.Fatalf("nobody holds the group: %v, %t", err, release != nil)
+	}
+	l.must(syscall.Kill(locked.Holder.Process, syscall.SIGKILL))
+	if err := command.Wait(); err == nil {
+		t.Error("the apply succeeds without its provider")
+	}
+	acctest.Eventually(t, "its request to be removed", func() bool { return len(l.requests()) == 0 })
+	busy.value.Store(0)
+	busy.awaitAsked(t)
+	l.awaitWorkers(4)
+
+	l.apply(fourProcessors, low, fills, urgent("", 3))
+	l.awaitWorkers(1)
+	l.expectCounts(1, 4, 2, 4, 1)
+}
+
+// requests are those for room.
+func (l *followLab) requests() map[string]domain.RoomRequest {
+	l.Helper()
+	requests, err := engine.List[domain.RoomRequest](l.Context(), l.engine())
+	l.must(err)
+	return requests
+}

@@ -1,0 +1,44 @@
+package autoscale
+
+import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
+
+// Room is what there is for further members of a role.
+type Room struct {
+	// More is how many fit beside all that is there, up to what anybody asks for, and Short says what is in the way of more; "" where nothing is.
+	More  int
+	Short string
+	// Why says why it is not known; "" where it is.
+	Why string
+}
+
+// idleRoom asks for as many members as there is room for. It never asks for fewer than there are: who gives room back, and to whom, is decided by priority, so
+// that two roles of one priority never take it from each other.
+func idleRoom(a domain.IdleRoomAlgorithm, in asking) proposal {
+	switch room := in.room; {
+	case in.count >= in.policy.Max:
+		return proposal{count: in.count, why: "it has as many members as max allows"}
+	case room == nil:
+		return proposal{count: in.policy.Max, why: "nothing is known of any bound of room"}
+	case room.Why != "":
+		return undecided(in, say("it can't be told how much room there is: ", room.Why))
+	case room.More == 0:
+		return proposal{count: in.count, why: say("no room for more members: ", room.Short)}
+	case room.More <= a.KeepFree:
+		return proposal{count: in.count, why: say("room for ", room.More, " more", plural(room.More), ", which keep_free, ", a.KeepFree, ", leaves free")}
+	case a.KeepFree > 0:
+		return proposal{count: in.count + room.More - a.KeepFree, why: say("room for ", room.More, " more", plural(room.More), ", of which keep_free leaves ", a.KeepFree, " free")}
+	default:
+		return proposal{count: in.count + room.More, why: say("room for ", room.More, " more", plural(room.More))}
+	}
+}
+
+// RoomToAsk is for how many more members of a role with a count the policy would want to know whether there is room; 0 where it does not want to.
+func (a *Autoscaler) RoomToAsk(count int) int {
+	most := 0
+	for i := range a.follows {
+		if idle := a.follows[i].Algorithm.IdleRoom; idle != nil && count < a.policy.Max {
+			most = max(most, a.policy.Max-count+idle.KeepFree)
+		}
+	}
+	return most
+}

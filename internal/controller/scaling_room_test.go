@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// fills has the policy of the workers take the room that there is, which is a processor for each.
+func fills(p *domain.AutoscalingPolicy) {
+	p.Max = 20
+	p.Metrics = map[string]domain.ScalingMetric{"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}}}
+}
+
+// newFullLab returns a lab with two hosts of four processors each, on which the workers are to have all the room that there is.
+func newFullLab(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *lab {
+	t.Helper()
+	l := newLab(t, func(p *domain.AutoscalingPolicy) {
+		fills(p)
+		for _, change := range changes {
+			change(p)
+		}
+	})
+	l.requires(1)
+	edit(t, l.items, "", func(doc *domain.ClusterDocument) {
+		for name, host := range doc.Spec.Hosts {
+			host.Capacity.CPUs = 4
+			doc.Spec.Hosts[name] = host
+		}
+	})
+	return l
+}
+
+// asks has an apply wait for room for some members of a processor each, as long as it holds its group.
+func (l *lab) asks(group string, priority, members int) {
+	l.Helper()
+	l.holds(group, true)
+	edit(l.T, l.items, group, func(request *domain.RoomRequest) {
+		request.Since = l.now
+		request.Spec = domain.Group{
+			Cluster: "lab", Name: group, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning, Priority: priority,
+			Completion: domain.Completion{When: domain.WhenNever},
+			Roles: map[string]domain.Role{"main": {
+				Template: domain.Template{Command: []string{"work"}}, Replicas: &members, Resources: domain.ResourceRequirements{CPUs: 1},
+			}},
+		}
+	})
+}
+
+// holds has somebody hold a group, or not any more.
+func (l *lab) holds(group string, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = map[string]bool{}
+	}
+	l.held[reconcile.GroupLock(group)] = held
+}
+
+// gives has who waits for room get it: the apply ends.
+func (l *lab) gives(group string) {
+	l.Helper()
+	spec := documentOf[domain.RoomRequest](l.T, l.items, group).Spec
+	l.withdraws(group)
+	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), spec))
+}
+
+func (l *lab) withdraws(group string) {
+	l.Helper()
+	l.holds(group, false)
+	l.must(nil, engine.Delete[domain.RoomRequest](l.Context(), l.items, group))
+}
+
+// answer is what the controller says to who waits.
+func (l *lab) answer(group string) string {
+	l.Helper()
+	return documentOf[domain.RoomRequest](l.T, l.items, group).Answer
+}
+
+// A role grows into all the room that there is, gives way to who is more important, as far as needed, and takes the room back.
+func TestScalerSharesRoom(t *testing.T) {
+	l := newFullLab(t)
+	s := l.controller()
+	if got := l.pass(s, time.Minute); got[len(got)-1] != 8 {
+		t.Fatalf("there are %v workers", got)
+	}
+	l.asks("urgent", 1, 3)
+	if got := l.pass(s, 5*time.Second); !slices.Equal(got, []int{5}) {
+		t.Fatalf("for three others there are %v workers", got)
+	}
+	if said := l.answer("urgent"); said != "there is room" {
+		t.Errorf("who waits is told %q", said)
+	}
+	if got := l.pass(s, 5*time.Minute); !slices.Equal(got, []int{5}) {
+		t.Errorf("while the others wait for their turn there are %v workers", got)
+	}
+	l.gives("urgent")
+	if got := l.pass(s, 5*time.Minute); !slices.Equal(got, []int{5}) {
+		t.Errorf("beside the others there are %v workers", got)
+	}
+	l.must(nil, reconcile.Reconciler{Engine: l}.Destroy(t.Context(), "urgent"))
+	if got := l.pass(s, 5*time.Minute); got[len(got)-1] != 8 {
+		t.Errorf("afterwards there are %v workers", got)
+	}
+	scaled := slices.DeleteFunc(l.entries(t, l.now, autoscale.Selection{OnlyChanges: true}), func(e autoscale.Entry) bool { return !e.Scaled() || e.To > e.From })
+	if len(scaled) != 1 || !strings.Contains(scaled[0].Why(), `gives way to group "urgent", with priority 1, down to 5 members`) {
+		t.Errorf("the history tells of %+v", scaled)
+	}
+}
+
+// Nobody gives way to who is as important, or for what can't be had, or to an apply that has died.
+func TestScalerGivesNoRoom(t *testing.T) {
+	for name, test := range map[string]struct {
+		change            func(p *domain.AutoscalingPolicy)
+		priority, members int
+		dead              bool
+		says              string
+	}{
+		"as important":     {func(*domain.AutoscalingPolicy) {}, 0, 2, false, "would have room with 1"},
+		"too many":         {func(*domain.AutoscalingPolicy) {}, 1, 8, false, "nobody gives way: there would be no room even so"},
+		"an apply of none": {func(*domain.AutoscalingPolicy) {}, 1, 2, true, ""},
+		"it is paused":     {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn }, 1, 2, false, "its policy is paused"},
+		"it is tried out":  {func(p *domain.AutoscalingPolicy) { p.DryRun = true }, 1, 2, false, "its policy is tried out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newFullLab(t)
+			s := l.controller()
+			l.pass(s, time.Minute)
+			policy := l.policy()
+			test.change(&policy)
+			l.put(policy)
+			l.asks("urgent", test.priority, test.members)
+			l.holds("urgent", !test.dead)
+			if got := l.pass(s, 10*time.Minute); !slices.Equal(got, []int{8}) {
+				t.Errorf("there are %v workers", got)
+			}
+			if test.dead {
+				if _, err := engine.Get[domain.RoomRequest](t.Context(), l.items, "urgent"); err == nil {
+					t.Error("the request is still there")
+				}
+				return
+			}
+			if said := l.answer("urgent"); !strings.Contains(said, test.says) {
+				t.Errorf("who waits is told %q", said)
+			}
+		})
+	}
+}
+
+// A guard keeps the members, and who waits is told so; once it doesn't, they go, and none of another role went in vain.
+func TestScalerGuardsRoom(t *testing.T) {
+	var busy atomic.Bool
+	busy.Store(true)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if busy.Load() {
+			_, _ = w.Write([]byte("1")) // who asked has gone
+			return
+		}
+		_, _ = w.Write([]byte("0"))
+	}))
+	t.Cleanup(page.Close)
+	l := newFullLab(t, func(p *domain.AutoscalingPolicy) {
+		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: page.URL}}}
+		p.Interval = new(domain.Duration(time.Hour)) // it has to be asked for who waits
+	})
+	s := l.controller()
+	for l.count() < 8 {
+		l.must(nil, l.look(s))
+		for _, f := range s.followed {
+			if f.changing {
+				s.finish(<-s.outcomes)
+			}
+		}
+		l.now = l.now.Add(time.Hour)
+	}
+	l.asks("urgent", 1, 3)
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
+		t.Fatalf("while it is busy there are %v workers", got)
+	}
+	if said := l.answer("urgent"); !strings.Contains(said, "but it keeps 8: 1 wanted, but it is busy") {
+		t.Errorf("who waits is told %q", said)
+	}
+	busy.Store(false)
+	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
+		t.Errorf("afterwards there are %v workers", got)
+	}
+}
+
+// Where a member that is to go works, all stay, and others are looked for.
+func TestScalerGivesNothingInVain(t *testing.T) {
+	l := newFullLab(t, func(p *domain.AutoscalingPolicy) { p.Guards.Busy = &domain.BusyGuard{CPUPercent: new(50.0)} })
+	s := l.controller()
+	l.pass(s, time.Minute)
+	l.mu.Lock()
+	l.loads[worker(6)] = 0.9
+	l.mu.Unlock()
+	l.asks("urgent", 1, 3)
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
+		t.Fatalf("while one works there are %v workers", got)
+	}
+	if said := l.answer("urgent"); !strings.Contains(said, "but it keeps 8: job-worker-6 stays: it works (its CPU at 90 %)") {
+		t.Errorf("who waits is told %q", said)
+	}
+	l.mu.Lock()
+	l.loads[worker(6)] = 0
+	l.mu.Unlock()
+	if got := l.pass(l.controller(), time.Minute); got[len(got)-1] != 5 {
+		t.Errorf("afterwards there are %v workers", got)
+	}
+}
+
+// A controller that dies while somebody waits is followed by one that goes on.
+func TestScalerDiesWhileSomebodyWaits(t *testing.T) {
+	l := newFullLab(t)
+	l.pass(l.controller(), time.Minute)
+	l.asks("urgent", 1, 3)
+	l.must(nil, l.look(l.controller())) // it has decided, and no more
+	if got := l.pass(l.controller(), 10*time.Second); got[len(got)-1] != 5 {
+		t.Errorf("there are %v workers", got)
+	}
+}

@@ -1,0 +1,484 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// Yielders are the policies of a cluster whose roles may have to give room to what is more important.
+type Yielders struct {
+	Policies map[string]domain.AutoscalingPolicyDocument
+	// Stays say of roles, by the keys of their policies, how many members they can't do without at the moment.
+	Stays map[string]Stay
+}
+
+// Stay is a count below which a role can't be brought, and why.
+type Stay struct {
+	Count int
+	Why   string
+}
+
+// Claim is what somebody who waits for room is to get.
+type Claim struct {
+	Request domain.RoomRequest
+	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to go for it, by the keys of their policies.
+	Decision Decision
+	Warnings domain.Problems
+	Gone     map[string][]string
+	// Refusal is why it can't be had, even if all roles of lower priority gave way; nil where it can.
+	Refusal error
+	// Answer says in words what is done about it.
+	Answer string
+}
+
+// stays returns how many members of a role a policy keeps whatever waits, and why those are more than its least count.
+func (y Yielders) stays(doc domain.AutoscalingPolicyDocument, count int) Stay {
+	policy := doc.Spec
+	why := ""
+	switch {
+	case doc.Ending:
+		why = "its policy ends"
+	case policy.DryRun:
+		why = "its policy is tried out"
+	case policy.Paused == domain.PauseAll, policy.Paused == domain.PauseIn:
+		why = "its policy is paused"
+	case policy.ScaleIn.Select == domain.SelectDisabled:
+		why = "its policy never scales in"
+	}
+	if why != "" {
+		return Stay{count, why}
+	}
+	if stay, known := y.Stays[policy.Key()]; known && stay.Count > policy.Min {
+		return stay
+	}
+	return Stay{Count: policy.Min}
+}
+
+// elastic is a role under a policy, with the members that it could do without.
+type elastic struct {
+	placement.Holding
+
+	group string
+	stay  Stay
+}
+
+// elastics are the roles under policies that have more members than they can't do without, or than their policies' least count.
+func (v View) elastics(y Yielders) []elastic {
+	var found []elastic
+	for _, key := range slices.Sorted(maps.Keys(y.Policies)) {
+		policy := y.Policies[key].Spec
+		doc, there := v.Groups[policy.Group]
+		role, declared := doc.Spec.Roles[policy.Role]
+		count := doc.Counts[policy.Role]
+		if !there || !declared || role.Replicas != nil || count <= policy.Min {
+			continue
+		}
+		stay := y.stays(y.Policies[key], count)
+		order := Scaling{Group: policy.Group, Role: policy.Role}.order(v.Traits, doc, doc.Indexes(policy.Role))
+		slices.Reverse(order)
+		members := make([]string, len(order))
+		for i, index := range order {
+			members[i] = domain.MemberName(policy.Group, policy.Role, index)
+		}
+		found = append(found, elastic{group: policy.Group, stay: stay, Holding: placement.Holding{
+			Key: key, Priority: doc.Spec.Priority, Least: min(stay.Count, count), Members: members, InOrder: v.goInOrder(doc, policy),
+		}})
+	}
+	return found
+}
+
+// goInOrder tells whether members of a role only go from the highest index down. Of others, those go whose room is of use.
+func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolicy) bool {
+	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
+}
+
+// below returns those of less priority, without members that go already.
+func below(roles []elastic, priority int, gone map[string]bool) []placement.Holding {
+	var holdings []placement.Holding
+	for _, r := range roles {
+		if r.Priority < priority {
+			h := r.Holding
+			h.Members = slices.DeleteFunc(slices.Clone(h.Members), func(member string) bool { return gone[member] })
+			holdings = append(holdings, h)
+		}
+	}
+	return holdings
+}
+
+// without returns the view as it is once some members are gone.
+func (v View) without(roles []elastic, gone map[string]bool) View {
+	if len(gone) == 0 {
+		return v
+	}
+	groups := maps.Clone(v.Groups)
+	for _, r := range roles {
+		doc := groups[r.group]
+		doc.Assignments = maps.Clone(doc.Assignments)
+		maps.DeleteFunc(doc.Assignments, func(member string, _ domain.Assignment) bool { return gone[member] })
+		groups[r.group] = doc
+	}
+	v.Groups = groups
+	return v
+}
+
+// settled returns the view as it is once the members are gone that are being removed: their places are still theirs until then.
+func (v View) settled() View {
+	groups := maps.Clone(v.Groups)
+	for name, doc := range groups {
+		if !doc.Scaling {
+			continue
+		}
+		places := make(map[string]domain.Assignment, len(doc.Assignments))
+		for _, m := range topology.Expand(doc.Spec, doc.Counts, doc.Absent) {
+			if at, placed := doc.Assignments[m.Name]; placed {
+				places[m.Name] = at
+			}
+		}
+		doc.Assignments = places
+		groups[name] = doc
+	}
+	v.Groups = groups
+	return v
+}
+
+// with returns the view with what somebody is to get.
+func (v View) with(doc domain.GroupDocument) View {
+	v.Groups = maps.Clone(v.Groups)
+	v.Groups[doc.Spec.Name] = doc
+	return v
+}
+
+// WithClaims returns the view in which all who wait have what they are to get, as far as they can.
+func (v View) WithClaims(claims []Claim) View {
+	for _, c := range claims {
+		if c.Refusal == nil {
+			v = v.with(c.Decision.Document)
+		}
+	}
+	return v
+}
+
+// Claims returns what those who wait are to get, in their turn, and who goes for that: no more than it takes, and nobody for what can't be had.
+func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
+	v = v.settled()
+	roles, gone := v.elastics(y), map[string]bool{}
+	claims := make([]Claim, 0, len(requests))
+	for _, request := range requests {
+		claim := Claim{Request: request, Gone: map[string][]string{}}
+		next, found := v.yield(request, roles, gone, &claim)
+		if found {
+			for _, r := range roles {
+				for _, member := range slices.Backward(r.Members) {
+					if next[member] && !gone[member] {
+						claim.Gone[r.Key] = append(claim.Gone[r.Key], member)
+					}
+				}
+			}
+			gone = next
+			v = v.with(claim.Decision.Document)
+		}
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// yield finds out what a request is to get, and returns who is gone then, beside those that go already.
+func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
+	fits := func(more map[string]bool) bool {
+		all := maps.Clone(gone)
+		maps.Copy(all, more)
+		decision, problems := Decide(v.without(roles, all), request.Spec)
+		if err := problems.Err(); err != nil {
+			claim.Refusal = err
+			return false
+		}
+		claim.Decision, claim.Warnings, claim.Refusal = decision, problems, nil
+		return true
+	}
+	if fits(nil) {
+		return gone, true
+	}
+	lacks := claim.Refusal
+	more, found := placement.Yield(below(roles, request.Spec.Priority, gone), fits)
+	if !found || !fits(more) {
+		claim.Refusal = lacks
+		return gone, false
+	}
+	next = maps.Clone(gone)
+	maps.Copy(next, more)
+	return next, true
+}
+
+// Hint says which roles would have room for a group that has none, and don't give way: those that are as important, or can't at the moment; "" where that
+// would not help, either.
+func (v View) Hint(spec domain.Group, y Yielders) string {
+	v = v.settled()
+	roles := slices.DeleteFunc(v.elastics(y), func(r elastic) bool { return r.group == spec.Name })
+	able := slices.Clone(roles)
+	for i, r := range able {
+		able[i].Priority, able[i].Least = spec.Priority-1, min(y.Policies[r.Key].Spec.Min, len(r.Members))
+	}
+	gone, found := placement.Yield(below(able, spec.Priority, nil), func(gone map[string]bool) bool {
+		_, problems := Decide(v.without(able, gone), spec)
+		return problems.Err() == nil
+	})
+	if !found {
+		return ""
+	}
+	enough := spec.Priority
+	var said []string
+	for _, r := range roles {
+		policy := y.Policies[r.Key].Spec
+		has := fmt.Sprintf("role %q of group %q has %s, and its policy needs %d", policy.Role, r.group, counted(len(r.Members)), policy.Min)
+		switch {
+		case !slices.ContainsFunc(r.Members, func(member string) bool { return gone[member] }):
+		case r.Priority >= spec.Priority:
+			enough = max(enough, r.Priority+1)
+			said = append(said, has)
+		case r.stay.Why != "":
+			said = append(said, fmt.Sprintf("%s, but it keeps %d: %s", has, r.Least, r.stay.Why))
+		}
+	}
+	hint := strings.Join(said, "; ")
+	if enough > spec.Priority {
+		hint += fmt.Sprintf(". Roles under a policy give way to groups with a higher priority: this one has %d, and would have room with %d", spec.Priority, enough)
+	}
+	return hint
+}
+
+// Yielded returns the view as it is once members have gone, by the keys of their policies.
+func (v View) Yielded(gone map[string][]string) View {
+	v.Groups = maps.Clone(v.Groups)
+	for key, members := range gone {
+		group, role, _ := strings.Cut(key, "/")
+		doc, there := v.Groups[group]
+		if _, counts := doc.Counts[role]; !there || !counts {
+			continue
+		}
+		doc.Assignments, doc.Counts, doc.Absent = maps.Clone(doc.Assignments), maps.Clone(doc.Counts), maps.Clone(doc.Absent)
+		left := slices.DeleteFunc(doc.Indexes(role), func(i int) bool { return slices.Contains(members, domain.MemberName(group, role, i)) })
+		for _, member := range members {
+			delete(doc.Assignments, member)
+		}
+		doc.Counts[role] = len(left)
+		if doc.Absent == nil {
+			doc.Absent = map[string][]int{}
+		}
+		doc.Absent[role] = domain.Gaps(left)
+		doc.Absent = absentIn(v.Traits, doc.Spec, doc.Counts, doc.Absent)
+		v.Groups[group] = doc
+	}
+	return v
+}
+
+// counted is a number of members in words.
+func counted(n int) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
+}
+
+// Yields says in words who gives way for a claim, such as role "worker" of group "low" (4 to 2 members).
+func (c Claim) Yields(view View) string {
+	var said []string
+	for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
+		group, role, _ := strings.Cut(key, "/")
+		count := view.Groups[group].Counts[role]
+		said = append(said, fmt.Sprintf("role %q of group %q (%d to %s)", role, group, count, counted(count-len(c.Gone[key]))))
+	}
+	return strings.Join(said, ", ")
+}
+
+// Yielders reads who may have to give room: what keeps groups from being scaled keeps their roles from it.
+func (r Reconciler) Yielders(ctx context.Context) (Yielders, error) {
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
+	y := Yielders{Policies: policies, Stays: map[string]Stay{}}
+	if err != nil || len(policies) == 0 {
+		return y, err
+	}
+	scene, err := r.Scene(ctx)
+	if err != nil && scene.Groups == nil {
+		return y, err
+	}
+	for key, doc := range policies {
+		standing := scene.Standing(doc.Spec.Group, doc.Spec.Role)
+		if standing.Held != "" && !scene.Groups[doc.Spec.Group].Scaling {
+			y.Stays[key] = Stay{standing.Count, standing.Held}
+		}
+	}
+	return y, nil
+}
+
+// Share decides who gives way to those who wait for room, and returns what each is to get, with the counts of roles, by the keys of their policies. Stays are
+// the roles that can't do without some members, beside those of groups that can't be changed at present.
+func (r Reconciler) Share(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]Stay) (claims []Claim, counts map[string]int, err error) {
+	if len(requests) == 0 {
+		return nil, nil, nil
+	}
+	now := r
+	now.Engine = r.Engine.Snapshot()
+	cluster, err := engine.Cluster(ctx, now.Engine)
+	if err != nil {
+		return nil, nil, err
+	}
+	turn := domain.InTurn(requests)
+	asking := turn[0].Spec
+	if i := slices.IndexFunc(turn, func(request domain.RoomRequest) bool { return usesGPUs(request.Spec) }); i >= 0 {
+		asking = turn[i].Spec
+	}
+	view, err := now.View(ctx, cluster.Spec, asking)
+	if err != nil {
+		return nil, nil, err
+	}
+	if usesGPUs(asking) {
+		found, err := now.Engine.GPUs(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		view.Devices = DeviceStates(view.Pools, found, view.occupants())
+	}
+	y, err := now.Yielders(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for key, stay := range stays {
+		if known, held := y.Stays[key]; !held || known.Count < stay.Count {
+			y.Stays[key] = stay
+		}
+	}
+	claims, counts = view.Claims(turn, y), map[string]int{}
+	for key, doc := range y.Policies {
+		counts[key] = view.Groups[doc.Spec.Group].Counts[doc.Spec.Role]
+	}
+	for i, c := range claims {
+		claims[i].Answer = c.answer(view, y)
+	}
+	return claims, counts, nil
+}
+
+// answer says in words what is done about a claim.
+func (c Claim) answer(view View, y Yielders) string {
+	switch {
+	case c.Refusal == nil && len(c.Gone) == 0:
+		return "there is room"
+	case c.Refusal == nil:
+		return "to give way: " + c.Yields(view)
+	}
+	if hint := view.Hint(c.Request.Spec, y); hint != "" {
+		return "nobody gives way: " + hint
+	}
+	return "nobody gives way: there would be no room even so"
+}
+
+// claimsBefore returns what those are to get who wait for room and come before a group: they are more important, or as important and have waited for longer. One that
+// does not wait itself comes after all of its priority.
+func (r Reconciler) claimsBefore(ctx context.Context, view View, group domain.Group) ([]Claim, error) {
+	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
+	if err != nil || len(requests) == 0 {
+		return nil, err
+	}
+	own := domain.RoomRequest{Spec: group, Since: time.Now()}
+	if waiting, waits := requests[group.Name]; waits {
+		own.Since = waiting.Since
+	}
+	turn := slices.DeleteFunc(domain.InTurn(requests), func(other domain.RoomRequest) bool { return other.Spec.Name == group.Name || other.Turn(own) >= 0 })
+	if len(turn) == 0 {
+		return nil, nil
+	}
+	y, err := r.Yielders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if view.Pools == nil && slices.ContainsFunc(turn, func(request domain.RoomRequest) bool { return usesGPUs(request.Spec) }) {
+		if view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine); err != nil {
+			return nil, err
+		}
+	}
+	if view.Devices == nil {
+		view.Devices = lostDevices(troubleIn(view.Pools))
+	}
+	view.Pinned = false
+	return slices.DeleteFunc(view.Claims(turn, y), func(c Claim) bool { return c.Refusal != nil }), nil
+}
+
+// claimants names who has claims, such as group "urgent", with priority 10.
+func claimants(claims []Claim) string {
+	var said []string
+	for _, c := range claims {
+		said = append(said, fmt.Sprintf("%s, with priority %d", c.Request.What(), c.Request.Spec.Priority))
+	}
+	return strings.Join(said, "; ")
+}
+
+// claimed adds to the reason why something has no room that others wait for it, who come before.
+func claimed(reason string, claims []Claim) string {
+	if len(claims) == 0 {
+		return reason
+	}
+	return fmt.Sprintf("%s (%s, waits for room, too, and comes first)", reason, claimants(claims))
+}
+
+// Room returns for how many more members of a role there is room, up to so many, beside what those wait for who are no less important, and what is in the
+// way of more; "" where nothing is.
+func (r Reconciler) Room(ctx context.Context, group, role string, most int) (more int, short string, err error) {
+	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, group)
+	if err != nil {
+		return 0, "", err
+	}
+	cluster, err := engine.Cluster(ctx, r.Engine)
+	if err != nil {
+		return 0, "", err
+	}
+	var found map[string]domain.HostGPUs
+	if doc.Spec.Roles[role].GPUs != nil {
+		if found, err = r.Engine.GPUs(ctx); err != nil {
+			return 0, "", err
+		}
+	}
+	from := doc.Counts[role]
+	s := Scaling{Group: group, Role: role, From: from, To: from + most}
+	view, claims, err := r.viewOfMore(ctx, s, doc.Spec, cluster.Spec, found)
+	if err != nil {
+		return 0, "", err
+	}
+	_, count, refusal := nearest(s.From, s.To, func(count int) (Decision, error) { return s.decide(view, doc, count) })
+	if refusal != nil {
+		short = claimed(summaryOf(refusal), claims)
+	}
+	return count - from, short, nil
+}
+
+// summaryOf returns an error in a few words.
+func summaryOf(err error) string {
+	problems, is := errors.AsType[domain.Problems](err)
+	if !is || len(problems) == 0 {
+		return err.Error()
+	}
+	return problems[0].Summary
+}
+
+// viewOfMore is what the choice of places for further members of a role needs to know, with what others are to get before it.
+func (r Reconciler) viewOfMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, found map[string]domain.HostGPUs) (view View, claims []Claim, err error) {
+	if view, err = r.View(ctx, cluster, spec); err != nil {
+		return view, nil, err
+	}
+	view.Devices = lostDevices(troubleIn(view.Pools))
+	if spec.Roles[s.Role].GPUs != nil {
+		view.Devices = DeviceStates(view.Pools, found, view.Groups, view.Stored)
+	}
+	claims, err = r.claimsBefore(ctx, view, spec)
+	view = view.WithClaims(claims)
+	view.Pinned = true
+	return view, claims, err
+}

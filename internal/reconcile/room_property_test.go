@@ -1,0 +1,235 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// market is a cluster whose room several roles and groups want.
+type market struct {
+	*testing.T
+	*fake
+	rnd *rand.Rand
+	now time.Time
+	// roles are under policies, by the names of their groups, and yields is what is wanted of each.
+	roles  map[string]*marketRole
+	names  []string
+	yields map[string]*autoscale.Yield
+	goes   map[string][]string
+	// waiting are those that wait for room, and served those that have it.
+	waiting map[string]domain.RoomRequest
+	served  map[string]bool
+	said    []string
+}
+
+type marketRole struct {
+	priority, least int
+	scaler          *autoscale.Autoscaler
+	state           autoscale.State
+}
+
+func newMarket(t *testing.T, seed uint64) *market {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	hosts := []float64{float64(3 + rnd.IntN(4))}
+	if rnd.IntN(2) == 0 {
+		hosts = append(hosts, float64(1+rnd.IntN(4)))
+	}
+	m := &market{
+		T: t, fake: crowded(hosts...), rnd: rnd, now: epoch, roles: map[string]*marketRole{}, waiting: map[string]domain.RoomRequest{}, served: map[string]bool{},
+		said: []string{fmt.Sprintf("hosts with %v", hosts)},
+	}
+	for i := range 2 + rnd.IntN(2) {
+		name, role := fmt.Sprintf("low%d", i), &marketRole{priority: rnd.IntN(3) - 1, least: rnd.IntN(2)}
+		m.shares(t, role.priority, 1, role.least, name)
+		var err error
+		role.scaler, err = autoscale.New(documents[domain.AutoscalingPolicyDocument](m.fake)[domain.PolicyKey(name, "worker")].Spec)
+		must(t, err)
+		m.roles[name], m.names = role, append(m.names, name)
+		m.say("%s with priority %d and min %d", name, role.priority, role.least)
+	}
+	return m
+}
+
+func (m *market) say(format string, args ...any) {
+	m.said = append(m.said, fmt.Sprintf(format, args...))
+}
+
+// wrong ends the test with all that was done.
+func (m *market) wrong(format string, args ...any) {
+	m.Helper()
+	m.Fatalf("%s after\n%s", fmt.Sprintf(format, args...), strings.Join(m.said, "\n"))
+}
+
+func (m *market) count(name string) int {
+	return documents[domain.GroupDocument](m.fake)[name].Counts["worker"]
+}
+
+// decide has a role decide, and carries that out; it returns what changed.
+func (m *market) decide(name string) int {
+	m.Helper()
+	role, r := m.roles[name], reconcile.Reconciler{Engine: m.fake}
+	m.now = m.now.Add(time.Minute)
+	count := m.count(name)
+	seen := autoscale.Seen{Now: m.now, Count: count, Ready: count, Yield: m.yields[name]}
+	more, short, err := r.Room(within(m.T), name, "worker", role.scaler.RoomToAsk(count))
+	must(m.T, err)
+	seen.Room = &autoscale.Room{More: more, Short: short}
+	d := role.scaler.Decide(&role.state, seen)
+	if d.To == count {
+		return 0
+	}
+	done, _, err := r.Scale(within(m.T), reconcile.Scaling{Group: name, Role: "worker", From: count, To: d.To, Remove: m.goes[name], At: m.now, Why: d.Why()})
+	must(m.T, err)
+	role.scaler.Changed(&role.state, m.now, count, done.To)
+	m.say("%s has %d → %d: %s", name, count, done.To, d.Why())
+	switch {
+	case done.To < role.least:
+		m.wrong("%s is below min", name)
+	case done.To < count && !m.outranked(role.priority):
+		m.wrong("%s shrinks, and nobody more important waits", name)
+	}
+	return done.To - count
+}
+
+// outranked tells whether somebody waits who is more important.
+func (m *market) outranked(priority int) bool {
+	for _, request := range m.waiting {
+		if request.Spec.Priority > priority {
+			return true
+		}
+	}
+	return false
+}
+
+// share decides who gives way, and gives those their room that have it.
+func (m *market) share() (claims []reconcile.Claim) {
+	m.Helper()
+	r := reconcile.Reconciler{Engine: m.fake}
+	claims, counts, err := r.Share(within(m.T), m.waiting, nil)
+	must(m.T, err)
+	m.yields, m.goes = map[string]*autoscale.Yield{}, map[string][]string{}
+	for _, c := range claims {
+		for key, gone := range c.Gone {
+			name, _, _ := strings.Cut(key, "/")
+			if m.yields[name] == nil {
+				m.yields[name] = &autoscale.Yield{Count: counts[key], For: c.Request.What()}
+			}
+			m.yields[name].Count -= len(gone)
+			m.goes[name] = append(m.goes[name], gone...)
+		}
+	}
+	return claims
+}
+
+// serve has the first in turn be applied where its room is there.
+func (m *market) serve(claims []reconcile.Claim) {
+	m.Helper()
+	for _, c := range claims {
+		if c.Refusal != nil {
+			continue
+		}
+		if len(c.Gone) == 0 {
+			must(m.T, reconcile.Reconciler{Engine: m.fake}.Update(within(m.T), c.Request.Spec))
+			m.withdraw(c.Request.Spec.Name)
+			m.served[c.Request.Spec.Name] = true
+			m.say("%s runs", c.Request.Spec.Name)
+		}
+		return
+	}
+}
+
+func (m *market) withdraw(name string) {
+	delete(m.waiting, name)
+	must(m.T, engine.Delete[domain.RoomRequest](m.Context(), m.fake, name))
+}
+
+// Whatever comes and goes, in whatever order it is decided: no role goes below min, none shrinks but for somebody more important, those that give way do so enough, and
+// once nobody waits all settle: roles of one priority never take room from each other, and no room is left that one could have.
+func TestSharedRoomProperty(t *testing.T) {
+	gaveWay := 0
+	for seed := range uint64(60) {
+		m := newMarket(t, seed)
+		for step := range 40 {
+			switch m.rnd.IntN(8) {
+			case 0:
+				name := fmt.Sprintf("urgent%d", step)
+				request := asks(name, m.rnd.IntN(4)-1, 1+m.rnd.IntN(3))
+				request.Revision, request.Since = 1, m.now
+				set(m.fake, request)
+				m.waiting[name] = request
+				m.say("%s with priority %d waits for %d", name, request.Spec.Priority, *request.Spec.Roles["worker"].Replicas)
+			case 1:
+				for name := range m.served {
+					must(t, reconcile.Reconciler{Engine: m.fake}.Destroy(within(t), name))
+					delete(m.served, name)
+					m.say("%s is gone", name)
+					break
+				}
+			case 2, 3:
+				m.serve(m.share())
+			case 4:
+				// All who are to give way do, and then it is enough for the first in turn.
+				claims := m.share()
+				for _, name := range m.names {
+					if m.yields[name] != nil && m.decide(name) < 0 {
+						gaveWay++
+					}
+				}
+				for i, c := range m.share() {
+					if claims[i].Refusal == nil && (c.Refusal != nil || len(c.Gone) > 0) {
+						m.wrong("for %s some gave way, and still %v have to go: %v", c.Request.Spec.Name, c.Gone, c.Refusal)
+					}
+				}
+			default:
+				m.decide(m.names[m.rnd.IntN(len(m.names))])
+			}
+		}
+		for name := range m.waiting {
+			m.withdraw(name)
+			m.say("%s waits no more", name)
+		}
+		m.share()
+		m.settle()
+	}
+	if gaveWay < 30 {
+		t.Errorf("%d gave way: that shows little", gaveWay)
+	}
+}
+
+// settle has all roles decide until nothing changes, which has to come soon, and be so for good.
+func (m *market) settle() {
+	m.Helper()
+	still := 0
+	for round := 0; still < 3; round++ {
+		changed := false
+		for _, i := range m.rnd.Perm(len(m.names)) {
+			change := m.decide(m.names[i])
+			if change < 0 {
+				m.wrong("%s shrinks, and nobody waits", m.names[i])
+			}
+			changed = changed || change != 0
+		}
+		if still++; changed {
+			still = 0
+		}
+		if round > 20 {
+			m.wrong("they don't settle")
+		}
+	}
+	for _, name := range m.names {
+		more, _, err := reconcile.Reconciler{Engine: m.fake}.Room(within(m.T), name, "worker", 20-m.count(name))
+		must(m.T, err)
+		if more > 0 {
+			m.wrong("%s leaves room for %d", name, more)
+		}
+	}
+}

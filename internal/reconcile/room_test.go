@@ -1,0 +1,356 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// sharer is a group of workers of one processor each, whose number a policy changes; of nil, as many as are asked for.
+func sharer(name string, priority int, replicas *int) domain.Group {
+	return domain.Group{
+		Cluster: "lab", Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning, Priority: priority,
+		Completion: domain.Completion{When: domain.WhenNever},
+		Template:   domain.Template{Command: []string{"work"}},
+		Roles: map[string]domain.Role{"worker": {
+			Replicas: replicas, Resources: domain.ResourceRequirements{CPUs: 1}, OnScale: domain.OnScaleNone, Placement: domain.Placement{Strategy: domain.Pack},
+		}},
+	}
+}
+
+// idler is the policy for a group's workers that has as many as there is room for.
+func idler(group string, least int) domain.AutoscalingPolicy {
+	return domain.AutoscalingPolicy{
+		Cluster: "lab", Group: group, Role: "worker", Min: least, Max: 20,
+		Metrics: map[string]domain.ScalingMetric{"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}}},
+	}
+}
+
+// crowded is an engine whose hosts have so many processors.
+func crowded(cpus ...float64) *fake {
+	f := newFake()
+	hosts := map[string]domain.Host{}
+	for i, n := range cpus {
+		hosts[string(rune('a'+i))] = domain.Host{Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: n, MemoryMiB: 1 << 16}}
+	}
+	f.setHosts(hosts)
+	return f
+}
+
+// shares has a group of so many workers run under a policy, with changes to that.
+func (f *fake) shares(t *testing.T, priority, count, least int, name string, changes ...func(p *domain.AutoscalingPolicy)) {
+	t.Helper()
+	r := reconcile.Reconciler{Engine: f}
+	must(t, r.Update(within(t), sharer(name, priority, nil)))
+	policy := idler(name, least)
+	for _, change := range changes {
+		change(&policy)
+	}
+	set(f, domain.AutoscalingPolicyDocument{Header: domain.Header{Revision: 1}, Spec: policy})
+	if count != 1 {
+		f.grow(t, name, 1, count)
+	}
+}
+
+// grow changes the count of a group's workers, which has to be possible. Remove are those that go first.
+func (f *fake) grow(t *testing.T, name string, from, to int, remove ...string) {
+	t.Helper()
+	done, short, err := reconcile.Reconciler{Engine: f}.Scale(within(t), reconcile.Scaling{Group: name, Role: "worker", From: from, To: to, Remove: remove, At: epoch, Why: "a test"})
+	if err != nil || done.To != to {
+		t.Fatalf("%s was scaled to %d, and not to %d: %s, %v", name, done.To, to, short, err)
+	}
+}
+
+// share decides who gives way to some that wait, and says who goes for each, or why nobody does.
+func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
+	t.Helper()
+	waiting := map[string]domain.RoomRequest{}
+	for _, request := range requests {
+		waiting[request.Spec.Name] = request
+	}
+	claims, _, err := reconcile.Reconciler{Engine: f}.Share(within(t), waiting, nil)
+	must(t, err)
+	var said []string
+	for _, c := range claims {
+		var gone []string
+		for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
+			gone = append(gone, c.Gone[key]...)
+		}
+		what := strings.Join(gone, " ")
+		if c.Refusal != nil {
+			what = c.Answer
+		}
+		said = append(said, c.Request.Spec.Name+": "+what)
+	}
+	return said
+}
+
+func asks(name string, priority, members int) domain.RoomRequest {
+	return domain.RoomRequest{Spec: sharer(name, priority, &members), Since: epoch}
+}
+
+// Those give way that are less important, and none in vain; each who waits has its turn.
+func TestShare(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare  func(t *testing.T, f *fake)
+		requests []domain.RoomRequest
+		want     []string
+	}{
+		"one gives way": {
+			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 1, "low") },
+			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: low-worker-3 low-worker-2"},
+		},
+		"there is room": {
+			func(t *testing.T, f *fake) { f.shares(t, 0, 2, 1, "low") },
+			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: "},
+		},
+		"not for its own kind": {
+			func(t *testing.T, f *fake) { f.shares(t, 1, 4, 1, "low") },
+			[]domain.RoomRequest{asks("urgent", 1, 2)},
+			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
+				`Roles under a policy give way to groups with a higher priority: this one has 1, and would have room with 2`},
+		},
+		"not below min": {
+			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 3, "low") },
+			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: nobody gives way: there would be no room even so"},
+		},
+		"not a role that is paused": {
+			func(t *testing.T, f *fake) {
+				f.shares(t, 0, 4, 1, "low", func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn })
+			},
+			[]domain.RoomRequest{asks("urgent", 1, 2)},
+			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy is paused`},
+		},
+		"nor one that never scales in": {
+			func(t *testing.T, f *fake) {
+				f.shares(t, 0, 4, 1, "low", func(p *domain.AutoscalingPolicy) { p.ScaleIn.Select = domain.SelectDisabled })
+			},
+			[]domain.RoomRequest{asks("urgent", 1, 2)},
+			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy never scales in`},
+		},
+		"nor one whose group is being applied": {
+			func(t *testing.T, f *fake) {
+				f.shares(t, 0, 4, 1, "low")
+				doc := documents[domain.GroupDocument](f)["low"]
+				doc.Applying = true
+				set(f, doc)
+			},
+			[]domain.RoomRequest{asks("urgent", 1, 2)},
+			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: ` +
+				`an apply of group "low" is at work; if it was cut short, the next one finishes it`},
+		},
+		"the least important one": {
+			func(t *testing.T, f *fake) { f.shares(t, -1, 2, 0, "lowest"); f.shares(t, 0, 2, 0, "low") },
+			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: lowest-worker-1 lowest-worker-0"},
+		},
+		"one after the other": {
+			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 0, "low") },
+			[]domain.RoomRequest{asks("next", 1, 2), asks("first", 2, 2), asks("none", 1, 3)},
+			[]string{"first: low-worker-3 low-worker-2", "next: low-worker-1 low-worker-0", "none: nobody gives way: there would be no room even so"},
+		},
+		"what can't be had keeps nobody": {
+			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 0, "low") },
+			[]domain.RoomRequest{asks("huge", 9, 5), asks("next", 1, 1)},
+			[]string{"huge: nobody gives way: there would be no room even so", "next: low-worker-3"},
+		},
+		"members on their way": {
+			func(t *testing.T, f *fake) {
+				f.shares(t, 0, 4, 0, "low")
+				doc := documents[domain.GroupDocument](f)["low"]
+				doc.Scaling, doc.Counts = true, map[string]int{"worker": 2}
+				set(f, doc)
+			},
+			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := crowded(4)
+			test.prepare(t, f)
+			if diff := cmp.Diff(test.want, f.share(t, test.requests...)); diff != "" {
+				t.Errorf("who gives way (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// On several hosts, those go whose room is of use, where members are interchangeable; by index, all up to them.
+func TestShareOfHosts(t *testing.T) {
+	for name, test := range map[string]struct {
+		order domain.RemovalOrder
+		want  string
+	}{
+		"any":      {"", "urgent: low-worker-1 low-worker-0"},
+		"by index": {domain.RemoveHighestIndex, "urgent: low-worker-3 low-worker-2 low-worker-1 low-worker-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := crowded(2, 2)
+			r := reconcile.Reconciler{Engine: f}
+			low := sharer("low", 0, nil)
+			low.Framework, low.Roles["master"] = "spark", domain.Role{Replicas: new(1)}
+			must(t, r.Update(within(t), low))
+			policy := idler("low", 0)
+			policy.Guards.Remove = test.order
+			set(f, domain.AutoscalingPolicyDocument{Header: domain.Header{Revision: 1}, Spec: policy})
+			f.grow(t, "low", 1, 4)
+			doc := documents[domain.GroupDocument](f)["low"]
+			at := func(i int) string { return doc.Assignments[domain.MemberName("low", "worker", i)].Host }
+			if at(2) != at(3) || at(0) == at(2) {
+				t.Fatalf("the members are at %v", doc.Assignments)
+			}
+			urgent := asks("urgent", 1, 1)
+			role := urgent.Spec.Roles["worker"]
+			role.Resources.CPUs, role.Placement.Hosts = 2, []string{at(0)}
+			urgent.Spec.Roles["worker"] = role
+			if diff := cmp.Diff([]string{test.want}, f.share(t, urgent)); diff != "" {
+				t.Errorf("who gives way (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An apply waits for those who give way, tells them so by its request, and takes that back once it has the room. Nobody takes the room meanwhile.
+func TestApplyWaitsForRoom(t *testing.T) {
+	f := crowded(4)
+	f.shares(t, 0, 4, 1, "low")
+	r := reconcile.Reconciler{Engine: f}
+	applied := make(chan error, 1)
+	go func() { applied <- r.Update(within(t), sharer("urgent", 1, new(2))) }()
+	f.eventually(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
+
+	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 0 || !strings.Contains(short, `(group "urgent", with priority 1, waits for room, too, and comes first)`) {
+		t.Errorf("there is room for %d: %s, %v", more, short, err)
+	}
+	f.grow(t, "low", 4, 2)
+	must(t, <-applied)
+	if n := len(documents[domain.RoomRequest](f)); n > 0 {
+		t.Errorf("%d requests are left", n)
+	}
+	f.expectStates(t, "low-worker-0 (running)", "low-worker-1 (running)", "urgent-worker-0 (running)", "urgent-worker-1 (running)")
+
+	must(t, r.Destroy(within(t), "urgent"))
+	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 2 || !strings.Contains(short, "Not enough") && short == "" {
+		t.Errorf("afterwards there is room for %d: %s, %v", more, short, err)
+	}
+}
+
+// While somebody waits, neither a policy nor an apply that comes after it takes the room that was made: an apply waits behind it.
+func TestRoomIsKeptForWhoWaits(t *testing.T) {
+	f := crowded(4)
+	f.shares(t, 0, 4, 1, "low")
+	r := reconcile.Reconciler{Engine: f}
+	applied := map[string]chan error{}
+	for i, spec := range []domain.Group{sharer("first", 2, new(2)), sharer("next", 1, new(1))} {
+		done := make(chan error, 1)
+		applied[spec.Name] = done
+		go func() { done <- r.Update(within(t), spec) }()
+		f.eventually(t, func() bool { return len(documents[domain.RoomRequest](f)) == i+1 })
+	}
+	f.grow(t, "low", 4, 3) // for the one that comes next, that would be enough
+	f.grow(t, "low", 3, 2)
+	must(t, <-applied["first"])
+	f.grow(t, "low", 2, 1)
+	must(t, <-applied["next"])
+	f.expectStates(t, "first-worker-0 (running)", "first-worker-1 (running)", "low-worker-0 (running)", "next-worker-0 (running)")
+}
+
+// What an apply waits for in vain, it says.
+func TestApplyWaitsInVain(t *testing.T) {
+	f := crowded(4)
+	f.shares(t, 0, 4, 1, "low")
+	ctx, cancel := context.WithCancelCause(within(t))
+	e, calls := recorded(f)
+	r := reconcile.Reconciler{Engine: e}
+	looked := func() (n int) {
+		for _, call := range calls.made() {
+			if call == "Get room-request" {
+				n++
+			}
+		}
+		return n
+	}
+	applied := make(chan error, 1)
+	go func() { applied <- r.Update(ctx, sharer("urgent", 1, new(2))) }()
+	f.eventually(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
+	request := documents[domain.RoomRequest](f)["urgent"]
+	request.Answer = "low stays"
+	_, err := engine.Put(t.Context(), f, request)
+	must(t, err)
+	before := looked()
+	f.eventually(t, func() bool { return looked() > before+1 })
+	over := errors.New("time is over")
+	cancel(over)
+	err = <-applied
+	var inVain *reconcile.RoomError
+	if !errors.As(err, &inVain) || !errors.Is(err, over) || inVain.Answer != "low stays" || !strings.Contains(err.Error(), "CPUs") {
+		t.Errorf("the apply ended with %v", err)
+	}
+	if n := len(documents[domain.RoomRequest](f)); n > 0 || len(f.locks) > 0 {
+		t.Errorf("%d requests are left, and the locks %v", n, f.locks)
+	}
+	if _, there := documents[domain.GroupDocument](f)["urgent"]; there {
+		t.Error("something of the group is there")
+	}
+}
+
+// Without anybody who could give way, an apply fails at once, and says what would help.
+func TestApplyDoesNotWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		low, least, priority, members int
+		says                          string
+	}{
+		"a priority would help": {0, 1, 0, 2, `There would be room: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
+			`Roles under a policy give way to groups with a higher priority: this one has 0, and would have room with 1`},
+		"nothing would": {0, 3, 5, 2, "Not enough CPUs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := crowded(4)
+			f.shares(t, test.low, 4, test.least, "low")
+			err := reconcile.Reconciler{Engine: f}.Update(within(t), sharer("urgent", test.priority, &test.members))
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("the apply ended with %v", err)
+			}
+			if n := len(documents[domain.RoomRequest](f)); n > 0 {
+				t.Errorf("%d requests are left", n)
+			}
+		})
+	}
+}
+
+// A request that an apply has left behind which died is removed once nobody holds its group.
+func TestAbandonedRequest(t *testing.T) {
+	f := crowded(4)
+	request := asks("urgent", 1, 2)
+	request.Revision = 1
+	set(f, request)
+	r := reconcile.Reconciler{Engine: f, Controller: true}
+	release, err := f.Lock(t.Context(), reconcile.GroupLock("urgent"), engine.Holder{Who: "an apply", Process: 1})
+	must(t, err)
+	if removed, err := r.Abandoned(t.Context(), request); removed || err != nil {
+		t.Errorf("while an apply waits it is removed: %t, %v", removed, err)
+	}
+	must(t, release())
+	if removed, err := r.Abandoned(t.Context(), request); !removed || err != nil || len(documents[domain.RoomRequest](f)) > 0 {
+		t.Errorf("afterwards it is removed: %t, %v", removed, err)
+	}
+}
+
+// eventually waits until something holds.
+func (f *fake) eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	for start := time.Now(); !holds(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > patience.Limit {
+			t.Fatalf("waited in vain: %v", f.locks)
+		}
+	}
+}
