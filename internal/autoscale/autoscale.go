@@ -29,6 +29,8 @@ type Seen struct {
 	Room *Room
 	// Yield has members go for somebody more important; nil where nobody waits for their room.
 	Yield *Yield
+	// Used is what members use, for a policy that scales vertically.
+	Used Used
 	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member may go, such as a
 	// hook that is at work; "" where nothing does.
 	Held, Busy string
@@ -82,6 +84,8 @@ type State struct {
 	Told map[string]bool `json:"told,omitempty"`
 	// Spent is what the role has used of the day's member-hours.
 	Spent *Spent `json:"spent,omitempty"`
+	// Vertical is what is known of what members use.
+	Vertical *Vertical `json:"vertical,omitempty"`
 }
 
 // At is a value of a moment.

@@ -49,6 +49,10 @@ type Decision struct {
 	Asked []Asked
 	// Guards are what the guards that ask sources were told.
 	Guards []Guarded
+	// Recommended is what members should request, of the resources that the policy scales vertically.
+	Recommended []Recommended
+	// Resize is another size that members are to have which are started from now on; nil where there is none.
+	Resize *Resize
 	// limits say what kept the count from what was asked for, in the order in which they did.
 	limits []string
 }
@@ -119,6 +123,8 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	}
 	state.rewind(seen.Now)
 	state.learnStartup(seen)
+	d.Recommended = a.recommend(state, seen)
+	d.Resize = a.resize(d, state, seen)
 	count, spent := a.withinBudget(d, state, seen)
 	if count == d.From && !spent {
 		count = a.within(d, seen.Count)
@@ -186,7 +192,7 @@ func (a *Autoscaler) within(d *Decision, count int) int {
 func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	coolsOut, coolsIn := a.cools(a.policy.ScaleOut, state, seen.Now), a.cools(a.policy.ScaleIn, state, seen.Now)
 	blind := a.ask(d, state, seen)
-	count := combine(d.Asked, seen.Count, a.policy.Min)
+	count := combine(d.Asked, seen.Count, a.least(seen.Count))
 	if count < seen.Count && blind != "" {
 		count = d.limit(seen.Count, say(blind, " is missing, and nothing is scaled in meanwhile"))
 	}
@@ -348,6 +354,14 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 		return idleRoom(*a.IdleRoom, in)
 	}
 	return ratio(*a.Ratio, in)
+}
+
+// least is the count where nothing has a say: the least one, or the present one of a policy that has nothing that ever has one.
+func (a *Autoscaler) least(count int) int {
+	if len(a.policy.Schedules) == 0 && !slices.ContainsFunc(a.follows, func(m domain.ScalingMetric) bool { return !m.Observed() }) {
+		return count
+	}
+	return a.policy.Min
 }
 
 // combine returns the largest count that is asked for. What is observed has no say. What abstains changes nothing by itself: but no other goes below it, and where another

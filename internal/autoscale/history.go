@@ -29,6 +29,10 @@ type Entry struct {
 	Metrics []EntryMetric `json:"metrics,omitempty"`
 	// Guards are what the guards that ask sources were told.
 	Guards []EntryGuard `json:"guards,omitempty"`
+	// Vertical is what members should request, of the resources that the policy scales vertically.
+	Vertical []EntryVertical `json:"vertical,omitempty"`
+	// Resized says in words what came of having members that are started request something else; "" where nothing was to be moved.
+	Resized string `json:"resized,omitempty"`
 	// Changed say in words which guards and bounds changed what was asked for.
 	Changed []string `json:"changed,omitempty"`
 	Outcome Outcome  `json:"outcome"`
@@ -59,6 +63,18 @@ type EntryGuard struct {
 	Why   string   `json:"why,omitempty"`
 	// Never tells that it has never had one.
 	Never bool `json:"never,omitempty"`
+}
+
+// EntryVertical is what a member should request of a resource.
+type EntryVertical struct {
+	// Name is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; nil where that is nothing.
+	Name      string   `json:"name"`
+	Requested *float64 `json:"requested,omitempty"`
+	// Target, Lower and Upper are as in [Recommended], and Why says why.
+	Target *float64 `json:"target,omitempty"`
+	Lower  *float64 `json:"lower,omitempty"`
+	Upper  *float64 `json:"upper,omitempty"`
+	Why    string   `json:"why,omitempty"`
 }
 
 // Outcome is what came of a decision.
@@ -95,6 +111,13 @@ func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
 	for _, g := range d.Guards {
 		e.Guards = append(e.Guards, EntryGuard{g.Name, g.Value, g.Why, g.Never})
 	}
+	for _, r := range d.Recommended {
+		v := EntryVertical{Name: r.Resource, Target: r.Target, Lower: r.Lower, Upper: r.Upper, Why: r.Why}
+		if r.Requested > 0 {
+			v.Requested = significant(r.Requested)
+		}
+		e.Vertical = append(e.Vertical, v)
+	}
 	return e
 }
 
@@ -128,11 +151,14 @@ const longestGap = 10 * time.Minute
 // continues tells whether the entry says the same as the one before it of the same policy, but for numbers: both left the count as it was, all metrics asked
 // for the same, and those that asked for nothing, and what stood against what was asked for, did so for the same reasons.
 func (e *Entry) continues(before *Entry) bool {
-	return !e.Scaled() && !before.Scaled() &&
+	return !e.Scaled() && !before.Scaled() && sameReason(e.Resized, before.Resized) &&
 		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change && e.At.Sub(before.Until) <= longestGap &&
 		sameReason(e.OutcomeWhy, before.OutcomeWhy) && slices.EqualFunc(e.Changed, before.Changed, sameReason) &&
 		slices.EqualFunc(e.Guards, before.Guards, func(a, b EntryGuard) bool {
 			return a.Name == b.Name && a.Never == b.Never && (a.Value == nil) == (b.Value == nil) && sameReason(a.Why, b.Why)
+		}) &&
+		slices.EqualFunc(e.Vertical, before.Vertical, func(a, b EntryVertical) bool {
+			return a.Name == b.Name && equal(a.Requested, b.Requested) && (a.Target == nil) == (b.Target == nil)
 		}) &&
 		slices.EqualFunc(e.Metrics, before.Metrics, func(a, b EntryMetric) bool {
 			if a.Count == nil || b.Count == nil {
@@ -141,6 +167,9 @@ func (e *Entry) continues(before *Entry) bool {
 			return a.Name == b.Name && *a.Count == *b.Count
 		})
 }
+
+// equal tells whether two numbers that may be missing are the same.
+func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // sameReason tells whether two texts have the same words, where those with a digit, such as numbers, times and the names of members, are all the same.
 func sameReason(a, b string) bool {
@@ -165,7 +194,7 @@ const longestText = 500
 // tidy has the entry be what is read back from where it was stored: with no more than is of use to a person.
 func (e *Entry) tidy() {
 	e.At, e.Until = e.At.UTC().Truncate(time.Millisecond), e.Until.UTC().Truncate(time.Millisecond)
-	e.OutcomeWhy = shortened(e.OutcomeWhy)
+	e.OutcomeWhy, e.Resized = shortened(e.OutcomeWhy), shortened(e.Resized)
 	metrics := make([]EntryMetric, 0, len(e.Metrics))
 	for _, m := range e.Metrics {
 		m.Name, m.Why = shortened(m.Name), shortened(m.Why)
@@ -185,6 +214,17 @@ func (e *Entry) tidy() {
 		guards = append(guards, g)
 	}
 	e.Guards = none(guards)
+	vertical := make([]EntryVertical, 0, len(e.Vertical))
+	for _, v := range e.Vertical {
+		v.Why = shortened(v.Why)
+		for _, amount := range []**float64{&v.Requested, &v.Target, &v.Lower, &v.Upper} {
+			if *amount != nil {
+				*amount = significant(**amount)
+			}
+		}
+		vertical = append(vertical, v)
+	}
+	e.Vertical = none(vertical)
 	changed := make([]string, 0, len(e.Changed))
 	for _, why := range e.Changed {
 		changed = append(changed, shortened(why))
@@ -286,7 +326,7 @@ func (h *History) Entries(now time.Time, s Selection) []Entry {
 	var wanted []Entry
 	for _, e := range slices.Backward(h.entries) {
 		kept[e.Policy]++
-		if kept[e.Policy] <= KeepEntries && s.covers(e.Policy) && !e.Until.Before(since) && (!s.OnlyChanges || e.From != e.To) {
+		if kept[e.Policy] <= KeepEntries && s.covers(e.Policy) && !e.Until.Before(since) && (!s.OnlyChanges || e.From != e.To || e.Resized != "") {
 			wanted = append(wanted, e)
 		}
 	}

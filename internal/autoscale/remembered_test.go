@@ -16,6 +16,7 @@ func FuzzRemembered(f *testing.F) {
 	season.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute), Season: new(domain.Duration(24 * time.Hour))}
 	policy.Metrics["season"] = season
 	policy.Guards.MemberHoursPerDay = 1000
+	policy.Vertical = &domain.VerticalScaling{CPUs: &domain.AmountBounds{Min: 0.5, Max: 8}, MemoryMiB: &domain.AmountBounds{Min: 100, Max: 10_000}}
 	policy.ScaleIn.Cooldown, policy.ScaleOut.Stabilisation = seconds(30), seconds(10)
 	scaler := scalerOf(f, policy)
 
@@ -31,6 +32,10 @@ func FuzzRemembered(f *testing.F) {
 		riskRemembered(f, func(*Risk) {}),
 		riskRemembered(f, func(r *Risk) { r.At, r.Step, r.Price, r.Total = noon.Add(-10*time.Second), 1e10, mostPrice, 1 }),
 		riskRemembered(f, func(r *Risk) { r.Made = []At[[]float64]{{noon.Add(-time.Hour), make([]float64, riskForecasts)}, {}} }),
+		`{"vertical":{"at":"2026-03-02T11:59:00Z","measured":60000000000,"cpus":{"first":190,"weights":[1,2,3e38]},"memory_mib":{"first":-1,"weights":[1]},"peak":{"at":"2026-03-01T11:00:00Z","value":3000}}}`,
+		`{"vertical":{"at":"2026-03-02T11:59:00Z","measured":-1,"cpus":{"first":199,"weights":[1]},"peak":{"at":"2026-03-01T11:00:00Z","value":-1},"killed":"9999-12-31T23:59:59Z"}}`,
+		`{"vertical":{"at":"2026-03-09T12:00:00Z","measured":9223372036854775807,"cpus":{"weights":[1e-40,1,1e15]},"peak":{"at":"2026-03-09T12:00:00Z","value":1e308}}}`,
+		`{"vertical":{"at":"0001-01-01T00:00:00Z","cpus":{"weights":[1]},"memory_mib":{"first":3,"weights":[0,0]},"peak":{"at":"9999-12-31T23:59:59Z","value":0}}}`,
 		`{"metrics":{"season":{"forecast":{"at":"2026-03-02T12:00:05Z","value":1,"step":5,"seasonal":true,"season":{"length":"0s","profile":[]}}}}}`,
 		`{"metrics":{"season":{"forecast":{"at":"2026-03-02T11:59:55Z","step":5,"seasonal":true,"season":{"length":"24h","profile":[1],"count":1}}}}}`,
 		`{"metrics":{"forecast":{"forecast":{"at":"2026-03-02T11:59:55Z","value":1e308,"step":1e308,"level":1e308,"slope":1e308,"level_weight":1e-320,"slope_weight":-1}}}}`,
@@ -57,13 +62,20 @@ func FuzzRemembered(f *testing.F) {
 		}
 		now := noon.Add(time.Duration(after % int64(24*365*time.Hour)))
 		for range 3 {
-			seen := Seen{Now: now, Count: count, Ready: ready, Metrics: map[string]Measurement{}}
+			used := Measurement{At: now, Members: map[string]float64{"a": value, "b": value / 2}}
+			seen := Seen{Now: now, Count: count, Ready: ready, Metrics: map[string]Measurement{}, Used: Used{CPUs: used, MemoryMiB: used, Killed: &At[float64]{now, value}}}
 			for name := range policy.Metrics {
 				seen.Metrics[name] = Measurement{Value: value, At: now}
 			}
 			d := scaler.Decide(&state, seen)
 			if d.To < policy.Min || d.To > policy.Max {
 				t.Fatalf("%d → %d is beyond %d and %d: %s", d.From, d.To, policy.Min, policy.Max, d.Why())
+			}
+			for _, r := range d.Recommended {
+				bounds := map[string]*domain.AmountBounds{ResourceCPUs: policy.Vertical.CPUs, ResourceMemoryMiB: policy.Vertical.MemoryMiB}[r.Resource]
+				if r.Target != nil && !(*r.Target >= bounds.Min && *r.Lower <= *r.Target && *r.Target <= *r.Upper && *r.Upper <= bounds.Max) {
+					t.Fatalf("%s: %v of %v to %v is recommended: %s", r.Resource, *r.Target, *r.Lower, *r.Upper, r.Why)
+				}
 			}
 			if _, err := json.Marshal(state); err != nil {
 				t.Fatalf("what it remembers can't be stored: %v", err)

@@ -33,6 +33,14 @@ func (b *board) show(policy domain.AutoscalingPolicy, e autoscale.Entry) {
 	if e.Scaled() {
 		status.Current = e.To
 	}
+	for _, v := range e.Vertical {
+		if v.Target != nil {
+			if status.Recommended == nil {
+				status.Recommended = map[string]float64{}
+			}
+			status.Recommended[v.Name] = *v.Target
+		}
+	}
 	for _, m := range e.Metrics {
 		status.Metrics[m.Name] = metrics.PolicyMetric{Value: m.Value, Count: m.Count}
 	}

@@ -40,6 +40,9 @@ type lab struct {
 	held map[string]bool
 	// schedules tells that the lab distributes members that have no identity by itself.
 	schedules bool
+	// handsOver is as in [engine.Traits], and onStage is told of what is staged, where it is not nil.
+	handsOver bool
+	onStage   func(spec domain.MemberSpec)
 }
 
 // newLab returns a cluster with a group "job" of two workers that nobody counts, and a policy for them: changes is what is particular to it.
@@ -177,7 +180,7 @@ func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
 }
 
 func (l *lab) Traits() engine.Traits {
-	return engine.Traits{Name: "lab", Schedules: l.schedules, MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" }}
+	return engine.Traits{Name: "lab", Schedules: l.schedules, HandsOver: l.handsOver, MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" }}
 }
 
 func (l *lab) Snapshot() engine.Engine { return l }
@@ -232,6 +235,9 @@ func (l *lab) Stage(_ context.Context, specs []domain.MemberSpec) error {
 	defer l.mu.Unlock()
 	for _, spec := range specs {
 		l.staged[spec.Name] = spec
+		if l.onStage != nil {
+			l.onStage(spec)
+		}
 	}
 	return nil
 }

@@ -98,6 +98,8 @@ type scaler struct {
 	hooked   chan hooked
 	hookPace hookPace
 	sharing  sharing
+	// resizes are what came of giving members another size.
+	resizes chan resized
 	// changed tells that something was decided or carried out that must not be forgotten.
 	changed bool
 }
@@ -117,6 +119,7 @@ type followed struct {
 	restored, idle bool
 	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its end.
 	changing bool
+	sizing
 	// calls are those of its hooks that have not come to their end. Recalled tells that they are a former controller's, and a removal may have to be gone on
 	// with; removing that the hook before a removal is at work. CallOff ends that, after which it hurries to decide where more members are wanted; stopTelling
 	// ends the hook after an addition, where it is not nil.
@@ -134,7 +137,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 	s := &scaler{
 		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
-		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), hookPace: usualHookPace,
+		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), resizes: make(chan resized), hookPace: usualHookPace,
 		sharing: sharing{seen: map[string]time.Time{}, shares: make(chan share)},
 	}
 	known, unread, err := s.memory.load(ctx)
@@ -223,6 +226,9 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 		case made := <-s.sharing.shares:
 			s.takeShare(made, time.Now())
 			return s.anyDue(time.Now()), nil
+		case r := <-s.resizes:
+			s.finishResize(r)
+			return false, nil
 		case a := <-s.answers:
 			s.answered = append(s.answered, a)
 			if len(s.answered) == s.asking {
@@ -416,6 +422,8 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		f.noteSpare(a, decision)
 		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
 		entry.Change, entry.OutcomeWhy = f.calls.atWork()
+		entry.Resized, f.resized = f.resized, ""
+		s.resize(ctx, f, a, decision.Resize)
 		if !f.changing && a.seen.Held == "" && decision.To >= decision.From {
 			unstored = errors.Join(unstored, s.forgetRemoval(ctx, f))
 		}

@@ -50,6 +50,7 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 		spec, standing := f.document.Spec, standings[i]
 		a := &asked{policy: f, document: f.document, scene: scene, at: now, seen: autoscale.Seen{
 			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
+			Used: usedIn(scene, spec.Group, spec.Role),
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
 			a.seen.Held = "the last change is still being carried out"
@@ -84,9 +85,10 @@ func (f *followed) needs(count int) needs {
 func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, needs needs, answers []meter.Answer) {
 	for i, q := range needs.questions {
 		measured := answers[i]()
-		if isGuard(q) {
+		switch {
+		case isGuard(q):
 			a.seen.Guards[strings.TrimPrefix(q.Metric, guardMark)] = measured
-		} else {
+		case !takeUse(&a.seen.Used, q.Metric, measured):
 			a.seen.Metrics[q.Metric] = measured
 		}
 	}
@@ -157,5 +159,5 @@ func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 			Metric: guardMark + asked.Name, Group: policy.Group, Role: policy.Role, Source: asked.Source, StaleAfter: domain.DefaultStaleAfter, Truth: asked.Name != domain.GuardAtLeast,
 		})
 	}
-	return questions
+	return append(questions, useQuestions(policy)...)
 }

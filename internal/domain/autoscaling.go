@@ -27,6 +27,8 @@ type AutoscalingPolicy struct {
 	ScaleIn   ScalingBehaviour           `json:"scale_in,omitzero"`
 	Guards    ScalingGuards              `json:"guards,omitzero"`
 	Hooks     ScalingHooks               `json:"hooks,omitzero"`
+	// Vertical moves what members request; nil leaves that alone.
+	Vertical *VerticalScaling `json:"vertical,omitempty"`
 	// DryRun has decisions recorded, and none carried out.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Paused holds the count, in one direction or in both; it is PauseNone where it is empty.

@@ -45,6 +45,9 @@ func (p AutoscalingPolicy) Validate() Problems {
 	p.ScaleIn.validate(&ps, Path{"scale_in"})
 	p.Guards.validate(&ps, Path{"guards"})
 	p.Hooks.validate(&ps, Path{"hooks"})
+	if p.Vertical != nil {
+		p.Vertical.validate(&ps, Path{"vertical"})
+	}
 	if p.Paused != "" && !slices.Contains(ScalingPauses, p.Paused) {
 		ps.Add(Path{"paused"}, "Unknown pause", "%q is not a direction to pause; there are %q", p.Paused, ScalingPauses)
 	}
@@ -57,15 +60,15 @@ func (p AutoscalingPolicy) Validate() Problems {
 // validateFollowed finds policies by which nothing ever asks for a count.
 func (p AutoscalingPolicy) validateFollowed(ps *Problems) {
 	switch followed := p.followed(); {
-	case len(followed) > 0 || len(p.Schedules) > 0:
+	case len(followed) > 0 || len(p.Schedules) > 0 || p.Vertical != nil:
 		return
 	case len(p.Metrics) == 0:
-		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules, and would never change the count; give it at least one of them")
+		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules nor vertical, and would never change anything; give it at least one of them")
 	default:
 		ps.Add(Path{"metrics"}, "Nothing to follow", "%q have no algorithm: they are observed and ask for nothing, and the policy would never change the count; "+
 			"give one of them an algorithm, add a metric whose algorithm is external, to which their values are told, or add a schedule", slices.Sorted(maps.Keys(p.Metrics)))
 	}
-	ps.DecidedBy([]Path{{"metrics"}, {"schedules"}})
+	ps.DecidedBy([]Path{{"metrics"}, {"schedules"}, {"vertical"}})
 }
 
 // followed are the names of the metrics that ask for a count, sorted.

@@ -46,6 +46,9 @@ func validPolicy() AutoscalingPolicy {
 			BeforeRemoval: &ScalingHook{Command: []string{"/usr/local/bin/drain", ""}, Timeout: duration(100 * time.Millisecond)},
 			AfterAddition: &ScalingHook{URL: "http://rebalancer:9090/came", Timeout: duration(7 * 24 * time.Hour)},
 		},
+		Vertical: &VerticalScaling{
+			CPUs: &AmountBounds{Min: 0.01, Max: 8}, MemoryMiB: &AmountBounds{Min: 1, Max: 1}, Percentile: new(100.0), MarginPercent: new(0.0), LearnFor: duration(0), Apply: ApplyNever,
+		},
 		Paused: PauseIn, OnDestroy: OnDestroyRestore,
 	}
 }
@@ -102,7 +105,8 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"initial above max": {policy(func(p *AutoscalingPolicy) { p.Initial = new(9) }), "initial", "initial is 9; 1 to 8"},
 		"a short interval":  {policy(func(p *AutoscalingPolicy) { p.Interval = new(minute / 100) }), "interval", "600ms is not allowed here; 1s to 1h0m0s is"},
 		"a long interval":   {policy(func(p *AutoscalingPolicy) { p.Interval = new(61 * minute) }), "interval", "1h1m0s is not allowed here; 1s to 1h0m0s is"},
-		"nothing to follow": {policy(func(p *AutoscalingPolicy) { p.Metrics, p.Schedules = nil, nil }), "metrics", "neither metrics nor schedules"},
+		"nothing to follow": {policy(func(p *AutoscalingPolicy) { p.Metrics, p.Schedules, p.Vertical = nil, nil, nil }), "metrics", "neither metrics nor schedules nor vertical"},
+		"only vertical":     {policy(func(p *AutoscalingPolicy) { p.Metrics, p.Schedules = nil, nil }), "", ""},
 		"a metric without a name": {
 			policy(func(p *AutoscalingPolicy) { p.Metrics[""] = p.Metrics["queue"] }), `metrics[""]`, `"" is not a name; 1 to 63 printable`,
 		},
@@ -114,7 +118,9 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"observed, beside a schedule":            {algorithm(ScalingAlgorithm{}), "", ""},
 		"observed, beside a schedule, from none": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *", Count: 1}}, ScalingAlgorithm{}), "", ""},
 		"observed alone": {
-			with(func(p *AutoscalingPolicy, m *ScalingMetric) { p.Schedules, m.Algorithm = nil, ScalingAlgorithm{} }), "metrics",
+			with(func(p *AutoscalingPolicy, m *ScalingMetric) {
+				p.Schedules, p.Vertical, m.Algorithm = nil, nil, ScalingAlgorithm{}
+			}), "metrics",
 			`["m"] have no algorithm: they are observed and ask for nothing, and the policy would never change the count; give one of them an algorithm, add a metric whose algorithm is external`,
 		},
 		"observed, too old": {

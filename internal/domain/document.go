@@ -42,6 +42,8 @@ type GroupDocument struct {
 	// or removed: where it is true and nobody holds the group's lock, the controller died.
 	Scaled  map[string]Scaled `json:"scaled,omitempty"`
 	Scaling bool              `json:"scaling,omitempty"`
+	// Sizes are what members of roles request that are started, where a policy has moved that.
+	Sizes map[string]Size `json:"sizes,omitempty"`
 	// MinRun is the revision from which on members must have been started: it rises with a rerun (changed
 	// triggers) and with a restart of the whole group.
 	MinRun int `json:"min_run"`

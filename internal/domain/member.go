@@ -188,6 +188,8 @@ type Observed struct {
 	// Unstarted reports that the last instance could not be started, for example because its image lacks the command.
 	// It may be tried again.
 	Unstarted bool
+	// OutOfMemory is when an instance ran out of the memory that it was allowed, in this run, the last time; nil where none is known to have.
+	OutOfMemory *OutOfMemory
 	// HostTrouble says in words why its host is not as it should be, such as "host gpu1 is down"; empty where it is.
 	// It is said of failed members, too, which may be about to be restarted with their group.
 	HostTrouble string
@@ -202,6 +204,12 @@ type Observed struct {
 	Replicas *int
 	// StopReason is the reason given with the request to stop, where the state is StateStopped.
 	StopReason StopReason
+}
+
+// OutOfMemory is the end of an instance that ran out of the memory that it was allowed.
+type OutOfMemory struct {
+	At       time.Time `json:"at"`
+	LimitMiB int64     `json:"limit_mib"`
 }
 
 // String names the observed member and its state.

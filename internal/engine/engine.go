@@ -142,6 +142,8 @@ type Traits struct {
 	Supports Features
 	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of the user's.
 	Contained bool
+	// HandsOver tells that a specification of the same run and hash is put in force without restarting its member, which has it from its next start on.
+	HandsOver bool
 	// NoResidents says why an apply by this program can't start the cluster's controller and agents, and what to do; empty
 	// where it can.
 	NoResidents string

@@ -59,10 +59,32 @@ func (r reading) entry(w io.Writer, e autoscale.Entry) {
 		}
 		_, _ = fmt.Fprintf(w, "  guard %s\t%s\t\t\t%s\n", g.Name, value, why)
 	}
+	for _, v := range e.Vertical {
+		_, _ = fmt.Fprintf(w, "  vertical %s\t%s\t\t%s\t%s\n", v.Name, amount(v.Requested), recommendation(v), printable.Line(v.Why))
+	}
+	if e.Resized != "" {
+		_, _ = fmt.Fprintf(w, "  size: %s\n", printable.Line(e.Resized))
+	}
 	for _, why := range e.Changed {
 		_, _ = fmt.Fprintf(w, "  limited: %s\n", printable.Line(why))
 	}
 	_, _ = fmt.Fprintln(w)
+}
+
+// recommendation says what a member should request of a resource, and what may be right.
+func recommendation(v autoscale.EntryVertical) string {
+	if v.Target == nil {
+		return "recommends nothing"
+	}
+	return fmt.Sprintf("recommends %s (%s to %s)", amount(v.Target), amount(v.Lower), amount(v.Upper))
+}
+
+// amount is an amount that may not be known.
+func amount(value *float64) string {
+	if value == nil {
+		return unknown
+	}
+	return autoscale.Number(*value)
 }
 
 // outcome says what became of the count.

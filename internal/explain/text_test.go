@@ -31,6 +31,9 @@ func decisions() []autoscale.Entry {
 		{
 			Policy: "job/worker", At: at(2 * time.Minute), Until: at(2 * time.Minute), Decisions: 1, From: 4, To: 6, Ready: 4, Outcome: autoscale.OutcomeDone,
 			Metrics: []autoscale.EntryMetric{cpu(93, 7, "93 of 60: 4 ready members × 1.55 = 7")}, Changed: []string{"7 wanted, but 2 members at most in one step: 6"},
+			Vertical: []autoscale.EntryVertical{
+				{Name: "cpus", Requested: new(4.0), Target: new(2.31), Lower: new(1.15), Upper: new(3.5), Why: "90 % of the time"}, {Name: "memory_mib", Why: "not measured yet"},
+			},
 		},
 		{
 			Policy: "job/worker", At: at(40 * time.Second), Until: at(20 * time.Second), Decisions: 5, From: 6, To: 8, Ready: 5, Outcome: autoscale.OutcomeHeld,
@@ -67,7 +70,9 @@ func TestWrite(t *testing.T) {
   night         –                 asks for 2        2 until 2026-11-21 06:00 UTC
 
 2026-11-20 23:58:30  4 → 6
-  cpu  93  800ms old  asks for 7  93 of 60: 4 ready members × 1.55 = 7
+  cpu                  93  800ms old  asks for 7                     93 of 60: 4 ready members × 1.55 = 7
+  vertical cpus        4              recommends 2.31 (1.15 to 3.5)  90 % of the time
+  vertical memory_mib  –              recommends nothing             not measured yet
   limited: 7 wanted, but 2 members at most in one step: 6
 
 2026-11-20 23:59:50 to 2026-11-21 00:00:10  6 → 8 (5 ready), held, decided 5 times: an apply holds the �[31mgroup

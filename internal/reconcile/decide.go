@@ -33,6 +33,8 @@ type View struct {
 	Devices map[string]placement.DeviceState
 	// Pinned has all members of the group stay that have a place: only others are placed.
 	Pinned bool
+	// Sizes are those that members of the group are to have, by role; nil for those that are stored.
+	Sizes map[string]domain.Size
 	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see [Group.Leaving].
 	Leave []string
 }
@@ -44,6 +46,16 @@ func (v View) occupants() map[string]domain.GroupDocument {
 	}
 	all := maps.Clone(v.Sweeps)
 	maps.Copy(all, v.Groups)
+	return all
+}
+
+// sized returns documents whose specifications have what members request that are started.
+func sized(documents map[string]domain.GroupDocument) map[string]domain.GroupDocument {
+	all := make(map[string]domain.GroupDocument, len(documents))
+	for name, doc := range documents {
+		doc.Spec = doc.Sized()
+		all[name] = doc
+	}
 	return all
 }
 
@@ -83,8 +95,12 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	checkNames(&problems, view.occupants(), spec.Name, members)
 	checkTaken(&problems, view, spec, members)
 	problems = append(problems, placement.CheckSpread(spec, previous.Spec, view.Inventory.Hosts)...)
+	sizes := view.Sizes
+	if sizes == nil {
+		sizes = sizesIn(spec, previous)
+	}
 	assignments, unplaced := place(placement.Input{
-		Group:         spec,
+		Group:         domain.GroupDocument{Spec: spec, Sizes: sizes}.Sized(),
 		Members:       members,
 		Current:       previous.Assignments,
 		Hosts:         view.Inventory.Hosts,
@@ -96,7 +112,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Room:          view.Inventory.Addresses,
 		Pools:         view.Pools,
 		Devices:       view.Devices,
-		Groups:        view.occupants(),
+		Groups:        sized(view.occupants()),
 		Pinned:        view.Pinned,
 	}, view.Leave)
 	problems = append(problems, unplaced...)
@@ -109,6 +125,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Counts:        counts,
 		Absent:        absent,
 		Scaled:        scaledIn(spec, previous.Scaled),
+		Sizes:         sizes,
 		MinRun:        max(previous.MinRun, 1),
 		GroupRestarts: previous.GroupRestarts,
 		StartedAt:     previous.StartedAt,
@@ -152,6 +169,28 @@ func scaledIn(spec domain.Group, stored map[string]domain.Scaled) map[string]dom
 		return nil
 	}
 	return scaled
+}
+
+// sizesIn returns the sizes that policies have moved, of roles that are there. What somebody declares anew counts from then on.
+func sizesIn(spec domain.Group, previous domain.GroupDocument) map[string]domain.Size {
+	var sizes map[string]domain.Size
+	for name, size := range previous.Sizes {
+		role, found := spec.Roles[name]
+		now, before := role.Resources, previous.Spec.Roles[name].Resources
+		if now.CPUs != before.CPUs || now.Limits.CPUs != before.Limits.CPUs {
+			size.CPUs = 0
+		}
+		if now.MemoryMiB != before.MemoryMiB || now.Limits.MemoryMiB != before.Limits.MemoryMiB {
+			size.MemoryMiB = 0
+		}
+		if found && size.Resources != (domain.Resources{}) {
+			if sizes == nil {
+				sizes = map[string]domain.Size{}
+			}
+			sizes[name] = size
+		}
+	}
+	return sizes
 }
 
 // fallback returns the document to which a group that is to be as specified goes back should that fail, or nil: the last one under
@@ -251,7 +290,7 @@ func placed(view View, doc domain.GroupDocument, members []domain.Member) Decisi
 		}
 		members[i].Place(scheduling, assigned, host)
 	}
-	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesOf)}
+	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesOf).Sized(doc.Sizes)}
 }
 
 // KeptIn returns the names of the members that the decision leaves as the group's document has them.

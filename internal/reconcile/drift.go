@@ -40,6 +40,9 @@ func (d Decision) driftOf(i int, o *domain.Observed) drift {
 	if err != nil {
 		return drift{} // it is reported when the member is to be staged
 	}
+	if _, moved := d.Document.Sizes[o.Role]; moved {
+		want.Resources = o.Live.Resources // it was started with another size, which nobody else has changed
+	}
 	return compare(want, *o.Live)
 }
 

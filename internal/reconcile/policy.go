@@ -99,6 +99,9 @@ func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left str
 	if left, err = r.settleCount(ctx, doc); err != nil {
 		return "", err
 	}
+	if err := r.settleSize(ctx, doc); err != nil {
+		return "", err
+	}
 	return left, engine.Delete[domain.AutoscalingPolicyDocument](ctx, r.Engine, doc.Spec.Key())
 }
 
@@ -154,6 +157,28 @@ func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolic
 			}
 		case !errors.As(err, &count):
 			return "", err
+		}
+	}
+}
+
+// settleSize has members of a role that are started request what is declared again, whose policy decides no more.
+func (r Reconciler) settleSize(ctx context.Context, doc domain.AutoscalingPolicyDocument) error {
+	for {
+		group, err := engine.Get[domain.GroupDocument](ctx, r.Engine, doc.Spec.Group)
+		if _, moved := group.Sizes[doc.Spec.Role]; errors.Is(err, engine.ErrNotFound) || err == nil && !moved {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = r.Resize(ctx, Sizing{Group: doc.Spec.Group, Role: doc.Spec.Role})
+		if locked, is := errors.AsType[*engine.LockedError](err); !is || !locked.Holder.Controller {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lockedRetry):
 		}
 	}
 }

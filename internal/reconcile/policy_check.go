@@ -54,6 +54,7 @@ func CheckPolicy(traits engine.Traits, group domain.Group, p domain.AutoscalingP
 	c.metrics()
 	c.guards()
 	c.hooks()
+	c.vertical()
 	return c.problems
 }
 
@@ -132,6 +133,28 @@ func (c *policyCheck) hooks() {
 				"leave it out: guards.busy keeps all of them while one works, and those that go have the grace_period of their role", c.traits.Name, c.policy.Role)
 		default:
 			c.program(at.At("command"), hook.Command, "url")
+		}
+	}
+}
+
+// vertical finds sizes that there is nothing to begin with for.
+func (c *policyCheck) vertical() {
+	v, at := c.policy.Vertical, domain.Path{"vertical"}
+	if v == nil || v.ApplyRule() == domain.ApplyNever {
+		return
+	}
+	if SchedulingOf(c.traits, c.group, c.policy.Role) == domain.SchedulingEngine {
+		c.problems.Add(at.At("apply"), "One size for all", "a cluster of engine %q distributes the members of role %q by itself, and they all request the same: none can be started with another size unless all are; "+
+			"apply to %q, and set roles[%[2]q].resources to what is recommended", c.traits.Name, c.policy.Role, domain.ApplyNever)
+	}
+	for _, r := range []struct {
+		name      string
+		scaled    bool
+		requested bool
+	}{{"cpus", v.CPUs != nil, c.role.Resources.CPUs > 0}, {"memory_mib", v.MemoryMiB != nil, c.role.Resources.MemoryMiB > 0}} {
+		if r.scaled && !r.requested {
+			c.problems.Add(at.At(r.name), "Nothing to begin with", "apply = %q moves what members request, and roles[%q].resources.%s of group %q is not given; set it to what they are to begin with, or apply to %q",
+				v.ApplyRule(), c.policy.Role, r.name, c.group.Name, domain.ApplyNever)
 		}
 	}
 }

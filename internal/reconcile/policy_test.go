@@ -197,6 +197,11 @@ func TestCheckPolicy(t *testing.T) {
 		}
 	}
 	broker, program := domain.ScalingHook{URL: "http://broker/drain"}, domain.ScalingHook{Command: []string{"drain"}}
+	sizes := func(apply domain.VerticalApply) func(p *domain.AutoscalingPolicy) {
+		return func(p *domain.AutoscalingPolicy) {
+			p.Vertical = &domain.VerticalScaling{MemoryMiB: &domain.AmountBounds{Min: 1, Max: 2}, Apply: apply}
+		}
+	}
 	for name, test := range map[string]struct {
 		traits engine.Traits
 		group  domain.Group
@@ -205,6 +210,11 @@ func TestCheckPolicy(t *testing.T) {
 		says string
 	}{
 		"workers of Spark":           {group: spark()},
+		"sizes that are recommended": {traits: swarm, group: spark(bare), change: sizes("")},
+		"sizes":                      {group: spark(), change: sizes(domain.ApplyAtStart)},
+		"sizes of members on GPUs":   {traits: swarm, group: spark(gpus), change: sizes(domain.ApplyAtStart)},
+		"sizes of nothing":           {group: spark(bare), change: sizes(domain.ApplyAtStart), says: `vertical.memory_mib: Nothing to begin with: apply = "restart" moves what members request, and roles["worker"].resources.memory_mib of group "spark" is not given`},
+		"sizes of a pool":            {traits: swarm, group: spark(), change: sizes(domain.ApplyAtStart), says: `vertical.apply: One size for all: a cluster of engine "swarm" distributes the members of role "worker" by itself, and they all request the same`},
 		"down to none":               {group: spark(), change: from(0)},
 		"in percent":                 {group: spark(), change: measure(domain.AgentCPUPercent)},
 		"its own programs":           {group: spark(), change: external},

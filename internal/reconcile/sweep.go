@@ -172,7 +172,7 @@ func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Pro
 func siteOf(view View) sweep.Cluster {
 	return sweep.Cluster{
 		Hosts: view.Inventory.Hosts, SharedAddress: view.Traits.MemberAddress == nil, Images: view.Traits.Supports.Images, BusyPorts: view.Inventory.BusyPorts, Closed: view.Inventory.Closed,
-		Reserved: view.Inventory.Reserved, Room: view.Inventory.Addresses, Pools: view.Pools, Groups: view.Groups,
+		Reserved: view.Inventory.Reserved, Room: view.Inventory.Addresses, Pools: view.Pools, Groups: sized(view.Groups),
 	}
 }
 

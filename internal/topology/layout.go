@@ -18,6 +18,7 @@ type Layout struct {
 	framework framework
 	members   []domain.Member
 	filesDir  func(member, image string) string
+	sizes     map[string]domain.Size
 	// peers are the addresses that members may depend on: those of the indexed roles, by index.
 	peers map[string][]string
 
@@ -46,6 +47,12 @@ func NewLayout(g domain.Group, members []domain.Member, filesDir func(member, im
 	for name := range g.Roles {
 		l.programs[name] = sync.OnceValues(func() (program, domain.Problems) { return compile(l, name) })
 	}
+	return l
+}
+
+// Sized has members be rendered with the sizes of their roles. Their hashes are those of what is declared: another size is no reason to start a member again.
+func (l *Layout) Sized(sizes map[string]domain.Size) *Layout {
+	l.sizes = sizes
 	return l
 }
 
@@ -131,7 +138,7 @@ func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 		WorkingDir:  prog.template.WorkingDir,
 		Mounts:      prog.template.Mounts,
 		Files:       l.shared().files,
-		Resources:   r.Resources.Limited(),
+		Resources:   r.Resources.Sized(l.sizes[m.Role].Resources).Limited(),
 		Restart:     restartRule(l.group, r),
 		GracePeriod: r.Grace(),
 		Container:   container(prog.template),

@@ -16,6 +16,8 @@ type PolicyStatus struct {
 	Min, Max int
 	// Metrics are those that the policy looked at last, and its schedules, by name.
 	Metrics map[string]PolicyMetric
+	// Recommended is what members should request, by the resource, as far as that is known.
+	Recommended map[string]float64
 	// Decisions are how many decisions there were since the controller runs, by what came of them.
 	Decisions map[string]int
 	// DecidedAt is when the last one was made; zero before the first.
@@ -34,18 +36,20 @@ type PolicyMetric struct {
 var (
 	ofPolicy       = []string{"cluster", "group", "role"}
 	ofPolicyMetric = slices.Concat(ofPolicy, []string{"metric"})
+	ofResource     = slices.Concat(ofPolicy, []string{"resource"})
 	ofDecisions    = slices.Concat(ofPolicy, []string{"outcome"})
 )
 
 var (
-	policyCurrent   = gauge("autoscaling_current_replicas", "Members that the role is to have.", ofPolicy...)
-	policyDesired   = gauge("autoscaling_desired_replicas", "Members that the policy decided on last.", ofPolicy...)
-	policyMin       = gauge("autoscaling_min_replicas", "The least number of members that the policy allows.", ofPolicy...)
-	policyMax       = gauge("autoscaling_max_replicas", "The largest number of members that the policy allows.", ofPolicy...)
-	policyValue     = gauge("autoscaling_metric_value", "Value of a metric of the policy. Absent where it is missing or too old.", ofPolicyMetric...)
-	policyProposed  = gauge("autoscaling_metric_proposed_replicas", "Members that a metric or schedule asks for. Absent where it asks for none.", ofPolicyMetric...)
-	policyDecisions = counter("autoscaling_decisions_total", "Decisions since the controller runs.", ofDecisions...)
-	policyDecided   = gauge("autoscaling_last_decision_timestamp_seconds", "When the policy decided last.", ofPolicy...)
+	policyCurrent     = gauge("autoscaling_current_replicas", "Members that the role is to have.", ofPolicy...)
+	policyDesired     = gauge("autoscaling_desired_replicas", "Members that the policy decided on last.", ofPolicy...)
+	policyMin         = gauge("autoscaling_min_replicas", "The least number of members that the policy allows.", ofPolicy...)
+	policyMax         = gauge("autoscaling_max_replicas", "The largest number of members that the policy allows.", ofPolicy...)
+	policyValue       = gauge("autoscaling_metric_value", "Value of a metric of the policy. Absent where it is missing or too old.", ofPolicyMetric...)
+	policyProposed    = gauge("autoscaling_metric_proposed_replicas", "Members that a metric or schedule asks for. Absent where it asks for none.", ofPolicyMetric...)
+	policyRecommended = gauge("autoscaling_recommended_request", "What a member should request of a resource: processors (cpus) or MiB (memory_mib).", ofResource...)
+	policyDecisions   = counter("autoscaling_decisions_total", "Decisions since the controller runs.", ofDecisions...)
+	policyDecided     = gauge("autoscaling_last_decision_timestamp_seconds", "When the policy decided last.", ofPolicy...)
 )
 
 // policies tells of autoscaling policies.
@@ -75,6 +79,9 @@ func (s PolicyStatus) tell(to chan<- prometheus.Metric) {
 		t := newTeller(to, s.Cluster, s.Group, s.Role, name)
 		t.value(policyValue, 1, m.Value)
 		whole(t, policyProposed, 1, m.Count)
+	}
+	for resource, amount := range s.Recommended {
+		newTeller(to, s.Cluster, s.Group, s.Role, resource).value(policyRecommended, 1, &amount)
 	}
 	for outcome, n := range s.Decisions {
 		whole(newTeller(to, s.Cluster, s.Group, s.Role, outcome), policyDecisions, 1, &n)

@@ -15,7 +15,8 @@ func fullPolicies() []PolicyStatus {
 			Metrics: map[string]PolicyMetric{
 				"cpu": {Value: new(92.5), Count: new(7)}, "jobs": {}, "load": {Value: new(0.0)}, "night": {Count: new(0)}, "\xff\"": {Value: new(1.0)},
 			},
-			Decisions: map[string]int{"done": 3, "unchanged": 120},
+			Recommended: map[string]float64{"cpus": 2.31},
+			Decisions:   map[string]int{"done": 3, "unchanged": 120},
 		},
 		{Cluster: "lab", Group: "mnist", Role: "ps", Current: 1, Min: 1, Max: 2},
 	}
@@ -37,6 +38,7 @@ trainyard_autoscaling_metric_value{cluster="lab",group="mnist",metric="load",rol
 trainyard_autoscaling_metric_value{cluster="lab",group="mnist",metric="�\"",role="worker"} 1
 trainyard_autoscaling_min_replicas{cluster="lab",group="mnist",role="ps"} 1
 trainyard_autoscaling_min_replicas{cluster="lab",group="mnist",role="worker"} 2
+trainyard_autoscaling_recommended_request{cluster="lab",group="mnist",resource="cpus",role="worker"} 2.31
 `
 
 func TestPolicies(t *testing.T) {

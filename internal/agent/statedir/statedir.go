@@ -257,14 +257,16 @@ type State struct {
 	// Spec is the stamp of the specification's file that this state is about.
 	Spec Stamp `json:"spec"`
 
-	State        domain.State      `json:"state"`
-	Restarts     int               `json:"restarts,omitempty"`
-	ExitCode     *int              `json:"exit_code,omitempty"`
-	RunStartedAt *time.Time        `json:"run_started_at,omitempty"`
-	StartedAt    *time.Time        `json:"started_at,omitempty"`
-	FinishedAt   *time.Time        `json:"finished_at,omitempty"`
-	LastError    string            `json:"last_error,omitempty"`
-	StopReason   domain.StopReason `json:"stop_reason,omitempty"`
+	State        domain.State `json:"state"`
+	Restarts     int          `json:"restarts,omitempty"`
+	ExitCode     *int         `json:"exit_code,omitempty"`
+	RunStartedAt *time.Time   `json:"run_started_at,omitempty"`
+	StartedAt    *time.Time   `json:"started_at,omitempty"`
+	FinishedAt   *time.Time   `json:"finished_at,omitempty"`
+	LastError    string       `json:"last_error,omitempty"`
+	// OutOfMemory is when an instance ran out of the memory that it was allowed, the last time.
+	OutOfMemory *domain.OutOfMemory `json:"out_of_memory,omitempty"`
+	StopReason  domain.StopReason   `json:"stop_reason,omitempty"`
 	// RestartAt is when the next instance is due, where the state is restarting.
 	RestartAt *time.Time `json:"restart_at,omitempty"`
 
@@ -284,6 +286,6 @@ func (s State) Observed() domain.Observed {
 		Name: s.Name, Group: s.Group, Role: s.Role, Index: s.Index, Host: s.Host, Address: s.Address,
 		Hash: s.Hash, Run: s.Run, State: s.State, Restarts: s.Restarts, ExitCode: s.ExitCode,
 		RunStartedAt: s.RunStartedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
-		LastError: s.LastError, StopReason: s.StopReason,
+		LastError: s.LastError, StopReason: s.StopReason, OutOfMemory: s.OutOfMemory,
 	}
 }

@@ -295,7 +295,8 @@ func (i *containerInstance) end(found containers.Container, now session) result 
 		r.interrupted = "the Docker Engine was restarted"
 	case !found.OutOfMemory && !i.starved.happened():
 	case i.spec.Resources.Limits.MemoryMiB > 0:
-		r.note = outOfMemory(i.spec.Resources.Limits.MemoryMiB)
+		r.outOf = i.spec.Resources.Limits.MemoryMiB
+		r.note = outOfMemory(r.outOf)
 	default:
 		r.note = "out of memory: the host had none left"
 	}

@@ -80,6 +80,8 @@ type result struct {
 	lost string
 	// note is what else there is to say of a failure, such as that memory was short.
 	note string
+	// outOf is the limit in MiB that the instance exceeded; 0 where it is known of none.
+	outOf int64
 	// asked is true where somebody is known to have asked the instance to end. settled is true where nobody is known to
 	// have: then a restart of the machine has nothing to do with the end.
 	asked, settled bool

@@ -50,15 +50,13 @@ func (l limited) joinFiles() []string {
 	return l.group.JoinFiles()
 }
 
-// note says what the limits did to the instance, if that ended it.
-func (l limited) note() string {
+// exceeded reports whether processes of the instance were killed for lack of memory.
+func (l limited) exceeded() bool {
 	if l.group == nil {
-		return ""
+		return false
 	}
-	if kills, err := l.group.OOMKills(); err != nil || kills == 0 {
-		return ""
-	}
-	return outOfMemory(l.memory)
+	kills, err := l.group.OOMKills()
+	return err == nil && kills > 0
 }
 
 // outOfMemory is the note about an instance that was ended by its limit.

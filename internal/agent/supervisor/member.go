@@ -150,6 +150,9 @@ func (m *member) ended(s *supervisor, now time.Time) {
 	case r.lost != "":
 		verdict.Reason += ": " + r.lost
 	}
+	if r.outOf > 0 && r.code != 0 {
+		m.state.OutOfMemory = &domain.OutOfMemory{At: finished, LimitMiB: r.outOf}
+	}
 	if r.note != "" && r.code != 0 {
 		verdict.Reason += ": " + r.note
 	}

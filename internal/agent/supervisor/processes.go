@@ -240,7 +240,10 @@ func (i *processInstance) signal(processes []proctree.Process, signal unix.Signa
 // in a file. It is not known where the shell itself was killed.
 func (i *processInstance) result() result {
 	code, known := i.exitCode()
-	r := result{code: code, note: i.limits.note()}
+	r := result{code: code}
+	if i.limits.exceeded() {
+		r.note, r.outOf = outOfMemory(i.limits.memory), i.limits.memory
+	}
 	if !known {
 		r.lost = "its shell was killed"
 	}

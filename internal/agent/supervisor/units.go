@@ -409,7 +409,7 @@ func (i *unitInstance) result() result {
 	}
 	r := result{code: code, asked: record.Asked, settled: !record.Asked}
 	if limit := i.spec.Resources.Limits.MemoryMiB; record.OOMKills > 0 && limit > 0 {
-		r.note = outOfMemory(limit)
+		r.note, r.outOf = outOfMemory(limit), limit
 	} else if record.OOMKills > 0 {
 		r.note = "out of memory: the host had none left"
 	}

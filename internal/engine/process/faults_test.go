@@ -186,6 +186,13 @@ func TestMemoryLimit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "out of memory: its limit is 32 MiB") {
 		t.Errorf("a member over its limit: %v", err)
 	}
+	observed, err := l.Observe(t.Context(), "job")
+	l.must(err)
+	for _, o := range observed {
+		if killed := o.OutOfMemory; (killed != nil) != (o.Role == "chief") || killed != nil && (killed.LimitMiB != 32 || killed.At.Before(*o.StartedAt)) {
+			t.Errorf("%s is said to have run out of memory: %+v", o.Name, killed)
+		}
+	}
 }
 
 func TestCorruptDocuments(t *testing.T) {

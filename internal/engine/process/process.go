@@ -97,7 +97,7 @@ func rootOf(endpoint string, settings engine.Settings) (string, error) {
 
 // Traits returns what is particular to this engine: members share the addresses of this machine.
 func (e *Engine) Traits() engine.Traits {
-	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, FilesDir: e.dir.FilesDir, WorkDir: e.dir.WorkDir, FolderPlace: domain.KeptFolder.OnHost}
+	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, HandsOver: true, FilesDir: e.dir.FilesDir, WorkDir: e.dir.WorkDir, FolderPlace: domain.KeptFolder.OnHost}
 }
 
 // Snapshot returns the engine with the GPUs, and the files that were brought, looked at once at most. Documents are

@@ -81,7 +81,8 @@ func (e *Engine) dir() statedir.Dir { return statedir.Dir{Root: layout.Clusters,
 // Traits returns what is particular to this engine: members share the addresses of their hosts.
 func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{
-		Name: Name,
+		HandsOver: true,
+		Name:      Name,
 		Supports: engine.Features{
 			Endpoint: true, Roles: true, AdvertiseAddress: true, Pause: true, UnitSettings: true, Images: true,
 		},

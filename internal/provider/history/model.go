@@ -24,21 +24,23 @@ type Model struct {
 }
 
 type entryModel struct {
-	Group      string             `tfsdk:"group"`
-	Role       string             `tfsdk:"role"`
-	At         timetypes.RFC3339  `tfsdk:"at"`
-	Until      timetypes.RFC3339  `tfsdk:"until"`
-	Decisions  int64              `tfsdk:"decisions"`
-	From       int64              `tfsdk:"from"`
-	To         int64              `tfsdk:"to"`
-	Ready      int64              `tfsdk:"ready"`
-	Metrics    []entryMetricModel `tfsdk:"metrics"`
-	Guards     []entryGuardModel  `tfsdk:"guards"`
-	Limits     []string           `tfsdk:"limits"`
-	Why        string             `tfsdk:"why"`
-	Outcome    string             `tfsdk:"outcome"`
-	OutcomeWhy *string            `tfsdk:"outcome_why"`
-	ChangeID   *string            `tfsdk:"change_id"`
+	Group      string               `tfsdk:"group"`
+	Role       string               `tfsdk:"role"`
+	At         timetypes.RFC3339    `tfsdk:"at"`
+	Until      timetypes.RFC3339    `tfsdk:"until"`
+	Decisions  int64                `tfsdk:"decisions"`
+	From       int64                `tfsdk:"from"`
+	To         int64                `tfsdk:"to"`
+	Ready      int64                `tfsdk:"ready"`
+	Metrics    []entryMetricModel   `tfsdk:"metrics"`
+	Guards     []entryGuardModel    `tfsdk:"guards"`
+	Vertical   []entryVerticalModel `tfsdk:"vertical"`
+	Resized    *string              `tfsdk:"resized"`
+	Limits     []string             `tfsdk:"limits"`
+	Why        string               `tfsdk:"why"`
+	Outcome    string               `tfsdk:"outcome"`
+	OutcomeWhy *string              `tfsdk:"outcome_why"`
+	ChangeID   *string              `tfsdk:"change_id"`
 }
 
 type entryMetricModel struct {
@@ -54,6 +56,15 @@ type entryGuardModel struct {
 	Value types.Float64 `tfsdk:"value"`
 	Why   *string       `tfsdk:"why"`
 	Never bool          `tfsdk:"never"`
+}
+
+type entryVerticalModel struct {
+	Name      string        `tfsdk:"name"`
+	Requested types.Float64 `tfsdk:"requested"`
+	Target    types.Float64 `tfsdk:"target"`
+	Lower     types.Float64 `tfsdk:"lower"`
+	Upper     types.Float64 `tfsdk:"upper"`
+	Why       string        `tfsdk:"why"`
 }
 
 // selection is what the configuration chooses of the history.
@@ -88,7 +99,7 @@ func flattenEntry(e autoscale.Entry) entryModel {
 	group, role := e.Key()
 	m := entryModel{
 		Group: group, Role: role, At: resourcekit.Moment(&e.At), Until: resourcekit.Moment(&e.Until), Decisions: int64(e.Decisions),
-		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Limits: append([]string{}, e.Changed...),
+		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Vertical: []entryVerticalModel{}, Resized: resourcekit.OrNull(e.Resized), Limits: append([]string{}, e.Changed...),
 		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy), ChangeID: resourcekit.OrNull(e.Change),
 	}
 	for _, metric := range e.Metrics {
@@ -100,6 +111,10 @@ func flattenEntry(e autoscale.Entry) entryModel {
 	}
 	for _, g := range e.Guards {
 		m.Guards = append(m.Guards, entryGuardModel{g.Name, types.Float64PointerValue(g.Value), resourcekit.OrNull(g.Why), g.Never})
+	}
+	for _, v := range e.Vertical {
+		number := types.Float64PointerValue
+		m.Vertical = append(m.Vertical, entryVerticalModel{v.Name, number(v.Requested), number(v.Target), number(v.Lower), number(v.Upper), v.Why})
 	}
 	return m
 }

@@ -81,6 +81,7 @@ func TestScalingHistory(t *testing.T) {
 	full.Metrics = []autoscale.EntryMetric{
 		{Name: "cpu", Value: new(92.5), Count: new(9), Why: "92.5 of 60"}, {Name: "jobs", Age: 75, Why: "stale"}, {Name: "night", Count: new(0), Why: "0 until 6"},
 	}
+	full.Vertical = []autoscale.EntryVertical{{Name: "cpus", Requested: new(1.0), Target: new(2.5), Lower: new(0.5), Upper: new(3.0), Why: "used"}, {Name: "memory_mib", Why: "not measured yet"}}
 	full.Guards = []autoscale.EntryGuard{{Name: "busy.http", Value: new(0.0)}, {Name: "at_least", Why: "it answers 404", Never: true}}
 	lab := remembering(t, start,
 		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)
@@ -96,7 +97,7 @@ func TestScalingHistory(t *testing.T) {
 	}
 	want := []entryModel{
 		{
-			Group: "job", Role: "worker", At: moment(20), Until: moment(21), Decisions: 2, From: 4, To: 4, Ready: 4, Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Limits: []string{},
+			Group: "job", Role: "worker", At: moment(20), Until: moment(21), Decisions: 2, From: 4, To: 4, Ready: 4, Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Vertical: []entryVerticalModel{}, Limits: []string{},
 			Why: "nothing asks for another count", Outcome: "unchanged",
 		},
 		{
@@ -106,6 +107,10 @@ func TestScalingHistory(t *testing.T) {
 				{Name: "night", Count: new(int64(0)), Why: "0 until 6"},
 			},
 			Guards: []entryGuardModel{{Name: "busy.http", Value: types.Float64Value(0)}, {Name: "at_least", Why: new("it answers 404"), Never: true}},
+			Vertical: []entryVerticalModel{
+				{"cpus", types.Float64Value(1), types.Float64Value(2.5), types.Float64Value(0.5), types.Float64Value(3), "used"},
+				{"memory_mib", types.Float64Null(), types.Float64Null(), types.Float64Null(), types.Float64Null(), "not measured yet"},
+			},
 			Limits: []string{"9 is above max, 8"}, Why: "cpu: 92.5 of 60; jobs: stale; night: 0 until 6; 9 is above max, 8", Outcome: "held", OutcomeWhy: new("an apply holds the group"),
 		},
 	}

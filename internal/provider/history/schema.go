@@ -47,7 +47,7 @@ func Schema(engines []string) schema.Schema {
 				Validators:          []validator.Int64{int64validator.AtLeast(0)},
 			},
 			"only_changes": schema.BoolAttribute{
-				MarkdownDescription: "Leaves out decisions for the count that there was. Those for another one that was not carried out stay, such as in a dry run. Defaults to false.",
+				MarkdownDescription: "Leaves out decisions for the count and the size that there was. Those for another one that was not carried out stay, such as in a dry run. Defaults to false.",
 				Optional:            true,
 			},
 			"entries": schema.ListNestedAttribute{
@@ -107,6 +107,19 @@ func entryAttributes() map[string]schema.Attribute {
 				"never": schema.BoolAttribute{MarkdownDescription: "Whether the guard has never had a value, of which the data source warns, too.", Computed: true},
 			}},
 		},
+		"vertical": schema.ListNestedAttribute{
+			MarkdownDescription: "What a member should request, of the resources that the policy scales vertically.",
+			Computed:            true,
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name":      text("The resource: `cpus` or `memory_mib`."),
+				"requested": number("What a member that is started requests of it; null where that is nothing."),
+				"target":    number("What it should request, within the policy's bounds; null as long as nothing was measured, as are the next two."),
+				"lower":     number("The least that may be right: what members use half of the time, with the margin."),
+				"upper":     number("The most that may be right: what they use no more than for 95 % of the time, with the margin."),
+				"why":       text("Why, in words."),
+			}},
+		},
+		"resized": text("What came of having members that are started request something else, in words; null where that was not to be changed."),
 		"limits": schema.ListAttribute{
 			MarkdownDescription: "Which bounds and guards changed what was asked for, in words, in the order in which they did.",
 			ElementType:         types.StringType,

@@ -26,6 +26,7 @@ type Model struct {
 	Metrics   map[string]MeasuredMetricModel `tfsdk:"metrics"`
 	Guards    *ScalingGuardsModel            `tfsdk:"guards"`
 	Hooks     *ScalingHooksModel             `tfsdk:"hooks"`
+	Vertical  *VerticalModel                 `tfsdk:"vertical"`
 	DryRun    *bool                          `tfsdk:"dry_run"`
 	Paused    *string                        `tfsdk:"paused"`
 	OnDestroy *string                        `tfsdk:"on_destroy"`

@@ -101,7 +101,10 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 			AtLeast: &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://front", Path: "replicas"}},
 			Remove:  domain.RemoveHighestIndex,
 		},
-		Hooks:  domain.ScalingHooks{BeforeRemoval: &hook, AfterAddition: &domain.ScalingHook{URL: "http://rebalancer:9090/came", Timeout: lasts(2 * time.Hour)}},
+		Hooks: domain.ScalingHooks{BeforeRemoval: &hook, AfterAddition: &domain.ScalingHook{URL: "http://rebalancer:9090/came", Timeout: lasts(2 * time.Hour)}},
+		Vertical: &domain.VerticalScaling{
+			CPUs: &domain.AmountBounds{Min: 0.5, Max: 8}, MemoryMiB: &domain.AmountBounds{Min: 512, Max: 16384}, Percentile: new(95.0), MarginPercent: new(0.0), LearnFor: lasts(time.Hour), Apply: domain.ApplyAtStart,
+		},
 		Paused: domain.PauseNone, OnDestroy: domain.OnDestroyKeep,
 	}
 	var diags diag.Diagnostics

@@ -45,6 +45,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"after_addition": optionalObject("Called once members that were added run, with their names, where the engine does not choose those. If it fails, or takes longer than `timeout`, the history says so, and the members stay. "+
 				"While it is at work, no members are removed.", lastingHookAttributes()),
 		}),
+		"vertical": verticalAttribute(),
 		"dry_run": schema.BoolAttribute{
 			MarkdownDescription: "Has decisions recorded, with their reasons, and none carried out. Defaults to `false`.",
 			Optional:            true,

@@ -194,7 +194,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 		o.Replicas = &n
 	}
 	runs := runsOf(member.tasks, id.Run)
-	o.RunStartedAt = firstStart(service, runs)
+	o.RunStartedAt, o.OutOfMemory = firstStart(service, runs), outOfMemory(runs)
 	stop := labels[spec.LabelStop]
 	for _, task := range slices.Backward(runs) {
 		if started(task) {
@@ -222,7 +222,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		o.Replicas = &n
 	}
 	runs := runsOf(member.tasks, id.Run)
-	o.RunStartedAt = firstStart(service, runs)
+	o.RunStartedAt, o.OutOfMemory = firstStart(service, runs), outOfMemory(runs)
 	ran := slices.DeleteFunc(slices.Clone(runs), func(t swarm.Task) bool { return !started(t) })
 	o.Restarts = max(len(ran)-1, 0)
 	rule := r.Restart
@@ -332,6 +332,18 @@ func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
 	return nil
 }
 
+// outOfMemory returns when a task ran out of the memory that it was allowed, the last time; nil where none did. A Swarm tells no more than that a task with a limit was
+// killed; it says why where that was itself, as for a failing health check.
+func outOfMemory(tasks []swarm.Task) *domain.OutOfMemory {
+	for _, task := range slices.Backward(tasks) {
+		c, r := task.Status.ContainerStatus, task.Spec.Resources
+		if task.Status.State == swarm.TaskStateFailed && c != nil && c.ExitCode == killedCode && !strings.Contains(task.Status.Err, unhealthy) && r != nil && r.Limits != nil && r.Limits.MemoryBytes > 0 {
+			return &domain.OutOfMemory{At: task.Status.Timestamp, LimitMiB: r.Limits.MemoryBytes / spec.MiB}
+		}
+	}
+	return nil
+}
+
 // settle tells the member from the last of its tasks that ran. What is to become of one that ended is up to its
 // restart rule; stopped tells that it was to be stopped.
 func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stopped bool) {
@@ -379,6 +391,9 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 
 // rejection says why a task was rejected.
 func rejection(task swarm.Task) string { return "could not be started: " + task.Status.Err }
+
+// unhealthy is in the error of a task that was ended for its health check.
+const unhealthy = "unhealthy"
 
 // notStarted is the start of a task's error if its container never ran.
 const notStarted = "starting container failed"

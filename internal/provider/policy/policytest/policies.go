@@ -51,7 +51,11 @@ func Full() policy.Model {
 			}, CPUPercent: providertest.Inexact(10), GPUPercent: providertest.Inexact(5), Pauses: new("all")},
 			AtLeast: &policy.GuardSourceModel{HTTP: &policy.HTTPQueueModel{URL: "http://front", Path: new("replicas")}}, Remove: new("highest_index"), MemberHoursPerDay: providertest.Inexact(0),
 		},
-		Hooks:  &policy.ScalingHooksModel{BeforeRemoval: &hook, AfterAddition: &policy.HookModel{URL: new("http://rebalancer:9090/came"), Timeout: text("120m")}},
+		Hooks: &policy.ScalingHooksModel{BeforeRemoval: &hook, AfterAddition: &policy.HookModel{URL: new("http://rebalancer:9090/came"), Timeout: text("120m")}},
+		Vertical: &policy.VerticalModel{
+			CPUs: &policy.AmountBoundsModel{Min: providertest.Inexact(0.5), Max: providertest.Inexact(8)}, MemoryMiB: &policy.AmountBoundsModel{Min: providertest.Inexact(512), Max: providertest.Inexact(16384)},
+			Percentile: providertest.Inexact(95), MarginPercent: providertest.Inexact(0), LearnFor: text("1h"), Apply: new("restart"),
+		},
 		DryRun: new(false), Paused: new("none"), OnDestroy: new("keep"), Timeouts: providertest.NoTimeouts(policy.Schema(context.Background(), nil)),
 	}
 }
