@@ -77,7 +77,7 @@ data "trainyard_scaling_history" "some" {
 						"name": exactly("jobs"), "value": knownvalue.Null(), "age_seconds": knownvalue.Null(), "count": knownvalue.Null(), "why": exactly("not measured"),
 					}),
 				}),
-				"guards": knownvalue.ListSizeExact(0), "vertical": knownvalue.ListSizeExact(0), "limits": knownvalue.ListSizeExact(0), "why": exactly("cpu: 92.1 of 60; jobs: not measured"),
+				"guards": knownvalue.ListSizeExact(0), "vertical": knownvalue.ListSizeExact(0), "resized": knownvalue.Null(), "limits": knownvalue.ListSizeExact(0), "why": exactly("cpu: 92.1 of 60; jobs: not measured"),
 				"outcome": exactly("done"), "outcome_why": knownvalue.Null(), "change_id": knownvalue.Null(),
 			})})),
 			known("some", "json_lines", knownvalue.StringRegexp(regexp.MustCompile(`^\{"policy":"job/worker",.*"outcome":"done",.*\}\n$`))),

@@ -35,6 +35,7 @@ func testScaling(t *testing.T, h Harness) {
 	}
 	try("members that know each other", scales)
 	try("in peace", scalesInPeace)
+	try("another size", resizes)
 	try("interchangeable members", scalesInterchangeable)
 	try("beside others", scalesBesideOthers)
 	try("as far as there is room", scalesShort)
@@ -48,6 +49,35 @@ func testScaling(t *testing.T, h Harness) {
 	for seed := range interleavings {
 		random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is not negative, and no secret
 		try(fmt.Sprint("interleaving ", seed), func(t *testing.T, h Harness, e engine.Engine) { interleaves(t, h, e, random) })
+	}
+}
+
+// resizes has workers request something else: those that run go on, with the others, which are started by it, there is nothing to mend, and no apply starts any again.
+func resizes(t *testing.T, h Harness, e engine.Engine) {
+	spec := workers(h.job(0, "wait"), func(r *domain.Role) {
+		r.Replicas, r.OnScale, r.Resources = nil, domain.OnScaleNone, domain.ResourceRequirements{MemoryMiB: 64}
+	})
+	one := started(h.follow(t, e, spec))
+	resize := func(mib int64) {
+		t.Helper()
+		must(t, reconcile.Reconciler{Engine: e, Controller: true}.Resize(acctest.Bounded(t), reconcile.Sizing{
+			Group: h.group, Role: "worker", To: domain.Resources{MemoryMiB: mib}, At: time.Now(), Why: "of the test",
+		}))
+	}
+	resize(128)
+	h.scaled(t, e, 1)
+	two := h.scale(t, e, 1, 2)
+	must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), spec))
+	resize(0)
+	last := h.scaled(t, e, 2)
+	first, second := h.memberName(0), h.memberName(1)
+	if after := started(last); !after[first].Equal(one[first]) || !after[second].Equal(started(two)[second]) {
+		t.Errorf("the members started at %v, then at %v, and at last at %v", one, started(two), after)
+	}
+	for _, o := range last.Observed {
+		if o.Live != nil || o.Restarts > 0 || !last.Found().Spec.Equal(last.Document.Spec) {
+			t.Errorf("%s is %+v", o.Name, o)
+		}
 	}
 }
 
