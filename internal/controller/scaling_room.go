@@ -133,9 +133,6 @@ func (f *followed) hurry(now time.Time) {
 func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]reconcile.Stay) share {
 	waiting := maps.Clone(requests)
 	for name, request := range requests {
-		if request.Sweep {
-			continue
-		}
 		removed, err := s.reconciler.Abandoned(ctx, request)
 		if err != nil {
 			return share{err: err}

@@ -41,7 +41,8 @@ func newFullLab(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *lab
 }
 
 // asks has an apply wait for room for some members of a processor each, as long as it holds its group.
-func (l *lab) asks(group string, priority, members int) {
+func (l *lab) asks(priority, members int) {
+	const group = "urgent"
 	l.Helper()
 	l.holds(group, true)
 	edit(l.T, l.items, group, func(request *domain.RoomRequest) {
@@ -81,9 +82,9 @@ func (l *lab) withdraws(group string) {
 }
 
 // answer is what the controller says to who waits.
-func (l *lab) answer(group string) string {
+func (l *lab) answer() string {
 	l.Helper()
-	return documentOf[domain.RoomRequest](l.T, l.items, group).Answer
+	return documentOf[domain.RoomRequest](l.T, l.items, "urgent").Answer
 }
 
 // A role grows into all the room that there is, gives way to who is more important, as far as needed, and takes the room back.
@@ -93,11 +94,11 @@ func TestScalerSharesRoom(t *testing.T) {
 	if got := l.pass(s, time.Minute); got[len(got)-1] != 8 {
 		t.Fatalf("there are %v workers", got)
 	}
-	l.asks("urgent", 1, 3)
+	l.asks(1, 3)
 	if got := l.pass(s, 5*time.Second); !slices.Equal(got, []int{5}) {
 		t.Fatalf("for three others there are %v workers", got)
 	}
-	if said := l.answer("urgent"); said != "there is room" {
+	if said := l.answer(); said != "there is room" {
 		t.Errorf("who waits is told %q", said)
 	}
 	if got := l.pass(s, 5*time.Minute); !slices.Equal(got, []int{5}) {
@@ -138,7 +139,7 @@ func TestScalerGivesNoRoom(t *testing.T) {
 			policy := l.policy()
 			test.change(&policy)
 			l.put(policy)
-			l.asks("urgent", test.priority, test.members)
+			l.asks(test.priority, test.members)
 			l.holds("urgent", !test.dead)
 			if got := l.pass(s, 10*time.Minute); !slices.Equal(got, []int{8}) {
 				t.Errorf("there are %v workers", got)
@@ -149,7 +150,7 @@ func TestScalerGivesNoRoom(t *testing.T) {
 				}
 				return
 			}
-			if said := l.answer("urgent"); !strings.Contains(said, test.says) {
+			if said := l.answer(); !strings.Contains(said, test.says) {
 				t.Errorf("who waits is told %q", said)
 			}
 		})
@@ -182,11 +183,11 @@ func TestScalerGuardsRoom(t *testing.T) {
 		}
 		l.now = l.now.Add(time.Hour)
 	}
-	l.asks("urgent", 1, 3)
+	l.asks(1, 3)
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while it is busy there are %v workers", got)
 	}
-	if said := l.answer("urgent"); !strings.Contains(said, "but it keeps 8: 1 wanted, but it is busy") {
+	if said := l.answer(); !strings.Contains(said, "but it keeps 8: 1 wanted, but it is busy") {
 		t.Errorf("who waits is told %q", said)
 	}
 	busy.Store(false)
@@ -203,11 +204,11 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 	l.mu.Lock()
 	l.loads[worker(6)] = 0.9
 	l.mu.Unlock()
-	l.asks("urgent", 1, 3)
+	l.asks(1, 3)
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while one works there are %v workers", got)
 	}
-	if said := l.answer("urgent"); !strings.Contains(said, "but it keeps 8: job-worker-6 stays: it works (its CPU at 90 %)") {
+	if said := l.answer(); !strings.Contains(said, "but it keeps 8: job-worker-6 stays: it works (its CPU at 90 %)") {
 		t.Errorf("who waits is told %q", said)
 	}
 	l.mu.Lock()
@@ -222,7 +223,7 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 func TestScalerDiesWhileSomebodyWaits(t *testing.T) {
 	l := newFullLab(t)
 	l.pass(l.controller(), time.Minute)
-	l.asks("urgent", 1, 3)
+	l.asks(1, 3)
 	l.must(nil, l.look(l.controller())) // it has decided, and no more
 	if got := l.pass(l.controller(), 10*time.Second); got[len(got)-1] != 5 {
 		t.Errorf("there are %v workers", got)

@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// RoomRequest is stored while a group or a sweep waits for room that roles of lower priority can give.
+// RoomRequest is stored while the apply of a group waits for room that roles of lower priority can give.
 type RoomRequest struct {
 	Header
-	// Spec is the group as it is to be. Of a sweep, it has a role for each run that waits.
+	// Spec is the group as it is to be.
 	Spec Group `json:"spec"`
-	// Sweep tells that a sweep waits: its runs take what room there is, one after the other, and a group takes all that it needs at once.
-	Sweep bool `json:"sweep,omitempty"`
 	// Since is when it began to wait: of two of one priority, the older one comes first.
 	Since time.Time `json:"since"`
 	// Answer is what the controller says about it, in words.
@@ -26,14 +24,11 @@ var RoomRequestKind = Kind{Name: "room-request", Noun: "request for room", Plann
 // Kind returns [RoomRequestKind].
 func (*RoomRequest) Kind() Kind { return RoomRequestKind }
 
-// Key returns the name of what waits: a group and a sweep never share one.
+// Key returns the name of the group.
 func (r *RoomRequest) Key() string { return r.Spec.Name }
 
 // What names what waits, such as group "mnist".
 func (r RoomRequest) What() string {
-	if r.Sweep {
-		return fmt.Sprintf("sweep %q", r.Spec.Name)
-	}
 	return fmt.Sprintf("group %q", r.Spec.Name)
 }
 

@@ -3,11 +3,11 @@ package reconcile_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -19,10 +19,10 @@ type market struct {
 	*fake
 	rnd *rand.Rand
 	now time.Time
-	// roles are under policies, by the names of their groups, and yields is what is wanted of each.
-	roles  map[string]*marketRole
+	// roles are under policies, by the names of their groups, and yields is the count to which each is to be brought.
+	roles  map[string]marketRole
 	names  []string
-	yields map[string]*autoscale.Yield
+	yields map[string]int
 	goes   map[string][]string
 	// waiting are those that wait for room, and served those that have it.
 	waiting map[string]domain.RoomRequest
@@ -30,11 +30,7 @@ type market struct {
 	said    []string
 }
 
-type marketRole struct {
-	priority, least int
-	scaler          *autoscale.Autoscaler
-	state           autoscale.State
-}
+type marketRole struct{ priority, least int }
 
 func newMarket(t *testing.T, seed uint64) *market {
 	t.Helper()
@@ -44,15 +40,12 @@ func newMarket(t *testing.T, seed uint64) *market {
 		hosts = append(hosts, float64(1+rnd.IntN(4)))
 	}
 	m := &market{
-		T: t, fake: crowded(hosts...), rnd: rnd, now: epoch, roles: map[string]*marketRole{}, waiting: map[string]domain.RoomRequest{}, served: map[string]bool{},
+		T: t, fake: crowded(hosts...), rnd: rnd, now: epoch, roles: map[string]marketRole{}, waiting: map[string]domain.RoomRequest{}, served: map[string]bool{},
 		said: []string{fmt.Sprintf("hosts with %v", hosts)},
 	}
 	for i := range 2 + rnd.IntN(2) {
-		name, role := fmt.Sprintf("low%d", i), &marketRole{priority: rnd.IntN(3) - 1, least: rnd.IntN(2)}
+		name, role := fmt.Sprintf("low%d", i), marketRole{priority: rnd.IntN(3) - 1, least: rnd.IntN(2)}
 		m.shares(t, role.priority, 1, role.least, name)
-		var err error
-		role.scaler, err = autoscale.New(documents[domain.AutoscalingPolicyDocument](m.fake)[domain.PolicyKey(name, "worker")].Spec)
-		must(t, err)
 		m.roles[name], m.names = role, append(m.names, name)
 		m.say("%s with priority %d and min %d", name, role.priority, role.least)
 	}
@@ -73,31 +66,50 @@ func (m *market) count(name string) int {
 	return documents[domain.GroupDocument](m.fake)[name].Counts["worker"]
 }
 
-// decide has a role decide, and carries that out; it returns what changed.
+// decide has a role decide as a policy with the algorithm idle_room does, and carries that out; it returns what changed.
 func (m *market) decide(name string) int {
 	m.Helper()
-	role, r := m.roles[name], reconcile.Reconciler{Engine: m.fake}
+	role, r, count := m.roles[name], reconcile.Reconciler{Engine: m.fake}, m.count(name)
 	m.now = m.now.Add(time.Minute)
-	count := m.count(name)
-	seen := autoscale.Seen{Now: m.now, Count: count, Ready: count, Yield: m.yields[name]}
-	more, short, err := r.Room(within(m.T), name, "worker", role.scaler.RoomToAsk(count))
+	more, _, err := r.Room(within(m.T), name, "worker", 20-count)
 	must(m.T, err)
-	seen.Room = &autoscale.Room{More: more, Short: short}
-	d := role.scaler.Decide(&role.state, seen)
-	if d.To == count {
+	to := count + more
+	if fewer, yields := m.yields[name]; yields && fewer < count {
+		to = max(fewer, role.least)
+	}
+	if to == count {
 		return 0
 	}
-	done, _, err := r.Scale(within(m.T), reconcile.Scaling{Group: name, Role: "worker", From: count, To: d.To, Remove: m.goes[name], At: m.now, Why: d.Why()})
+	ready := m.ready(role.priority)
+	done, _, err := r.Scale(within(m.T), reconcile.Scaling{Group: name, Role: "worker", From: count, To: to, Remove: m.goes[name], At: m.now, Why: "a test"})
 	must(m.T, err)
-	role.scaler.Changed(&role.state, m.now, count, done.To)
-	m.say("%s has %d → %d: %s", name, count, done.To, d.Why())
+	m.say("%s has %d → %d", name, count, done.To)
 	switch {
 	case done.To < role.least:
 		m.wrong("%s is below min", name)
 	case done.To < count && !m.outranked(role.priority):
 		m.wrong("%s shrinks, and nobody more important waits", name)
+	case done.To > count:
+		for _, waits := range ready {
+			if !slices.Contains(m.ready(role.priority), waits) {
+				m.wrong("%s takes the room that was there for %s", name, waits)
+			}
+		}
 	}
 	return done.To - count
+}
+
+// ready are those who wait for room that is there, and are no less important.
+func (m *market) ready(priority int) (names []string) {
+	m.Helper()
+	claims, _, err := reconcile.Reconciler{Engine: m.fake}.Share(within(m.T), m.waiting, nil)
+	must(m.T, err)
+	for _, c := range claims {
+		if c.Refusal == nil && len(c.Gone) == 0 && c.Request.Spec.Priority >= priority {
+			names = append(names, c.Request.Spec.Name)
+		}
+	}
+	return names
 }
 
 // outranked tells whether somebody waits who is more important.
@@ -116,14 +128,14 @@ func (m *market) share() (claims []reconcile.Claim) {
 	r := reconcile.Reconciler{Engine: m.fake}
 	claims, counts, err := r.Share(within(m.T), m.waiting, nil)
 	must(m.T, err)
-	m.yields, m.goes = map[string]*autoscale.Yield{}, map[string][]string{}
+	m.yields, m.goes = map[string]int{}, map[string][]string{}
 	for _, c := range claims {
 		for key, gone := range c.Gone {
 			name, _, _ := strings.Cut(key, "/")
-			if m.yields[name] == nil {
-				m.yields[name] = &autoscale.Yield{Count: counts[key], For: c.Request.What()}
+			if _, known := m.yields[name]; !known {
+				m.yields[name] = counts[key]
 			}
-			m.yields[name].Count -= len(gone)
+			m.yields[name] -= len(gone)
 			m.goes[name] = append(m.goes[name], gone...)
 		}
 	}
@@ -180,7 +192,7 @@ func TestSharedRoomProperty(t *testing.T) {
 				// All who are to give way do, and then it is enough for the first in turn.
 				claims := m.share()
 				for _, name := range m.names {
-					if m.yields[name] != nil && m.decide(name) < 0 {
+					if _, yields := m.yields[name]; yields && m.decide(name) < 0 {
 						gaveWay++
 					}
 				}

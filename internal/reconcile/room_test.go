@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -63,10 +62,10 @@ func (f *fake) shares(t *testing.T, priority, count, least int, name string, cha
 	}
 }
 
-// grow changes the count of a group's workers, which has to be possible. Remove are those that go first.
-func (f *fake) grow(t *testing.T, name string, from, to int, remove ...string) {
+// grow changes the count of a group's workers, which has to be possible.
+func (f *fake) grow(t *testing.T, name string, from, to int) {
 	t.Helper()
-	done, short, err := reconcile.Reconciler{Engine: f}.Scale(within(t), reconcile.Scaling{Group: name, Role: "worker", From: from, To: to, Remove: remove, At: epoch, Why: "a test"})
+	done, short, err := reconcile.Reconciler{Engine: f}.Scale(within(t), reconcile.Scaling{Group: name, Role: "worker", From: from, To: to, At: epoch, Why: "a test"})
 	if err != nil || done.To != to {
 		t.Fatalf("%s was scaled to %d, and not to %d: %s, %v", name, done.To, to, short, err)
 	}
@@ -226,7 +225,7 @@ func TestApplyWaitsForRoom(t *testing.T) {
 	r := reconcile.Reconciler{Engine: f}
 	applied := make(chan error, 1)
 	go func() { applied <- r.Update(within(t), sharer("urgent", 1, new(2))) }()
-	f.eventually(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
+	f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
 
 	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 0 || !strings.Contains(short, `(group "urgent", with priority 1, waits for room, too, and comes first)`) {
 		t.Errorf("there is room for %d: %s, %v", more, short, err)
@@ -254,7 +253,7 @@ func TestRoomIsKeptForWhoWaits(t *testing.T) {
 		done := make(chan error, 1)
 		applied[spec.Name] = done
 		go func() { done <- r.Update(within(t), spec) }()
-		f.eventually(t, func() bool { return len(documents[domain.RoomRequest](f)) == i+1 })
+		f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == i+1 })
 	}
 	f.grow(t, "low", 4, 3) // for the one that comes next, that would be enough
 	f.grow(t, "low", 3, 2)
@@ -281,13 +280,13 @@ func TestApplyWaitsInVain(t *testing.T) {
 	}
 	applied := make(chan error, 1)
 	go func() { applied <- r.Update(ctx, sharer("urgent", 1, new(2))) }()
-	f.eventually(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
+	f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
 	request := documents[domain.RoomRequest](f)["urgent"]
 	request.Answer = "low stays"
 	_, err := engine.Put(t.Context(), f, request)
 	must(t, err)
 	before := looked()
-	f.eventually(t, func() bool { return looked() > before+1 })
+	f.awaits(t, func() bool { return looked() > before+1 })
 	over := errors.New("time is over")
 	cancel(over)
 	err = <-applied
@@ -345,12 +344,17 @@ func TestAbandonedRequest(t *testing.T) {
 	}
 }
 
-// eventually waits until something holds.
-func (f *fake) eventually(t *testing.T, holds func() bool) {
+// awaits waits until something holds of what is stored, or was called.
+func (f *fake) awaits(t *testing.T, holds func() bool) {
 	t.Helper()
-	for start := time.Now(); !holds(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > patience.Limit {
-			t.Fatalf("waited in vain: %v", f.locks)
+	ctx := within(t)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("waited in vain")
 		}
 	}
 }
