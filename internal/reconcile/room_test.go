@@ -247,15 +247,18 @@ func TestApplyWaitsForRoom(t *testing.T) {
 func TestRoomIsKeptForWhoWaits(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 4, 1, "low")
-	r := reconcile.Reconciler{Engine: f}
+	e, calls := recorded(f)
 	applied := map[string]chan error{}
 	for i, spec := range []domain.Group{sharer("first", 2, new(2)), sharer("next", 1, new(1))} {
+		r := reconcile.Reconciler{Engine: []engine.Engine{f, e}[i]}
 		done := make(chan error, 1)
 		applied[spec.Name] = done
 		go func() { done <- r.Update(within(t), spec) }()
 		f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == i+1 })
 	}
 	f.grow(t, "low", 4, 3) // for the one that comes next, that would be enough
+	tries := count(calls, "Inventory")
+	f.awaits(t, func() bool { return count(calls, "Inventory") > tries+1 })
 	f.grow(t, "low", 3, 2)
 	must(t, <-applied["first"])
 	f.grow(t, "low", 2, 1)
@@ -270,14 +273,6 @@ func TestApplyWaitsInVain(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(within(t))
 	e, calls := recorded(f)
 	r := reconcile.Reconciler{Engine: e}
-	looked := func() (n int) {
-		for _, call := range calls.made() {
-			if call == "Get room-request" {
-				n++
-			}
-		}
-		return n
-	}
 	applied := make(chan error, 1)
 	go func() { applied <- r.Update(ctx, sharer("urgent", 1, new(2))) }()
 	f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
@@ -285,8 +280,8 @@ func TestApplyWaitsInVain(t *testing.T) {
 	request.Answer = "low stays"
 	_, err := engine.Put(t.Context(), f, request)
 	must(t, err)
-	before := looked()
-	f.awaits(t, func() bool { return looked() > before+1 })
+	before := count(calls, "Get room-request")
+	f.awaits(t, func() bool { return count(calls, "Get room-request") > before+1 })
 	over := errors.New("time is over")
 	cancel(over)
 	err = <-applied
@@ -357,4 +352,14 @@ func (f *fake) awaits(t *testing.T, holds func() bool) {
 			t.Fatal("waited in vain")
 		}
 	}
+}
+
+// count is how often a call was made.
+func count(calls *recorder, name string) (n int) {
+	for _, call := range calls.made() {
+		if call == name {
+			n++
+		}
+	}
+	return n
 }
