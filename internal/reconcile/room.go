@@ -396,6 +396,11 @@ func (r Reconciler) claimsBefore(ctx context.Context, view View, group domain.Gr
 	if len(turn) == 0 {
 		return nil, nil
 	}
+	return r.claimsOf(ctx, view, turn)
+}
+
+// claimsOf returns what those are to get who wait for room, as far as it can be had.
+func (r Reconciler) claimsOf(ctx context.Context, view View, turn []domain.RoomRequest) ([]Claim, error) {
 	y, err := r.Yielders(ctx)
 	if err != nil {
 		return nil, err

@@ -56,6 +56,10 @@ func (r Reconciler) RoomForSweeps(ctx context.Context, queues []sweep.Queue, m M
 		occupied[q.Spec.Name] = sweep.Occupancy(q.Spec, q.Runs)
 	}
 	c.Devices = DeviceStates(view.Pools, m.gpus, view.Groups, occupied)
+	view.Sweeps, view.Devices = occupied, c.Devices
+	if c.Claims, err = r.claimsOnSweeps(ctx, view); err != nil {
+		return c, err
+	}
 	c.FreeGPUMiB, c.FreeMiB = map[string]int64{}, map[string]int64{}
 	for _, host := range m.gpus {
 		for _, gpu := range host.GPUs {
@@ -70,6 +74,19 @@ func (r Reconciler) RoomForSweeps(ctx context.Context, queues []sweep.Queue, m M
 		}
 	}
 	return c, nil
+}
+
+// claimsOnSweeps returns what groups are to get that wait for room, in their turn.
+func (r Reconciler) claimsOnSweeps(ctx context.Context, view View) (claims []sweep.Claim, err error) {
+	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
+	if err != nil || len(requests) == 0 {
+		return nil, err
+	}
+	found, err := r.claimsOf(ctx, view, domain.InTurn(requests))
+	for _, c := range found {
+		claims = append(claims, sweep.Claim{Request: c.Request, Document: c.Decision.Document})
+	}
+	return claims, err
 }
 
 // SweepOutlook returns why the runs of sweeps wait that wait, by the sweeps' names, as the controller would decide now.

@@ -34,6 +34,19 @@ type Cluster struct {
 	FreeGPUMiB map[string]int64
 	// FreeMiB is how much memory is measured to be free, by host; one of which that is not known is left out.
 	FreeMiB map[string]int64
+	// Claims are what groups are to get that wait for room, in their turn.
+	Claims []Claim
+}
+
+// Claim is the room that a group is to get that waits for it.
+type Claim struct {
+	Request  domain.RoomRequest
+	Document domain.GroupDocument
+}
+
+// precedes reports whether the group comes before a sweep: it is more important, or as important and has waited for longer.
+func (c Claim) precedes(q Queue) bool {
+	return cmp.Or(cmp.Compare(q.Spec.Priority, c.Request.Spec.Priority), c.Request.Since.Compare(q.Document.Since)) < 0
 }
 
 // Queue is a sweep whose runs wait.
@@ -85,7 +98,12 @@ func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	}
 	d.cards = cardsOf(queues)
 	d.starts = startsOf(queues)
+	waiting := c.Claims
 	for _, q := range queues {
+		for len(waiting) > 0 && waiting[0].precedes(q) {
+			d.occupied[waiting[0].Request.Spec.Name] = waiting[0].Document
+			waiting = waiting[1:]
+		}
 		if why := d.admit(q); why != "" {
 			d.admission.Waits[q.Spec.Name] = why
 		}

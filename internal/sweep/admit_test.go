@@ -68,6 +68,15 @@ func aged(s domain.Sweep, seconds float64, priority int) Queue {
 	return q
 }
 
+// claimOf is the room for one processor that a group of a priority has waited for since some seconds after noon.
+func claimOf(priority int, seconds float64) Claim {
+	group := domain.Group{Name: "g", Priority: priority, Roles: map[string]domain.Role{"w": {Resources: domain.ResourceRequirements{CPUs: 1}}}}
+	return Claim{
+		Request:  domain.RoomRequest{Spec: group, Since: at(seconds)},
+		Document: domain.GroupDocument{Spec: group, Assignments: map[string]domain.Assignment{"g-w-0": {Host: "a"}}},
+	}
+}
+
 // atMost is a sweep that runs some at a time.
 func atMost(n int, s domain.Sweep) domain.Sweep {
 	s.MaxParallel = &n
@@ -117,6 +126,18 @@ func TestAdmitInOrder(t *testing.T) {
 				Assignments: map[string]domain.Assignment{"g-w-0": {Host: "a"}},
 			}}},
 			queues: []Queue{queueOf(sweepOf("a", 3))}, starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
+		},
+		"a group that waits and is more important comes first": {
+			cluster: Cluster{Hosts: hostsOf(2, "a"), Claims: []Claim{claimOf(1, 0)}},
+			queues:  []Queue{queueOf(sweepOf("a", 3))}, starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
+		},
+		"so does one that has waited for longer": {
+			cluster: Cluster{Hosts: hostsOf(2, "a"), Claims: []Claim{claimOf(0, -9)}},
+			queues:  []Queue{aged(sweepOf("a", 3), 0, 0)}, starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
+		},
+		"one that has not comes after": {
+			cluster: Cluster{Hosts: hostsOf(2, "a"), Claims: []Claim{claimOf(0, 9)}},
+			queues:  []Queue{aged(sweepOf("a", 2), 0, 0)}, starts: []string{"a/r0 on a", "a/r1 on a"},
 		},
 		"what has ended does not start again": {
 			cluster: small, queues: []Queue{queueOf(sweepOf("a", 5)).with(map[string]domain.Run{
