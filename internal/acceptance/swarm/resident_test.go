@@ -17,7 +17,9 @@ import (
 )
 
 // A manager's socket isn't at the default path: the apply fails and plans warn, until hosts[].socket is set.
-func TestAccSwarmControllerRejected(t *testing.T) { onEnginesAtNight(t, testAccSwarmControllerRejected) }
+func TestAccSwarmControllerRejected(t *testing.T) {
+	onEnginesAtNight(t, testAccSwarmControllerRejected)
+}
 
 func testAccSwarmControllerRejected(t *testing.T, engine string) {
 	bed := ownBed(t, testbed.Options{Nodes: 1, Managers: 1, Rootless: true, Engine: engine})
