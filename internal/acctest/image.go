@@ -35,12 +35,19 @@ func LoadTrainer(t testing.TB, bed loader, name string) {
 // loadProgram loads an image of a program of this module.
 func loadProgram(t testing.TB, bed loader, pkg, name string) {
 	t.Helper()
+	config, program := programImage(t, pkg)
+	loadImage(t, bed, name, config, program)
+}
+
+// programImage returns what an image of a program of this module is made of.
+func programImage(t testing.TB, pkg string) (v1.Config, image.File) {
+	t.Helper()
 	entrypoint := "/" + path.Base(pkg)
 	program, err := image.FromDisk(entrypoint, Build(t, pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	loadImage(t, bed, name, v1.Config{Entrypoint: []string{entrypoint}}, program)
+	return v1.Config{Entrypoint: []string{entrypoint}}, program
 }
 
 // LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its makers publish.
@@ -64,18 +71,24 @@ func LoadPrometheus(t testing.TB, bed loader, name string) {
 
 func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ...image.File) {
 	t.Helper()
-	config.Labels = map[string]string{"name": name}
-	img, err := image.Build(config, files...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var archive bytes.Buffer
-	if err := image.Write(&archive, name, img); err != nil {
+	if err := image.Write(&archive, name, buildImage(t, name, config, files...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := bed.Load(t.Context(), name, archive.Bytes()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// buildImage returns an image that differs from those of other names.
+func buildImage(t testing.TB, name string, config v1.Config, files ...image.File) v1.Image {
+	t.Helper()
+	config.Labels = map[string]string{"name": name}
+	img, err := image.Build(config, files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
 }
 
 // LoadShell loads an image of this machine's shell, and of some other programs that its scripts may run, as [LoadMember]

@@ -1,4 +1,5 @@
-// Package dockerlogin shows registries what "docker login" left behind on this machine.
+// Package dockerlogin is what registries of images are shown: the credentials of a configuration, else what "docker login"
+// left behind on this machine.
 package dockerlogin
 
 import (
@@ -8,15 +9,47 @@ import (
 	"github.com/docker/docker/api/types/registry"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Auth returns what is shown to the registry of an image, as an Engine takes it, with the help of credential helpers. It
-// is "" where there is nothing to show.
-func Auth(image reference.Named) (string, error) {
-	host := reference.Domain(image)
+// Registries are the credentials of a configuration, by the host of a registry.
+type Registries map[string]engine.RegistryCredentials
+
+// Host returns the host of an image's registry, as configurations name it; empty for an image that has none, as it is known
+// by its ID.
+func Host(image string) string {
+	parsed, err := reference.ParseAnyReference(image)
+	named, is := parsed.(reference.Named)
+	if err != nil || !is {
+		return ""
+	}
+	return reference.Domain(named)
+}
+
+// Auth returns what is shown to the registry of an image, as an Engine takes it: these credentials, else what docker login
+// left, with its credential helpers. It is "" where there is nothing to show.
+func (r Registries) Auth(image string) (string, error) {
+	if _, err := reference.ParseAnyReference(image); err != nil {
+		return "", fmt.Errorf("image %q: %w", image, err)
+	}
+	host := Host(image)
+	if host == "" {
+		return "", nil
+	}
+	if given, found := r[host]; found {
+		return registry.EncodeAuthConfig(registry.AuthConfig{
+			ServerAddress: host, Username: given.Username, Password: string(given.Password), IdentityToken: string(given.Token),
+		})
+	}
+	return ownAuth(host)
+}
+
+// ownAuth returns what docker login left for a registry.
+func ownAuth(host string) (string, error) {
 	at, err := name.NewRegistry(host)
 	if err != nil {
-		return "", fmt.Errorf("registry of image %q: %w", image, err)
+		return "", fmt.Errorf("registry %q: %w", host, err)
 	}
 	login, err := authn.DefaultKeychain.Resolve(at)
 	if err != nil {

@@ -288,6 +288,25 @@ func (g Group) EffectiveTemplate(role string) Template {
 	return g.Roles[role].Over(g.Template)
 }
 
+// PulledImages returns the images that hosts may ask registries for, for members of the group, sorted. One without roles
+// may have any that run what it says of all.
+func (g Group) PulledImages() []string {
+	templates := []Template{g.Template}
+	if len(g.Roles) > 0 {
+		templates = nil
+	}
+	for role := range g.Roles {
+		templates = append(templates, g.EffectiveTemplate(role))
+	}
+	images := map[string]bool{}
+	for _, template := range templates {
+		if template.Image != "" && (template.Container == nil || template.Container.PullPolicy != PullNever) {
+			images[template.Image] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(images))
+}
+
 // RestartRule returns the role's restart rule with its defaults filled in: on failure, 6 attempts, after 1 s.
 // MaxAttempts is 0 where restarts are not bounded.
 func (r Role) RestartRule() RestartRule {

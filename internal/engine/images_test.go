@@ -81,6 +81,7 @@ func (storing) ProvideImage(context.Context, ImageSpec) (map[string]Image, error
 func (storing) RemoveImage(context.Context, string, string) (map[string]string, error) {
 	return nil, errStore
 }
+func (storing) KeepRegistryLogins(context.Context, string, []string) error { return errStore }
 
 func TestImages(t *testing.T) {
 	var calls []string

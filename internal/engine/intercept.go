@@ -189,6 +189,13 @@ func (i intercepted) Continue(ctx context.Context, names []string) error {
 	return i.acts(ctx, "Continue", func() error { return Continue(ctx, i.engine, names) })
 }
 
+func (i intercepted) KeepRegistryLogins(ctx context.Context, group string, images []string) error {
+	if _, keeps := i.engine.(RegistryLoginKeeper); !keeps {
+		return nil
+	}
+	return i.acts(ctx, "KeepRegistryLogins", func() error { return KeepRegistryLogins(ctx, i.engine, group, images) })
+}
+
 func (i intercepted) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
 	return reads(ctx, i, "MissingFolders", func() ([]domain.KeptFolder, error) { return i.engine.MissingFolders(ctx, folders) })
 }

@@ -33,6 +33,7 @@ func TestInterceptSeesAllCalls(t *testing.T) {
 	names := map[string]bool{}
 	for declared, of := range map[reflect.Type]any{
 		reflect.TypeFor[Engine](): intercepted, reflect.TypeFor[ImageStore](): images, reflect.TypeFor[FileStore](): files, reflect.TypeFor[Joiner](): intercepted,
+		reflect.TypeFor[RegistryLoginKeeper](): intercepted,
 	} {
 		for method := range declared.Methods() {
 			if method.Type.NumIn() == 0 || method.Type.In(0) != reflect.TypeFor[context.Context]() {

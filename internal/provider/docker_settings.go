@@ -53,7 +53,7 @@ func dockerAttribute() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			"tls": tlsAttribute(),
 			"registries": schema.MapNestedAttribute{
-				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts of a Swarm that pull, each those of the registries that it pulls from. Defaults to those in Docker's `config.json`. Hosts of `systemd` use what `docker login` left there, see the guide \"Bare hosts\".",
+				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts of a Swarm or of `systemd` that pull, each those of the registries that it pulls from. Defaults to those in Docker's `config.json`. What is kept of them on hosts of `systemd` is in the guide \"Bare hosts\".",
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{

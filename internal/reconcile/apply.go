@@ -72,6 +72,9 @@ func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Deci
 	if err != nil {
 		return Decision{}, err
 	}
+	if err := engine.KeepRegistryLogins(ctx, r.Engine, spec.Name, decision.Document.Spec.PulledImages()); err != nil {
+		return Decision{}, err
+	}
 	if err := r.Engine.StartController(ctx); err != nil {
 		return Decision{}, err
 	}

@@ -239,6 +239,10 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return false, err
 	}
+	// Before the controller sees it, which has nothing to show to registries.
+	if err := engine.KeepRegistryLogins(ctx, r.Engine, spec.Name, sweep.GroupOf(spec, spec.Keys()[0]).PulledImages()); err != nil {
+		return adopted, err
+	}
 	if err := r.storeSweep(ctx, stored.Document, spec, plan.Lost); err != nil {
 		return adopted, err
 	}

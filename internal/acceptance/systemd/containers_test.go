@@ -257,7 +257,7 @@ func TestAccContainersLack(t *testing.T) {
 		resource.TestStep{
 			Config: l.config(l.cluster(host), pool, job(`image = "localhost:1/trainer:1"
   roles = { ps = { replicas = 1, restart = { condition = "never" } } }`)),
-			ExpectError: acceptance.Says(`image "localhost:1/trainer:1" can't be pulled`, "if localhost:1 wants credentials, this host has none: sudo docker login localhost:1"),
+			ExpectError: acceptance.Says(`image "localhost:1/trainer:1" can't be pulled`, "if localhost:1 wants credentials, there are none", "docker.registries", "sudo docker login localhost:1"),
 		},
 	)
 }

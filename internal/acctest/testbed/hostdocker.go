@@ -81,7 +81,10 @@ func (h *Host) engineFiles() []file {
 	}
 	return []file{
 		// It is the default where control groups have version 2, as on users' hosts, and not where they have version 1.
-		{path: "etc/docker/daemon.json", content: `{"exec-opts": ["native.cgroupdriver=systemd"]}` + "\n"},
+		{
+			path:    "etc/docker/daemon.json",
+			content: fmt.Sprintf(`{"exec-opts": ["native.cgroupdriver=systemd"], "insecure-registries": ["%s/%d"]}`+"\n", gateway, gateway.BitLen()),
+		},
 		{
 			path: "etc/systemd/system/docker.service.d/bed.conf",
 			content: "[Unit]\n# Tests restart it more often than three times a minute.\nStartLimitIntervalSec=0\n" +

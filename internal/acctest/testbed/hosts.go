@@ -215,4 +215,5 @@ func (b *Hosts) DialContext(ctx context.Context, network, address string) (net.C
 }
 
 // Listen listens on a TCP port of that machine, 0 for any, so that hosts can reach a server of the test at Gateway.
+// Their engines take a registry there without TLS.
 func (b *Hosts) Listen(port int) (net.Listener, error) { return b.network.listen(port) }

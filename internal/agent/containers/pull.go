@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
@@ -35,30 +36,54 @@ func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolic
 	return pulls, err
 }
 
-// Pull brings an image from its registry, which takes as long as it takes.
-func (e *Engine) Pull(ctx context.Context, name string) error {
-	hint := ""
-	refuse := func(reason string) error {
-		return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q can't be pulled: %s%s", name, reason, hint)}
-	}
+// Pull brings an image from its registry, which takes as long as it takes. The registry is shown what was brought here for
+// that, as an Engine takes it, and where that is refused, or nothing was, what docker login left on this host.
+func (e *Engine) Pull(ctx context.Context, name, brought string) error {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
-		return refuse(err.Error())
+		return cannotPull(name, err.Error())
 	}
-	auth, err := dockerlogin.Auth(named)
-	if err != nil {
-		return refuse(err.Error())
+	tagged, host := reference.TagNameOnly(named).String(), reference.Domain(named)
+	var reasons []string
+	if brought != "" {
+		reason, err := e.pull(ctx, tagged, brought)
+		if err != nil || reason == "" {
+			return err
+		}
+		reasons = append(reasons, fmt.Sprintf("with the credentials that Terraform brought: %s; if these are wrong, give the provider others for %q in docker.registries, and apply again", reason, host))
 	}
-	if registry := reference.Domain(named); auth == "" {
-		hint = fmt.Sprintf("; if %s wants credentials, this host has none: sudo docker login %s", registry, registry)
+	own, err := dockerlogin.Registries(nil).Auth(name)
+	switch {
+	case err != nil:
+		reasons = append(reasons, err.Error())
+	case own != "" || brought == "":
+		reason, err := e.pull(ctx, tagged, own)
+		if err != nil || reason == "" {
+			return err
+		}
+		if own != "" {
+			reason = fmt.Sprintf("with the credentials of docker login on this host: %s; if these are wrong: sudo docker login %s", reason, host)
+		} else {
+			reason = fmt.Sprintf("%s; if %[2]s wants credentials, there are none: give the provider some for %[2]q in docker.registries and apply again, or log in on this host: sudo docker login %[2]s", reason, host)
+		}
+		reasons = append(reasons, reason)
 	}
-	progress, err := e.client.ImagePull(ctx, reference.TagNameOnly(named).String(), image.PullOptions{RegistryAuth: auth})
+	return cannotPull(name, strings.Join(reasons, "; "))
+}
+
+func cannotPull(name, reason string) error {
+	return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q can't be pulled: %s", name, reason)}
+}
+
+// pull brings an image, with what its registry is shown, and returns why the Engine can't; empty where it did.
+func (e *Engine) pull(ctx context.Context, name, auth string) (reason string, err error) {
+	progress, err := e.client.ImagePull(ctx, name, image.PullOptions{RegistryAuth: auth})
 	if err != nil {
 		err = e.explain(err)
 		if refused, is := errors.AsType[*RefusedError](err); is {
-			return refuse(refused.Reason)
+			return refused.Reason, nil
 		}
-		return err
+		return "", err
 	}
 	defer progress.Close()
 	for messages := json.NewDecoder(progress); ; {
@@ -68,11 +93,11 @@ func (e *Engine) Pull(ctx context.Context, name string) error {
 		err := messages.Decode(&message)
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return "", nil
 		case err != nil:
-			return fmt.Errorf("%w to the end of the pull of image %q: %w", ErrAway, name, err)
+			return "", fmt.Errorf("%w to the end of the pull of image %q: %w", ErrAway, name, err)
 		case message.Error != "":
-			return refuse(message.Error)
+			return message.Error, nil
 		}
 	}
 }

@@ -13,7 +13,7 @@
 //	states/<member>.json           what became of it                  supervisor
 //	exits/<member>.<instance>      how an instance ended              its shell or unit, see packages supervisor and units
 //	logs/, files/, work/           logs, files of the specification, and the default working directories
-//	secrets/<group>/<member>/      contents of secrets                engine
+//	secrets/<group>/<member>/      contents of secrets, and what registries are shown   engine
 //	content/<digest>/              files that were brought, see package filestore
 //	locks/                         locks, held by flock(2)
 package statedir

@@ -48,7 +48,31 @@ func (d Dir) ReadSecret(spec domain.MemberSpec, name string) ([]byte, error) {
 	return content, err
 }
 
-// PruneSecrets deletes the contents that no specification of a group's members refers to.
+// login returns the file with what is shown to the registry of a member's image.
+func (d Dir) login(spec domain.MemberSpec) string {
+	image := sha256.Sum256([]byte(spec.Image))
+	return d.Path(secrets, spec.Group, spec.Name, ".registry."+hex.EncodeToString(image[:8])) // no secret's name begins so
+}
+
+// WriteRegistryLogin lays down what is shown to the registry of a member's image, in the place of what was there.
+func (d Dir) WriteRegistryLogin(spec domain.MemberSpec, auth string) error {
+	path := d.login(spec)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return replace(path, []byte(auth), Durable)
+}
+
+// ReadRegistryLogin returns what is shown to the registry of a member's image; empty where nothing was brought here for it.
+func (d Dir) ReadRegistryLogin(spec domain.MemberSpec) (string, error) {
+	auth, err := os.ReadFile(d.login(spec))
+	if os.IsNotExist(err) {
+		return "", nil
+	}
+	return string(auth), err
+}
+
+// PruneSecrets deletes the contents, and what is shown to registries, that no specification of a group's members refers to.
 func (d Dir) PruneSecrets(group string) error {
 	members, err := os.ReadDir(d.Path(secrets, group))
 	if os.IsNotExist(err) {
@@ -67,6 +91,7 @@ func (d Dir) PruneSecrets(group string) error {
 			for name := range spec.Container.Secrets {
 				used[d.secret(spec, name)] = true
 			}
+			used[d.login(spec)] = true
 		}
 		if err := keepOnly(d.Path(secrets, group, member.Name()), used); err != nil {
 			return err
@@ -93,7 +118,7 @@ func keepOnly(folder string, used map[string]bool) error {
 	return nil
 }
 
-// forgetSecrets deletes the contents of a member's secrets.
+// forgetSecrets deletes the contents of a member's secrets, and what is shown to registries for it.
 func (d Dir) forgetSecrets(member string) error {
 	folders, err := filepath.Glob(d.Path(secrets, "*", member))
 	if err != nil {

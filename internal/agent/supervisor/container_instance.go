@@ -166,8 +166,12 @@ func (i *containerInstance) provideImage(ctx context.Context) error {
 	if err != nil || !pulls {
 		return err
 	}
+	login, err := i.launcher.dir.ReadRegistryLogin(i.spec)
+	if err != nil {
+		return err
+	}
 	i.waiting.Store(fmt.Sprintf("image %q is being pulled", image))
-	return engine.Pull(ctx, image)
+	return engine.Pull(ctx, image, login)
 }
 
 // follow returns how the instance ended.

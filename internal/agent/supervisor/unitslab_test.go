@@ -67,6 +67,7 @@ func newHostLabOn(t *testing.T, host *testbed.Host, cluster string) *hostLab {
 StartLimitIntervalSec=0
 [Service]
 ExecStart=%s supervise --units --state-dir %s --cluster %s
+Environment=HOME=/root
 Restart=always
 RestartSec=10ms
 [Install]

@@ -41,11 +41,12 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine    = &Engine{}
-	_ engine.FileStore = &Engine{}
-	_ engine.Pauser    = &Engine{}
-	_ engine.Promoter  = &Engine{}
-	_ engine.Forgetter = &Engine{}
+	_ engine.Engine              = &Engine{}
+	_ engine.FileStore           = &Engine{}
+	_ engine.RegistryLoginKeeper = &Engine{}
+	_ engine.Pauser              = &Engine{}
+	_ engine.Promoter            = &Engine{}
+	_ engine.Forgetter           = &Engine{}
 )
 
 // Driver returns the driver of this engine.

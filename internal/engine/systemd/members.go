@@ -67,13 +67,18 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	if err != nil {
 		return err
 	}
+	logins, err := e.registryLogins(ctx, specs)
+	if err != nil {
+		return err
+	}
 	byHost := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {
 		byHost[spec.Host] = append(byHost[spec.Host], spec)
 	}
 	return onHosts(p, byHost, func(name string, specs []domain.MemberSpec) error {
 		e.staged.add(name, specs)
-		_, err := askHost(ctx, e, p, name, relay.Stage, relay.Staging{Specs: specs, Secrets: secretsOf(secrets, specs)})
+		staging := relay.Staging{Specs: specs, Secrets: secretsOf(secrets, specs), Registries: logins.of(specs)}
+		_, err := askHost(ctx, e, p, name, relay.Stage, staging)
 		return err
 	})
 }

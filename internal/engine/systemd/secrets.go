@@ -79,16 +79,21 @@ func secretsOf(all map[string]secrets, specs []domain.MemberSpec) (own []relay.S
 	return own
 }
 
-// Prune removes the contents of secrets that neither the group declares nor one of its members finds, from hosts first:
-// as long as they are stored, the next change looks for them. All else that members need goes with them.
+// Prune removes the contents of secrets and the logins that neither the group declares nor one of its members needs, from
+// hosts first: as long as they are stored, the next change looks for them. All else that members need goes with them.
 func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group) error {
-	if _, err := e.Get(ctx, secretsKey(group)); err != nil {
-		return unlessGone(err)
+	_, noSecrets := e.Get(ctx, secretsKey(group))
+	_, noLogins := e.Get(ctx, registriesKey(group))
+	if noSecrets != nil && noLogins != nil {
+		return errors.Join(unlessGone(noSecrets), unlessGone(noLogins))
 	}
 	if err := everywhere(ctx, e, relay.Prune, group); err != nil {
 		return err
 	}
-	return unlessGone(alter(ctx, e, secretsKey(group), func(stored secrets) { stored.keep(declared) }))
+	return errors.Join(
+		unlessGone(alter(ctx, e, secretsKey(group), func(stored secrets) { stored.keep(declared) })),
+		unlessGone(alter(ctx, e, registriesKey(group), func(stored logins) { stored.keep(declared) })),
+	)
 }
 
 // keep drops the secrets that a group does not declare. Those of a role without members stay: a policy may give it some.

@@ -1,8 +1,6 @@
 package images
 
 import (
-	"fmt"
-
 	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/registry"
 
@@ -21,20 +19,7 @@ func (e Images) Auth(image string) (string, error) {
 // auth returns what is shown to the registry of an image, as the Engine takes it: these, else what docker login left
 // behind, with its credential helpers. It is "" where there is nothing to show.
 func (r registries) auth(image string) (string, error) {
-	if isID(image) {
-		return "", nil // it has no registry
-	}
-	named, err := reference.ParseNormalizedNamed(image)
-	if err != nil {
-		return "", fmt.Errorf("image %q: %w", image, err)
-	}
-	host := reference.Domain(named)
-	if auth, found := r[host]; found {
-		return registry.EncodeAuthConfig(registry.AuthConfig{
-			ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token),
-		})
-	}
-	return dockerlogin.Auth(named)
+	return dockerlogin.Registries(r).Auth(image)
 }
 
 // dockerHub is what Engines call the registry docker.io among credentials.

@@ -62,7 +62,7 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 	answer(n, mux, relay.Observe, func(ctx context.Context, p part, group string) ([]domain.Observed, error) {
 		return p.Observe(ctx, group)
 	})
-	act(n, mux, relay.Stage, func(ctx context.Context, p part, s relay.Staging) error { return p.Stage(ctx, atHome(s.WithSecrets())) })
+	act(n, mux, relay.Stage, func(ctx context.Context, p part, s relay.Staging) error { return p.stage(ctx, s) })
 	act(n, mux, relay.Prune, func(ctx context.Context, p part, group string) error { return p.Prune(ctx, group, nil) })
 	act(n, mux, relay.Start, func(ctx context.Context, p part, s relay.Starting) error { return p.Start(ctx, s.Group, s.Run) })
 	answer(n, mux, relay.Staged, func(_ context.Context, p part, s relay.Starting) ([]domain.Observed, error) {
@@ -116,6 +116,18 @@ func (n *Node) answerFolders(mux *http.ServeMux) {
 		}
 		return p.ProvideFiles(ctx, spec)
 	})
+}
+
+// stage lays down what members need beside their specifications, and then these.
+func (p part) stage(ctx context.Context, s relay.Staging) error {
+	for _, spec := range s.Specs {
+		if auth := s.RegistryLoginOf(spec); auth != "" {
+			if err := p.dir.WriteRegistryLogin(spec, auth); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Stage(ctx, atHome(s.WithSecrets()))
 }
 
 // atHome returns specifications with what programs expect to find of who they run as. Of those that name a user, systemd

@@ -153,10 +153,13 @@ type Lease struct {
 	Renew bool `json:"renew,omitempty"`
 }
 
-// Staging are specifications, with the contents of the secrets that they refer to.
+// Staging are specifications, with the contents of the secrets that they refer to, and what registries are shown for
+// their images.
 type Staging struct {
 	Specs   []domain.MemberSpec `json:"specs"`
 	Secrets []Secret            `json:"secrets,omitempty"`
+	// Registries are what registries are shown.
+	Registries []RegistryLogin `json:"registries,omitempty"`
 }
 
 // Secret is the content of one version of a role's secret.
@@ -172,6 +175,30 @@ type Secret struct {
 func (s Secret) Format(f fmt.State, _ rune) {
 	// A failed write is the printer's to notice.
 	_, _ = fmt.Fprintf(f, "secret %q of role %q", s.Name, s.Role)
+}
+
+// RegistryLogin is what is shown to the registry of an image, for members of a group.
+type RegistryLogin struct {
+	Group string `json:"group"`
+	Image string `json:"image"`
+	// Auth is in the form that Docker Engines take.
+	Auth string `json:"auth"`
+}
+
+// Format prints which image it is for, whatever the verb.
+func (l RegistryLogin) Format(f fmt.State, _ rune) {
+	// A failed write is the printer's to notice.
+	_, _ = fmt.Fprintf(f, "login for image %q", l.Image)
+}
+
+// RegistryLoginOf returns what is shown to the registry of a member's image; empty where nothing is.
+func (s Staging) RegistryLoginOf(spec domain.MemberSpec) string {
+	for _, login := range s.Registries {
+		if login.Group == spec.Group && login.Image == spec.Image {
+			return login.Auth
+		}
+	}
+	return ""
 }
 
 // WithSecrets returns the specifications, each with the contents of its secrets.
