@@ -20,9 +20,6 @@ import (
 // Socket is where an Engine answers.
 const Socket = "/run/docker.sock"
 
-// Unit is the unit of systemd that an Engine runs in, unless it was installed in another way.
-const Unit = "docker.service"
-
 var (
 	// ErrAway means that no Engine answers on this host: nobody knows what became of a request that was on its way.
 	ErrAway = errors.New("the Docker Engine of this host doesn't answer")

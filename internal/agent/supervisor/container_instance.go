@@ -317,7 +317,7 @@ func (i *containerInstance) endedWithEngine(found containers.Container, now sess
 	if i.ran {
 		breaks = now.breaks - i.breaks
 	}
-	from, until, err := i.launcher.manager.Stopped(i.launcher.done, containers.Unit)
+	from, until, err := i.launcher.engineStopped(now.breaks)
 	if err == nil && !from.IsZero() && breaks <= 1 {
 		return !found.FinishedAt.Before(from) && !found.FinishedAt.After(until)
 	}

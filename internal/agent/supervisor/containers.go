@@ -48,6 +48,8 @@ type contained struct {
 	running  map[string]*containerInstance
 	removing map[string]int
 	session  session
+	// unit is what the Engine runs in, as it was looked for in a session.
+	unit engineUnit
 	// changed is closed when the session changes.
 	changed chan struct{}
 }
@@ -172,6 +174,38 @@ func (c *contained) await(ctx context.Context) (containers.Facts, error) {
 			return s.facts, ctx.Err()
 		}
 	}
+}
+
+// engineUnit is the service that serves an Engine, in the session after so many breaks; empty for none.
+type engineUnit struct {
+	name   string
+	known  bool
+	breaks int
+}
+
+// engineStopped returns when the Engine was last stopped, or ended by itself, and when it was back, in a session after so
+// many breaks; both are zero where it never was, or runs in no service.
+func (c *contained) engineStopped(breaks int) (from, until time.Time, err error) {
+	c.mu.Lock()
+	unit := c.unit
+	c.mu.Unlock()
+	if !unit.known || unit.breaks != breaks {
+		pid, err := c.engine.Listener(c.done)
+		if err != nil {
+			return from, until, err
+		}
+		unit = engineUnit{known: true, breaks: breaks}
+		if unit.name, err = c.manager.Serving(c.done, containers.Socket, pid); err != nil && !errors.Is(err, units.ErrGone) {
+			return from, until, err
+		}
+		c.mu.Lock()
+		c.unit = unit
+		c.mu.Unlock()
+	}
+	if unit.name == "" {
+		return from, until, nil
+	}
+	return c.manager.Stopped(c.done, unit.name)
 }
 
 // start has a container made and started.

@@ -15,7 +15,7 @@ func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain
 		NoEngine(&problems, spec, "nothing answers at "+f.Docker.Socket)
 	}
 	if usesGPUs && !f.NVIDIA.Toolkit {
-		NoToolkit(&problems, spec)
+		NoToolkit(&problems, spec, "sudo systemctl restart docker")
 	}
 	return problems
 }
@@ -28,11 +28,11 @@ func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 		spec.Host, spec.Role, spec.Image, why)
 }
 
-// NoToolkit adds the problem of a host without NVIDIA's container toolkit.
-func NoToolkit(problems *domain.Problems, spec domain.MemberSpec) {
+// NoToolkit adds the problem of a host without NVIDIA's container toolkit, whose Docker Engine a command starts anew.
+func NoToolkit(problems *domain.Problems, spec domain.MemberSpec, restart string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, "No container toolkit",
 		"host %q lacks NVIDIA's container toolkit, and role %q needs it for GPUs in containers: there is no %s. "+
 			"Install it there: sudo apt-get install -y nvidia-container-toolkit, from NVIDIA's package repository (docs.nvidia.com/datacenter/cloud-native/container-toolkit). "+
-			"Then sudo systemctl restart docker, as a Docker Engine looks for it when it starts; its default runtime stays as it is",
-		spec.Host, spec.Role, ToolkitHook)
+			"Then %s, as a Docker Engine looks for it when it starts; its default runtime stays as it is",
+		spec.Host, spec.Role, ToolkitHook, restart)
 }

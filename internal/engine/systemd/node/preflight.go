@@ -3,16 +3,20 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
@@ -28,7 +32,54 @@ func (p part) preflight(ctx context.Context, specs []domain.MemberSpec) (domain.
 	if err != nil {
 		return problems, err
 	}
-	return append(problems, (&images{docker, thisHost}).check(ctx, contained)...), nil
+	return append(problems, (&images{docker, thisHost, serviceOf(docker)}).check(ctx, contained)...), nil
+}
+
+// service is what an Engine runs in, as far as that is known, and since when.
+type service struct {
+	name  string
+	since time.Time
+}
+
+// restart is the command that starts the Engine anew, as users know it.
+func (s service) restart() string {
+	name := cmp.Or(s.name, "docker")
+	return "sudo systemctl restart " + strings.TrimSuffix(name, ".service")
+}
+
+// snapPrefix begins the services of snaps.
+const snapPrefix = "snap."
+
+// readsFiles reports whether a container is shown files of its host that are not below /home.
+func readsFiles(spec domain.MemberSpec) bool {
+	return spec.Kept != "" || len(spec.Files)+len(spec.Container.Configs)+len(spec.Container.Secrets) > 0 ||
+		slices.ContainsFunc(spec.Mounts, func(m domain.Mount) bool {
+			return m.Type != domain.MountTmpfs && m.Type != domain.MountVolume && !strings.HasPrefix(m.Source, "/home/")
+		})
+}
+
+// checkFiles warns where an Engine can't show a member's container its files.
+func (s service) checkFiles(problems *domain.Problems, at domain.Path, spec domain.MemberSpec) {
+	if strings.HasPrefix(s.name, snapPrefix) {
+		problems.Warn(at, "Docker Engine in a snap", "on host %q, the Docker Engine is a snap, which is kept from the host's files outside of /home: role %q may not find its configs, secrets, results and mounts. "+
+			"If it can't be started as a bind source path does not exist, install a package instead: sudo snap remove docker && sudo apt-get install -y docker.io", spec.Host, spec.Role)
+	}
+}
+
+// serviceOf returns what looks for the service of an Engine.
+func serviceOf(docker *containers.Engine) func(ctx context.Context) service {
+	return func(ctx context.Context) (found service) {
+		systemd := &units.Manager{}
+		defer systemd.Close()
+		pid, err := docker.Listener(ctx)
+		if err == nil {
+			found.name, err = systemd.Serving(ctx, containers.Socket, pid)
+		}
+		if err == nil {
+			found.since, _ = systemd.Since(ctx, found.name) // without it there is one warning less
+		}
+		return found
+	}
 }
 
 // images judges specifications with an image by a Docker Engine and its host.
@@ -38,18 +89,24 @@ type images struct {
 		Pulls(ctx context.Context, name string, policy domain.PullPolicy) (bool, error)
 	}
 	host toolkitHost
+	// service returns what the Engine runs in.
+	service func(ctx context.Context) service
 }
 
 func (i *images) check(ctx context.Context, specs []domain.MemberSpec) (problems domain.Problems) {
 	away := i.await(ctx)
+	runsIn := sync.OnceValue(func() service { return i.service(ctx) })
 	for _, spec := range specs {
 		at := domain.Path{"roles", domain.Key(spec.Role)}
 		if away != nil {
 			facts.NoEngine(&problems, spec, away.Error())
 			continue
 		}
+		if readsFiles(spec) {
+			runsIn().checkFiles(&problems, at.At("image"), spec)
+		}
 		if spec.UsesGPUs() {
-			i.host.check(&problems, at.At("gpus"), spec)
+			i.host.check(&problems, at.At("gpus"), spec, runsIn())
 		}
 		if spec.Container.PullPolicy != domain.PullNever {
 			continue
@@ -92,21 +149,17 @@ type toolkitHost struct {
 // thisHost looks where a Docker Engine does, which is a unit of systemd.
 var thisHost = toolkitHost{root: "/", folders: filepath.SplitList(defaultPath)}
 
-// enginePID is written by a Docker Engine when it starts.
-const enginePID = "/run/docker.pid"
-
-// check adds what keeps a Docker Engine from giving GPUs to a member.
-func (h toolkitHost) check(problems *domain.Problems, at domain.Path, spec domain.MemberSpec) {
+// check adds what keeps a Docker Engine, which runs in a service, from giving GPUs to a member.
+func (h toolkitHost) check(problems *domain.Problems, at domain.Path, spec domain.MemberSpec, engine service) {
 	hook := h.hook()
 	if hook == nil {
-		facts.NoToolkit(problems, spec)
+		facts.NoToolkit(problems, spec, engine.restart())
 		return
 	}
-	started, err := os.Stat(filepath.Join(h.root, enginePID))
-	if err == nil && installed(hook).After(started.ModTime()) {
+	if !engine.since.IsZero() && installed(hook).After(engine.since) {
 		problems.Warn(at, "Docker Engine older than the container toolkit", "on host %q, the Docker Engine has run since before NVIDIA's container toolkit was installed or upgraded, and looks for it when it starts. "+
-			"If role %q can't be started as no device driver has the capabilities [[gpu]]: sudo systemctl restart docker, which ends all containers there unless \"live-restore\" is set",
-			spec.Host, spec.Role)
+			"If role %q can't be started as no device driver has the capabilities [[gpu]]: %s, which ends all containers there unless \"live-restore\" is set",
+			spec.Host, spec.Role, engine.restart())
 	}
 }
 

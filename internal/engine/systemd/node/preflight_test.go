@@ -45,42 +45,54 @@ func (d *docker) Pulls(_ context.Context, name string, policy domain.PullPolicy)
 func TestImages(t *testing.T) {
 	for name, test := range map[string]struct {
 		docker docker
-		// hook and engine are when the container toolkit was installed and the Engine started, in seconds from now; 0 for never.
-		hook, engine int
-		gpus         string
-		policy       domain.PullPolicy
-		path         string
-		says         []string
-		warning      bool
+		// hook is true where the container toolkit was just installed, and engine when the Engine started, in seconds from now,
+		// in its unit; 0 where that is not known.
+		hook    bool
+		engine  int
+		unit    string
+		gpus    string
+		policy  domain.PullPolicy
+		mounts  []domain.Mount
+		path    string
+		says    []string
+		warning bool
 	}{
 		"an Engine":               {},
 		"one that starts":         {docker: docker{refuses: 2}},
 		"none":                    {docker: docker{away: errors.New("no such file")}, path: "image", says: []string{`"gpu1"`, `"worker"`, `"trainer:1"`, "no such file", "apt-get install -y docker.io", "systemctl enable --now docker"}},
-		"GPUs":                    {gpus: "GPU-1", hook: -10, engine: 60},
+		"GPUs":                    {gpus: "GPU-1", hook: true, engine: 60, unit: "docker.service"},
 		"no GPUs, no toolkit":     {gpus: "void"},
 		"GPUs, no toolkit":        {gpus: "GPU-1", path: "gpus", says: []string{`"gpu1"`, `"worker"`, "apt-get install -y nvidia-container-toolkit", "systemctl restart docker", "its default runtime stays"}},
-		"GPUs, a toolkit since":   {gpus: "GPU-1", hook: -10, engine: -60, path: "gpus", says: []string{`"gpu1"`, "systemctl restart docker", "live-restore"}, warning: true},
+		"GPUs, a toolkit since":   {gpus: "GPU-1", hook: true, engine: -60, unit: "docker.service", path: "gpus", says: []string{`"gpu1"`, "systemctl restart docker,", "live-restore"}, warning: true},
+		"a toolkit since a snap":  {gpus: "GPU-1", hook: true, engine: -60, unit: "snap.docker.dockerd.service", path: "gpus", says: []string{"systemctl restart snap.docker.dockerd,"}, warning: true},
+		"a snap, no toolkit":      {gpus: "GPU-1", engine: -60, unit: "snap.docker.dockerd.service", path: "gpus", says: []string{"systemctl restart snap.docker.dockerd,"}},
+		"a snap, no files":        {unit: "snap.docker.dockerd.service", engine: -60, mounts: []domain.Mount{{Source: "/home/ops/data"}, {Type: domain.MountTmpfs, Target: "/scratch"}}},
+		"a snap, a mount":         {unit: "snap.docker.dockerd.service", engine: -60, mounts: []domain.Mount{{Source: "/data"}}, path: "image", says: []string{`"gpu1"`, `"worker"`, "/home", "snap remove docker"}, warning: true},
+		"a package, a mount":      {unit: "docker.service", engine: -60, mounts: []domain.Mount{{Source: "/data"}}},
+		"no service, a toolkit":   {gpus: "GPU-1", hook: true},
 		"an image that is there":  {docker: docker{images: []string{"trainer:1"}}, policy: domain.PullNever},
 		"one that is not":         {policy: domain.PullNever, path: "image", says: []string{`"gpu1"`, "no image trainer:1", "docker load"}},
 		"one that will be pulled": {policy: domain.PullIfNotPresent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := toolkitHost{root: t.TempDir(), folders: []string{"/usr/local/bin", "/usr/bin"}}
-			for file, since := range map[string]int{"/usr/bin/" + facts.ToolkitHook: test.hook, enginePID: test.engine} {
-				if since == 0 {
-					continue
-				}
-				path := filepath.Join(host.root, file)
-				at := time.Now().Add(time.Duration(since) * time.Second)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755), os.Chtimes(path, at, at)); err != nil { //nolint:gosec // a program
+			if test.hook {
+				path := filepath.Join(host.root, "/usr/bin/"+facts.ToolkitHook)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755)); err != nil { //nolint:gosec // a program
 					t.Fatal(err)
 				}
 			}
+			runsIn := func(context.Context) service {
+				if test.engine == 0 {
+					return service{}
+				}
+				return service{name: test.unit, since: time.Now().Add(time.Duration(test.engine) * time.Second)}
+			}
 			spec := domain.MemberSpec{
 				Host: "gpu1", Role: "worker", Image: "trainer:1", Env: map[string]string{"NVIDIA_VISIBLE_DEVICES": test.gpus},
-				Container: domain.Container{PullPolicy: test.policy},
+				Container: domain.Container{PullPolicy: test.policy}, Mounts: test.mounts,
 			}
-			problems := (&images{&test.docker, host}).check(t.Context(), []domain.MemberSpec{spec})
+			problems := (&images{&test.docker, host, runsIn}).check(t.Context(), []domain.MemberSpec{spec})
 			if test.path == "" {
 				if len(problems) > 0 {
 					t.Errorf("got %v", problems)
