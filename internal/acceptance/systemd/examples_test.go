@@ -53,25 +53,55 @@ const leastAccuracy = 0.9
 // The quickstart is the same configuration with another engine: it trains, and finds nothing to do then.
 func TestAccQuickstart(t *testing.T) {
 	l := newLab(t, 1, 2)
-	l.name = "lab" // as the example calls it
-	w := acctest.NewWorkspace(t, l.provider)
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "quickstart"))))
+	w := l.example("quickstart")
 	trainer, err := os.ReadFile(acctest.Build(t, acctest.Trainer))
 	l.must(err)
 	l.must(os.WriteFile(filepath.Join(w.Dir, "digits-trainer"), trainer, 0o755)) //nolint:gosec // a program
+	l.trains(w, "engine = \"systemd\"")
+}
+
+// Images come from a registry that wants a login, which nobody has made on the hosts.
+func TestAccContainersExample(t *testing.T) {
+	acceptance.Test(t)
+	bed := dockerBed(t)
+	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 0, 2)
+	listener, err := bed.Listen(0)
+	l.must(err)
+	const password = "of-the-registry"
+	shop := acctest.ServeRegistry(t, listener, password)
+	name := shop.Push(t, acctest.Trainer, "digits-trainer:1")
+	l.dropsImages(name)
+	w := l.example("containers-on-bare-hosts")
+	w.Env("TF_VAR_registry_login", fmt.Sprintf("{ username = %q, password = %q }", acctest.RegistryUser, password))
+	l.trains(w, fmt.Sprintf("image = %q", name))
+}
+
+// example returns a workspace with an example, whose cluster is that of the lab from now on.
+func (l *lab) example(folder string) *acctest.Workspace {
+	l.Helper()
+	l.name = "lab" // as the examples call it
+	w := acctest.NewWorkspace(l, l.provider)
+	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, folder))))
+	return w
+}
+
+// trains applies an example with these variables, and fails unless its model has learnt.
+func (l *lab) trains(w *acctest.Workspace, variables string) {
+	l.Helper()
 	var hosts strings.Builder
 	for i, host := range l.hosts {
 		role := []string{"manager", "worker"}[i]
 		fmt.Fprintf(&hosts, "  %s = { address = %q, advertise_address = %q, role = %q }\n", host.Name, address(host), host.Address.String()+":22", role)
 	}
-	w.Write("terraform.tfvars", fmt.Sprintf("engine = \"systemd\"\nsteps = 300\nhosts = {\n%s}\nssh = { identity_files = [%q], known_hosts_files = [%q] }\n",
-		&hosts, l.bed.KeyFile, l.bed.KnownHosts))
+	w.Write("terraform.tfvars", fmt.Sprintf("%s\nsteps = 300\nhosts = {\n%s}\nssh = { identity_files = [%q], known_hosts_files = [%q] }\n",
+		variables, &hosts, l.bed.KeyFile, l.bed.KnownHosts))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("after the training")
 	var outputs map[string]struct{ Value any }
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
-	if accuracy, known := outputs["accuracy"].Value.(float64); outputs["phase"].Value != "completed" || !known || accuracy < leastAccuracy {
-		t.Errorf("got %v", outputs)
+	accuracy, known := outputs["accuracy"].Value.(float64)
+	if phase, told := outputs["phase"]; told && phase.Value != "completed" || !known || accuracy < leastAccuracy {
+		l.Errorf("got %v", outputs)
 	}
 	w.Must("destroy", "-auto-approve")
 }

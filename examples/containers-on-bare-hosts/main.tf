@@ -1,0 +1,61 @@
+# The quickstart's training in containers on bare hosts: each pulls the image from a private registry, with credentials that
+# Terraform brings, and runs it on its own Docker Engine. No Swarm is formed.
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+provider "trainyard" {
+  ssh = var.ssh
+
+  docker = {
+    # Without it, that of docker login on this machine counts.
+    registries = var.registry_login == null ? null : { (split("/", var.image)[0]) = var.registry_login }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "systemd"
+  hosts  = var.hosts
+}
+
+resource "trainyard_group" "digits" {
+  cluster   = trainyard_cluster.lab
+  name      = "digits"
+  framework = "tensorflow" # each member finds its place in TF_CONFIG
+  image     = var.image
+  args      = ["-steps", tostring(var.steps)]
+
+  # Containers share the network of their host. Members of one role there listen on port, and on those after it.
+  roles = {
+    ps     = { replicas = 2, port = 8000 }
+    worker = { replicas = 4, port = 9000 }
+  }
+
+  wait_for = "completed"
+}
+
+data "trainyard_logs" "chief" {
+  cluster = trainyard_cluster.lab
+  member  = "${trainyard_group.digits.name}-worker-0"
+  tail    = 20
+
+  depends_on = [trainyard_group.digits]
+}
+
+output "placements" {
+  description = "Name of the host on which each member is."
+  value       = trainyard_group.digits.placements
+}
+
+output "accuracy" {
+  description = "Fraction of the held-out digits that the trained model reads rightly."
+  value       = one([for line in data.trainyard_logs.chief.lines : jsondecode(line).accuracy if can(jsondecode(line).examples)])
+}
