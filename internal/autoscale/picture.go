@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"math"
@@ -57,10 +58,10 @@ func (c Course) SVG(trace Trace, model Model) string {
 	}
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="sans-serif" font-size="12" fill="none">`, pictureWidth, pictureHeight)
 	p.add("<title>%s</title>", escapedXML(title))
-	for i := 0; float64(i)*step <= top*(1+1e-9); i++ {
-		y := plotBottom - plotHeight*float64(i)*step/top
-		p.add(`<line x1="%s" x2="%s" y1="%s" y2="%[3]s" stroke="%[4]s" stroke-opacity="0.3"/>`, coordinate(plotLeft), coordinate(plotRight), coordinate(y), gridColour)
-		p.text(plotLeft-8, y+4, "end", tickLabel(float64(i)*step))
+	for _, tick := range multiples(step, top) {
+		y := plotBottom - plotHeight*tick/top
+		p.rule(plotLeft, y, plotRight, y)
+		p.text(plotLeft-8, y+4, "end", tickLabel(tick))
 	}
 	if members := top / model.Capacity; model.Capacity > 0 && members >= 1 && members < 1e15 {
 		each, _ := axisTo(members)
@@ -80,7 +81,7 @@ func (c Course) SVG(trace Trace, model Model) string {
 	for _, line := range lines {
 		p.line(line, length, top)
 		x := plotLeft + line.legend
-		p.add(`<line x1="%s" y1="20" x2="%s" y2="20" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`, coordinate(x), coordinate(x+24), line.colour, dashes(line))
+		p.add(`<line x1="%s" y1="20" x2="%s" y2="20" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`, coordinate(x), coordinate(x+24), line.colour, dashesOf(line.dashes))
 		p.text(x+32, 24, "start", line.label)
 	}
 	p.add("</svg>")
@@ -114,15 +115,11 @@ func (p *picture) line(line pictureLine, length int, top float64) {
 		}
 	}
 	path.WriteString("H" + x(len(line.values)))
-	p.add(`<path class="%s" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.class, path.String(), line.colour, dashes(line))
+	p.add(`<path class="%s" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.class, path.String(), line.colour, dashesOf(line.dashes))
 }
 
-func dashes(line pictureLine) string {
-	if line.dashes == "" {
-		return "none"
-	}
-	return line.dashes
-}
+// dashesOf writes dashes, or that there are none.
+func dashesOf(dashes string) string { return cmp.Or(dashes, "none") }
 
 // thinned returns the indexes of so many values at most: of each column of the picture the lowest and the highest one, so that peaks stay.
 func thinned(values []float64, most int) []int {

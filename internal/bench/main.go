@@ -7,7 +7,7 @@
 //
 // The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing built:
 //
-//	go run ./internal/bench -only policies [-trace load.csv or folder]
+//	go run ./internal/bench -only policies [-trace load.csv or folder] [-curves folder]
 package main
 
 import (
@@ -41,6 +41,7 @@ type bench struct {
 	cli      string    // the path of Terraform's CLI configuration
 	runs     int       // how often each figure is measured
 	trace    string    // the path of a load as CSV, or ""
+	curves   string    // the folder for the curves of policies, or "" for a new one
 }
 
 // parts are the questions, in the order in which they are answered.
@@ -88,6 +89,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.trainer, "trainer", "", "path of the quickstart's trainer")
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
 	flags.StringVar(&b.trace, "trace", "", "path of a load as CSV, time and value, or of a folder of them, that policies are compared on, too")
+	flags.StringVar(&b.curves, "curves", "", "folder to write the curves of policies to as SVG (default: a new one among the temporary files)")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; it is deleted at the end")
 	pictures := flags.String("pictures", "", "folder to write the pictures of the guides to, in place of all else")
 	parseErr := flags.Parse(args)

@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,14 +18,15 @@ import (
 
 // policies has scaling policies decide over published jobs and over traces. All of it is computed: nothing runs, and it is the same on every machine.
 func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
-	loads := generatedLoads()
+	generated := generatedLoads()
+	var recorded []load
 	if b.trace != "" {
-		recorded, err := readLoads(b.trace)
-		if err != nil {
+		var err error
+		if recorded, err = readLoads(b.trace); err != nil {
 			return nil, err
 		}
-		loads = append(loads, recorded...)
 	}
+	loads := slices.Concat(generated, recorded)
 	b.say("policies: runs of the published jobs")
 	var sections []fmt.Stringer
 	for _, job := range publishedJobs {
@@ -34,6 +37,8 @@ func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 		sections = append(sections, more...)
 	}
 	sections = append(sections, jobNotes...)
+	sections = append(sections, note(""), note("Cost against time, over all settings:"), note(""), jobCurvesTable())
+	sections = append(sections, jobCurveNotes...)
 
 	for _, condition := range conditions {
 		b.say("policies: traces, %s", condition.name)
@@ -51,7 +56,47 @@ func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 		return nil, err
 	}
 	sections = append(sections, note(""), note("Risk, beside the best target in hindsight:"), note(""), t)
-	return append(sections, riskNotes...), nil
+	sections = append(sections, riskNotes...)
+
+	charts := map[string]autoscale.Chart{"jobs": jobChart()}
+	for _, set := range []struct {
+		name  string
+		loads []load
+	}{{"generated", generated}, {"recorded", recorded}} {
+		if len(set.loads) == 0 {
+			continue
+		}
+		b.say("policies: curves of %s loads", set.name)
+		f, err := newField(set.name+" loads", set.loads)
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, f.sections()...)
+		charts[set.name] = f.chart()
+	}
+	return append(sections, curveNotes...), b.drawCurves(charts)
+}
+
+// drawCurves writes the pictures of curves to a folder, a new one unless it was named.
+func (b *bench) drawCurves(charts map[string]autoscale.Chart) error {
+	folder := b.curves
+	if folder == "" {
+		var err error
+		if folder, err = os.MkdirTemp("", "trainyard-curves-"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(charts)) {
+		path := filepath.Join(folder, name+".svg")
+		if err := os.WriteFile(path, []byte(charts[name].SVG()), 0o644); err != nil {
+			return err
+		}
+		b.say("policies: drawn in %s", path)
+	}
+	return nil
 }
 
 // readLoads reads a load of a user's, or all that are in a folder, by their names.

@@ -243,14 +243,21 @@ func TestPoliciesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-only", "policies", "-trace", path}, &out, io.Discard); err != nil {
+	curves := t.TempDir()
+	if err := run(t.Context(), []string{"-only", "policies", "-trace", path, "-curves", curves}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"the reference's autoscaler (published)", "\n  the file ", "run 6 and later", "held from run 4 on, MISSED before", "Default: target without a forecast", "\n  Risk, beside the best target in hindsight:",
+		"member-hours   changes   unbeaten", "too few members, generated loads:", "too few members, recorded loads:", "the cheapest setting on each load",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q:\n%s", want, &out)
+		}
+	}
+	for _, name := range []string{"generated", "jobs", "recorded"} {
+		if _, err := os.Stat(filepath.Join(curves, name+".svg")); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type fate struct {
 	percent     float64 // of the time, with too few members
 	memberHours float64
 	changes     int
-	target      float64 // of those that have one
+	setting     float64 // of the algorithm
 }
 
 // trial is a load that algorithm risk is compared on.
@@ -47,14 +47,24 @@ func newTrial(l load) trial {
 	return trial{l, max(sorted[int(float64(len(sorted))*(1-busiest))], sorted[len(sorted)-1]/riskMembers) / membersAtPeak}
 }
 
-// run has an algorithm decide once a value, at the default interval at most, with members that take a minute to start, or as long as a value stands for.
-func (t trial) run(algorithm domain.ScalingAlgorithm) (fate, error) {
-	step := t.load.trace.Step
-	metric := domain.ScalingMetric{Algorithm: algorithm, StaleAfter: lasting(max(2*step, domain.DefaultStaleAfter))}
-	policy := spec(leastMembers, riskMembers, membersAtPeak, "load", metric)
-	policy.Interval = lasting(min(max(step, domain.DefaultScalingInterval), time.Hour))
+// run has a policy decide, with no bound but that on counts, and with members that take a minute to start, or as long as a value stands for. It does
+// once a value, or as often as the policy says.
+func (t trial) run(policy domain.AutoscalingPolicy) (fate, error) {
+	step, initial := t.load.trace.Step, membersAtPeak
+	policy.Max, policy.Initial = riskMembers, &initial
+	if policy.Interval == nil {
+		policy.Interval = lasting(min(max(step, domain.DefaultScalingInterval), time.Hour))
+	}
+	startup := max(step, riskStartMin)
+	for name, metric := range policy.Metrics {
+		metric.StaleAfter = lasting(max(2*step, domain.DefaultStaleAfter))
+		if metric.Forecast != nil {
+			metric.Forecast = &domain.Forecast{Lead: domain.Duration(startup), Season: metric.Forecast.Season}
+		}
+		policy.Metrics[name] = metric
+	}
 	course, err := autoscale.Backtest(policy, t.load.trace, autoscale.Model{
-		Capacity: t.capacity, Startup: max(step, riskStartMin), Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad},
+		Capacity: t.capacity, Startup: startup, Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad, "queue": autoscale.SignalQueue},
 	})
 	length := time.Duration(len(t.load.trace.Load)) * step
 	return fate{percent: 100 * course.Under.Seconds() / length.Seconds(), memberHours: course.MemberHours, changes: course.Changes}, err
@@ -62,8 +72,8 @@ func (t trial) run(algorithm domain.ScalingAlgorithm) (fate, error) {
 
 // target is what a target makes of the load, in percent of what a member carries.
 func (t trial) target(percent float64) (fate, error) {
-	made, err := t.run(domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: t.capacity * percent / 100, Per: domain.TargetTotal}})
-	made.target = percent
+	made, err := t.run(loadTarget(t.capacity, percent))
+	made.setting = percent
 	return made, err
 }
 
@@ -73,7 +83,7 @@ func (t trial) best(all []fate, percent float64) (fate, bool, error) {
 	if !found {
 		return best, false, nil
 	}
-	for finer := best.target * targetStep; finer < best.target*coarseStep*0.999; finer *= targetStep {
+	for finer := best.setting * targetStep; finer < best.setting*coarseStep*0.999; finer *= targetStep {
 		made, err := t.target(finer)
 		if err != nil {
 			return best, false, err
@@ -137,7 +147,7 @@ func risksTable(loads []load) (*table, error) {
 		}
 		t.add(l.name, "", "", "", "", "", "", "", "")
 		for _, asked := range riskPercents {
-			got, err := trial.run(domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: asked, Capacity: trial.capacity, Per: domain.TargetTotal}})
+			got, err := trial.run(loadRisk(trial.capacity, asked))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l.name, err)
 			}
@@ -153,7 +163,7 @@ func risksTable(loads []load) (*table, error) {
 			ratio := got.memberHours / best.memberHours
 			sum += ratio
 			compared++
-			t.add(append(row, fmt.Sprintf("%.0f %%", best.target), count(int(best.memberHours+0.5)), fmt.Sprintf("%.2f", ratio),
+			t.add(append(row, fmt.Sprintf("%.0f %%", best.setting), count(int(best.memberHours+0.5)), fmt.Sprintf("%.2f", ratio),
 				count(got.changes), count(best.changes), missed(asked, got, best))...)
 		}
 	}

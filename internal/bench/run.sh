@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Prints the benchmark tables: what plans, applies, the provider's start, supervision and autoscaling cost on this
-# machine, and what scaling policies make of jobs and loads. The parts swarm and hosts start machines of their own, as root; hosts
-# also installs Ansible from PyPI, into the user's cache folder, and does without where that fails.
+# machine, and what scaling policies make of jobs and loads, with pictures of that. The parts swarm and hosts start
+# machines of their own, as root; hosts also installs Ansible from PyPI, into the user's cache folder, and does without
+# where that fails.
 #
-#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,sweeps,swarm,hosts,policies] [-trace load.csv]
+#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
+#
+# Paths are relative to the root of the repository.
 #
 # TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
 # PROVIDER  the provider's binary (default: built from this tree, stripped as for a release)

@@ -89,42 +89,84 @@ type rival struct {
 // The bounds of all policies that are compared.
 const leastMembers, mostMembers = 1, 60
 
-// rivals are the policies, for members of a capacity. All decide every 5 s, which is the default, and was the publication's interval, too. Heat has its
-// thresholds, its target, its recurrence factor and its cooldown. Target has nothing but the defaults: on the utilisation, or on the load itself, of
-// which a member is to have what makes for the same utilisation.
-func rivals(capacity float64) []rival {
-	const percent = 50
-	of := func(name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
-		return spec(leastMembers, mostMembers, 4, name, metric)
-	}
-	utilisation := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: percent}}}
-	total := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+// of returns a policy of one metric within the bounds.
+func of(name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
+	return spec(leastMembers, mostMembers, 4, name, metric)
+}
+
+// utilisationTarget has nothing but the defaults, as [loadTarget].
+func utilisationTarget(percent float64) domain.AutoscalingPolicy {
+	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: percent}}})
+}
+
+// loadTarget has a member have so much of its capacity.
+func loadTarget(capacity, percent float64) domain.AutoscalingPolicy {
+	return of("load", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		Target: &domain.TargetAlgorithm{Value: capacity * percent / 100, Per: domain.TargetTotal},
-	}}
-	forecast := func(metric domain.ScalingMetric, season *domain.Duration) domain.ScalingMetric {
-		metric.Forecast = &domain.Forecast{Lead: domain.Duration(loadStartup), Season: season}
-		return metric
-	}
-	heat := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
-		Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: percent, Recurrence: 3},
 	}})
+}
+
+// loadRisk has too few members for so much of the time.
+func loadRisk(capacity, percent float64) domain.AutoscalingPolicy {
+	return of("load", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Risk: &domain.RiskAlgorithm{Percent: percent, Capacity: capacity, Per: domain.TargetTotal},
+	}})
+}
+
+// utilisationRisk does so without a metric of the load.
+func utilisationRisk(percent float64) domain.AutoscalingPolicy {
+	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent}}})
+}
+
+// queueOf has a member for so many seconds of a member's work that wait.
+func queueOf(capacity, seconds float64) domain.AutoscalingPolicy {
+	return of("queue", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: capacity * seconds}}})
+}
+
+// foreseeing has the metrics of a policy be forecast for as long as a member takes to start.
+func foreseeing(policy domain.AutoscalingPolicy, season *domain.Duration) domain.AutoscalingPolicy {
+	for name, metric := range policy.Metrics {
+		metric.Forecast = &domain.Forecast{Lead: domain.Duration(loadStartup), Season: season}
+		policy.Metrics[name] = metric
+	}
+	return policy
+}
+
+// heatAround has a band like the publication's around a target of 50 %, its recurrence factor and its cooldown.
+func heatAround(percent float64) domain.AutoscalingPolicy {
+	heat := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Heat: &domain.HeatAlgorithm{Lower: 0.4 * percent, Upper: 1.2 * percent, Target: percent, Recurrence: 3},
+	}})
+	heat.Interval = lasting(domain.DefaultScalingInterval)
 	heat.ScaleOut = domain.ScalingBehaviour{Cooldown: lasting(3 * time.Minute), Rates: unlimited}
 	heat.ScaleIn = domain.ScalingBehaviour{Cooldown: lasting(3 * time.Minute), Stabilisation: lasting(0)}
+	return heat
+}
 
+// thresholdAt adds and removes one member a minute, with a band as wide as that of heat.
+func thresholdAt(upper float64) domain.AutoscalingPolicy {
 	threshold := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
-		Threshold: &domain.ThresholdAlgorithm{Lower: new(20.0), Upper: new(60.0)},
+		Threshold: &domain.ThresholdAlgorithm{Lower: new(upper / 3), Upper: &upper},
 	}})
+	threshold.Interval = lasting(domain.DefaultScalingInterval)
 	threshold.ScaleOut = domain.ScalingBehaviour{Cooldown: lasting(time.Minute), Rates: unlimited}
 	threshold.ScaleIn = domain.ScalingBehaviour{Cooldown: lasting(time.Minute), Stabilisation: lasting(0)}
+	return threshold
+}
+
+// rivals are the policies, for members of a capacity. All decide every 5 s, which is the default, and was the publication's interval, too. Targets are
+// on the utilisation, or on the load itself, of which a member is to have what makes for the same utilisation.
+func rivals(capacity float64) []rival {
+	const percent, upper = 50, 60
 	return []rival{
-		{"target 50 %", of("cpu", utilisation), false},
-		{"target 50 %, forecast of 60 s", of("cpu", forecast(utilisation, nil)), false},
-		{"target 50 %, forecast, daily season", of("cpu", forecast(utilisation, lasting(day))), true},
-		{"target by load", of("load", total), false},
-		{"target by load, forecast of 60 s", of("load", forecast(total, nil)), false},
-		{"target by load, forecast, daily season", of("load", forecast(total, lasting(day))), true},
-		{"heat", heat, false},
-		{"threshold ±1 each 60 s", threshold, false},
+		{"target 50 %", utilisationTarget(percent), false},
+		{"target 50 %, forecast of 60 s", foreseeing(utilisationTarget(percent), nil), false},
+		{"target 50 %, forecast, daily season", foreseeing(utilisationTarget(percent), lasting(day)), true},
+		{"target by load", loadTarget(capacity, percent), false},
+		{"target by load, forecast of 60 s", foreseeing(loadTarget(capacity, percent), nil), false},
+		{"target by load, forecast, daily season", foreseeing(loadTarget(capacity, percent), lasting(day)), true},
+		{"heat", heatAround(percent), false},
+		{"threshold ±1 each 60 s", thresholdAt(upper), false},
 	}
 }
 
