@@ -75,5 +75,19 @@ func draw(folder string) error {
 			return err
 		}
 	}
+	generated, err := newField("generated loads", generatedLoads())
+	if err != nil {
+		return err
+	}
+	return writeCharts(folder, map[string]autoscale.Chart{"curves": generated.chart(), "curves-jobs": jobChart()})
+}
+
+// writeCharts writes the pictures of curves to a folder.
+func writeCharts(folder string, charts map[string]autoscale.Chart) error {
+	for name, chart := range charts {
+		if err := os.WriteFile(filepath.Join(folder, name+".svg"), []byte(chart.SVG()), 0o644); err != nil {
+			return err
+		}
+	}
 	return nil
 }

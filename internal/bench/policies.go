@@ -89,12 +89,11 @@ func (b *bench) drawCurves(charts map[string]autoscale.Chart) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+	if err := writeCharts(folder, charts); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(charts)) {
-		path := filepath.Join(folder, name+".svg")
-		if err := os.WriteFile(path, []byte(charts[name].SVG()), 0o644); err != nil {
-			return err
-		}
-		b.say("policies: drawn in %s", path)
+		b.say("policies: drawn in %s", filepath.Join(folder, name+".svg"))
 	}
 	return nil
 }
