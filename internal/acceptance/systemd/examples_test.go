@@ -64,7 +64,7 @@ func TestAccQuickstart(t *testing.T) {
 func TestAccContainersExample(t *testing.T) {
 	acceptance.Test(t)
 	bed := dockerBed(t)
-	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 0, 2)
+	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 0, 1)
 	listener, err := bed.Listen(0)
 	l.must(err)
 	const password = "of-the-registry"

@@ -28,7 +28,7 @@ import (
 func TestAccPrivateImages(t *testing.T) {
 	acceptance.Test(t)
 	bed := dockerBed(t)
-	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 2, 1)
+	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 1, 0)
 	listener, err := bed.Listen(0)
 	l.must(err)
 	const first, second = "the-first-password", "the-second-password"
