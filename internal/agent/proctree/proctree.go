@@ -45,6 +45,10 @@ type Process struct {
 	WaitedCPU time.Duration
 	// ResidentBytes is its memory, with what it shares with others.
 	ResidentBytes int64
+	// Kernel is whether it is a thread of the kernel, which has no program, and Loading whether it is in the midst of an exec: it has
+	// a new program, and no environment yet.
+	Kernel  bool
+	Loading bool
 }
 
 // Scan reads the process table once and returns the live processes of each instance by its id, the oldest first.
@@ -52,8 +56,7 @@ type Process struct {
 // A process belongs to the instance that its environment names; failing that, to the one of its session, or of
 // its parent. Zombies are left out, and so is what vanishes during the scan. The environment of another user's process
 // can't be read, except by root: it is taken for one that names no instance; where the system hides other users' processes
-// altogether (hidepid), they are left out. So is that of a process in the midst of an
-// exec: an instance that starts at this very moment may not be found yet.
+// altogether (hidepid), they are left out.
 func Scan() (map[string][]Process, error) {
 	table, err := readTable()
 	if err != nil {
@@ -119,20 +122,56 @@ func readTable() (map[int]entry, error) {
 	}
 	table := make(map[int]entry, len(procs))
 	for _, proc := range procs {
-		p, err := readStat(procfs.DefaultMountPoint, proc.PID)
+		e, err := readEntry(proc)
 		if vanished(err) || errors.Is(err, fs.ErrPermission) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading process %d: %w", proc.PID, err)
 		}
-		environ, err := proc.Environ()
-		if err != nil && !vanished(err) && !errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("reading the environment of process %d: %w", proc.PID, err)
-		}
-		table[p.PID] = entry{Process: p, named: instanceIn(environ)}
+		table[e.PID] = e
 	}
 	return table, nil
+}
+
+// readEntry returns a live process with the instance that its environment names. While it loads a program it has no environment: who
+// started it may have ended by then, as [os.StartProcess] returns sooner, and nobody would know whose it is.
+func readEntry(proc procfs.Proc) (entry, error) {
+	environ, err := readEnviron(proc)
+	if err != nil {
+		return entry{}, err
+	}
+	p, err := loaded(proc.PID)
+	if err == nil && len(environ) == 0 && !p.Kernel {
+		environ, err = readEnviron(proc)
+	}
+	return entry{Process: p, named: instanceIn(environ)}, err
+}
+
+// Loading a program takes less than a millisecond, unless the processor is given to others meanwhile.
+const (
+	loadingLooks = 1000
+	loadingPause = time.Millisecond
+)
+
+// loaded returns a live process once it has loaded its program.
+func loaded(pid int) (p Process, err error) {
+	for range loadingLooks {
+		if p, err = readStat(procfs.DefaultMountPoint, pid); err != nil || !p.Loading {
+			break
+		}
+		time.Sleep(loadingPause)
+	}
+	return p, err
+}
+
+// readEnviron returns the environment of a process; nothing for one that is gone or another user's.
+func readEnviron(proc procfs.Proc) ([]string, error) {
+	environ, err := proc.Environ()
+	if err != nil && !vanished(err) && !errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("its environment: %w", err)
+	}
+	return environ, nil
 }
 
 // vanished tells whether an error means that the process is no longer there.

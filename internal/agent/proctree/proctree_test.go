@@ -262,6 +262,28 @@ func TestCPU(t *testing.T) {
 	}
 }
 
+// TestLoading: a process is known for its instance's from the moment that its start returned, even though it may be loading its program yet.
+func TestLoading(t *testing.T) {
+	for range 500 {
+		cmd := exec.Command("/bin/sleep", "1000")
+		cmd.Env = []string{InstanceVariable + "=a"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		proc, err := procfs.NewProc(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := readEntry(proc)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if err != nil || e.named != "a" {
+			t.Fatalf("just started: %+v, %v", e, err)
+		}
+	}
+}
+
 // exe returns the path of this test binary.
 func exe(t *testing.T) string {
 	t.Helper()

@@ -23,6 +23,7 @@ const (
 	fieldParent
 	_
 	fieldSession
+	fieldFlags          = 6
 	fieldUserTime       = 11
 	fieldSystemTime     = 12
 	fieldUserTimeWaited = 13
@@ -30,7 +31,14 @@ const (
 	fieldThreads        = 17
 	fieldStartTime      = 19
 	fieldResident       = 21
-	fields              = 22
+	fieldStartCode      = 23
+	fields              = 24
+)
+
+// The flags of a process that count, see the kernel's include/linux/sched.h.
+const (
+	flagExiting = 0x00000004
+	flagKernel  = 0x00200000
 )
 
 // errStat is returned where a process's stat is not as the kernel writes it.
@@ -75,6 +83,10 @@ func parseStat(pid int, stat []byte) (Process, error) {
 		CPU: ticks(fieldUserTime, fieldSystemTime), WaitedCPU: ticks(fieldUserTimeWaited, fieldSysTimeWaited),
 		ResidentBytes: number(fieldResident) * int64(os.Getpagesize()),
 	}
+	flags := number(fieldFlags)
+	p.Kernel = flags&flagKernel != 0
+	// Where a program's code begins is set last when it is loaded, and lost when the process ends.
+	p.Loading = number(fieldStartCode) == 0 && flags&(flagKernel|flagExiting) == 0
 	threads := number(fieldThreads)
 	if wrong != nil {
 		return Process{}, fmt.Errorf("%w: %w", errStat, wrong)

@@ -29,15 +29,29 @@ func TestParseStat(t *testing.T) {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 	for name, test := range map[string]struct {
+		stat            string
+		kernel, loading bool
+	}{
+		"a program":              {"1 (sh) S 0 1 1 0 0 4194304 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 4198400", false, false},
+		"another user's":         {"1 (sh) S 0 1 1 0 0 4194304 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 1", false, false},
+		"loading a program":      {"1 (sh) R 0 1 1 0 0 4194304 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0", false, true},
+		"ending":                 {"1 (sh) R 0 1 1 0 0 4194308 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0", false, false},
+		"a thread of the kernel": {"2 (kthreadd) S 0 0 0 0 0 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0", true, false},
+	} {
+		if p, err := parseStat(1, []byte(test.stat)); err != nil || p.Kernel != test.kernel || p.Loading != test.loading {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+	for name, test := range map[string]struct {
 		stat string
 		want error
 	}{
-		"a zombie":                       {"1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0", ErrGone},
-		"a zombie whose threads live on": {"1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 2 0 5 0 0 0", nil},
+		"a zombie":                       {"1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 1", ErrGone},
+		"a zombie whose threads live on": {"1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 2 0 5 0 0 0 1", nil},
 		"nothing":                        {"", errStat},
-		"without a name":                 {"1 S 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0", errStat},
+		"without a name":                 {"1 S 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 1", errStat},
 		"cut off":                        {"1 (sh) S 0 1 1 0 0 0 0", errStat},
-		"no number":                      {"1 (sh) S 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 five 0 0 0", errStat},
+		"no number":                      {"1 (sh) S 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 five 0 0 0 1", errStat},
 	} {
 		if _, err := parseStat(1, []byte(test.stat)); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
@@ -45,13 +59,13 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// odd are numbers that the kernel does not write, and that fmt reads by Go's syntax.
-var odd = regexp.MustCompile(`\b0[0-9a-zA-Z]|_`)
+// odd is what the kernel does not write: numbers that fmt reads by Go's syntax, and a name with something right behind it.
+var odd = regexp.MustCompile(`\b0[0-9a-zA-Z]|_|\)[^ ]`)
 
 // FuzzStat: what procfs reads of a process's stat is read alike.
 func FuzzStat(f *testing.F) {
 	f.Add([]byte(stat))
-	f.Add([]byte("1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0"))
+	f.Add([]byte("1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 1"))
 	folder := f.TempDir()
 	name := filepath.Join(folder, "1", "stat")
 	if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
