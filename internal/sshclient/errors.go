@@ -73,13 +73,13 @@ func Outcome(ctx context.Context, otherwise func() error) error {
 	return otherwise()
 }
 
-// usualLimit is how long connecting may take where nothing else is said.
-const usualLimit = 15 * time.Second
+// UsualLimit is how long connecting may take where nothing else is said.
+const UsualLimit = 15 * time.Second
 
 // Within returns a context that ends with a failure of its own after a time to connect in, 15 s where that is 0.
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit <= 0 {
-		limit = usualLimit
+		limit = UsualLimit
 	}
 	return context.WithTimeoutCause(ctx, limit, Failed(ErrTimeout,
 		"no answer within %s; check the address, the network and firewalls in between", limit))

@@ -363,7 +363,7 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	drain.awaitAsked(t)
 	l.awaitWorkers(4)
 	drain.tell(func() {
-		if alive := acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)); alive != 4 {
+		if alive := l.alive(4); alive != 4 {
 			t.Errorf("%d members ran when the hook heard of those that are to go, want 4", alive)
 		}
 	})

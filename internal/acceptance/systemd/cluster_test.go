@@ -29,6 +29,10 @@ data "trainyard_utilisation" "now" {
   cluster    = trainyard_cluster.lab
   depends_on = [trainyard_group.job]
 }
+`
+
+// readLog is the data source of what a member of the group "job" wrote.
+const readLog = `
 data "trainyard_logs" "job" {
   cluster    = trainyard_cluster.lab
   member     = "job-worker-1"
@@ -56,15 +60,21 @@ func TestAccHosts(t *testing.T) {
 				resource.TestCheckResourceAttr(clusterData, "agents."+two.Name+".state", "running"),
 				resource.TestCheckResourceAttr(usage, "hosts.%", "2"),
 				resource.TestCheckResourceAttr(usage, "members.%", "2"),
+			),
+		},
+		resource.TestStep{
+			PreConfig: func() { l.awaitLines("job-worker-1", 1) },
+			Config:    l.config(l.cluster(one, two, three), waiting(3), readLog), ConfigPlanChecks: update,
+			Check: resource.ComposeTestCheckFunc(
+				l.expectMembers(1, 1, 1),
 				resource.TestCheckResourceAttr("data.trainyard_logs.job", "lines.0", "hello from job-worker-1"),
 			),
 		},
-		resource.TestStep{Config: l.config(l.cluster(one, two, three), waiting(3)), ConfigPlanChecks: update, Check: l.expectMembers(1, 1, 1)},
 		resource.TestStep{
 			Config: l.config(l.cluster(one, three), waiting(3)), ConfigPlanChecks: update,
 			Check: func(*terraform.State) error {
 				l.expectNothingOn(two)
-				return acceptance.Differences(3, l.members(one)+l.members(three))
+				return acceptance.Differences(3, l.running(3, one, three))
 			},
 		},
 	)

@@ -71,13 +71,7 @@ func TestAccContainers(t *testing.T) {
       %s
     }
     plain = { replicas = 1, command = [local.member, "print:plain", "wait"] }
-  }`, image, worker)), `
-data "trainyard_logs" "job" {
-  cluster    = trainyard_cluster.lab
-  member     = "job-worker-1"
-  depends_on = [trainyard_group.job]
-}
-`)
+  }`, image, worker)))
 	}
 	with := func(settings string) string {
 		return fmt.Sprintf(`container = {
@@ -104,15 +98,21 @@ data "trainyard_logs" "job" {
 			Check: resource.ComposeTestCheckFunc(
 				changed("+job-worker-0", "+job-worker-1"),
 				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1", fmt.Sprintf("%s:%d", two.Address, l.port)),
-				resource.TestCheckResourceAttr(logs, "lines.0", fmt.Sprintf("hello from job-worker-1 at %s:%d", two.Address, l.port)),
-				resource.TestCheckResourceAttr(logs, "lines.1", `/etc/settings 444 "rate = 0.1"`),
-				resource.TestCheckResourceAttr(logs, "lines.2", `/run/secrets/token 400 "hunter2"`),
 				func(*terraform.State) error {
-					return acceptance.Differences(1, l.members(one)+l.members(two)) // the plain one
+					return acceptance.Differences(1, l.running(1, one, two)) // the plain one
 				},
 			),
 		},
-		resource.TestStep{Config: config(trainer, with("")), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed()},
+		resource.TestStep{
+			PreConfig: func() { l.awaitLines("job-worker-1", 3) },
+			Config:    config(trainer, with("")) + readLog, ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
+			Check: resource.ComposeTestCheckFunc(
+				changed(),
+				resource.TestCheckResourceAttr(logs, "lines.0", fmt.Sprintf("hello from job-worker-1 at %s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(logs, "lines.1", `/etc/settings 444 "rate = 0.1"`),
+				resource.TestCheckResourceAttr(logs, "lines.2", `/run/secrets/token 400 "hunter2"`),
+			),
+		},
 		resource.TestStep{
 			Config:           config(trainer, with(`shm_size_mib = 128`)),
 			ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),

@@ -194,12 +194,33 @@ func (l *lab) members(host *testbed.Host) int {
 	return count
 }
 
+// awaitLines waits until a member has written so many lines.
+func (l *lab) awaitLines(member string, want int) {
+	l.Helper()
+	acctest.AtLeast(l, want, "lines of "+member, func() int {
+		lines, err := l.open().Logs(context.WithoutCancel(l.Context()), member, engine.LogOptions{})
+		l.must(err)
+		return len(lines)
+	})
+}
+
+// running is members of some hosts together, once there are so many.
+func (l *lab) running(want int, hosts ...*testbed.Host) int {
+	l.Helper()
+	return acctest.AtLeast(l, want, "processes of members", func() (n int) {
+		for _, host := range hosts {
+			n += l.members(host)
+		}
+		return n
+	})
+}
+
 // expectMembers returns a check that so many members run on the hosts of the bed.
 func (l *lab) expectMembers(want ...int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		got := make([]int, len(want))
 		for i := range want {
-			got[i] = l.members(l.bed.Hosts[i])
+			got[i] = l.running(want[i], l.bed.Hosts[i])
 		}
 		return acceptance.Differences(want, got)
 	}

@@ -41,7 +41,7 @@ func TestKilledMemberIsRestarted(t *testing.T) {
 				return o.State == domain.StateRunning && o.Restarts == 1
 			})
 			l.command("job-ps-0")
-			if n := acctest.Alive(t, l.dir, acctest.Build(t, acctest.Member)); n != 2 {
+			if n := l.alive(2); n != 2 {
 				t.Errorf("%d processes run for 2 members", n)
 			}
 			if o := l.member("job-chief-0"); o.Restarts != 0 {
@@ -245,10 +245,9 @@ func TestCorruptStateStartsNobodyTwice(t *testing.T) {
 	before := l.supervisor(0)
 	l.kill(before)
 	l.supervisor(before)
-	member := acctest.Build(t, acctest.Member)
 	alone := func() {
 		t.Helper()
-		if n := acctest.Alive(t, l.dir, member); n != 2 {
+		if n := l.alive(2); n != 2 {
 			t.Errorf("%d processes run for 2 members", n)
 		}
 	}
@@ -267,7 +266,7 @@ func TestCorruptStateStartsNobodyTwice(t *testing.T) {
 		_, err := proctree.Lookup(pid)
 		return errors.Is(err, proctree.ErrGone)
 	})
-	l.eventually("the new process", func() bool { return acctest.Alive(t, l.dir, member) == 2 })
+	l.eventually("the new process", func() bool { return acctest.Alive(t, l.dir, acctest.Build(t, acctest.Member)) == 2 })
 	alone()
 }
 

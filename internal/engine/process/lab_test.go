@@ -81,6 +81,14 @@ func (l lab) state(member string) statedir.State {
 	return state
 }
 
+// alive returns how many processes run for members, once there are so many.
+func (l lab) alive(want int) int {
+	l.Helper()
+	return acctest.AtLeast(l, want, "processes of members", func() int {
+		return acctest.Alive(l, l.dir, acctest.Build(l, acctest.Member))
+	})
+}
+
 // command returns the process id of a member's command, the child of its shell, once it is ready to be told to stop.
 func (l lab) command(member string) (pid int) {
 	l.Helper()

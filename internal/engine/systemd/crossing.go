@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -18,8 +17,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// crossingPatience bounds how long the SSH server of one host may take to answer another host.
-const crossingPatience = 5 * time.Second
+// crossingPatience bounds how long the SSH server of one host may take to answer another host, which may be busy: as long as it may take to
+// answer the provider.
+const crossingPatience = sshclient.UsualLimit
 
 // checkCrossings adds a problem for each host that the controller would not reach from the store host. A host of the
 // cluster whose addresses stay is only warned of: it may be back soon. Where the SSH server of the store host forbids to

@@ -169,6 +169,8 @@ func TestTwoClusters(t *testing.T) {
 	g, theirs := f.group("job", everyHost, "wait"), other.group("job", everyHost, "wait")
 	f.update(g)
 	other.update(theirs)
+	f.running("job", 3)
+	other.running("job", 3)
 	other.finish()
 	for i := range f.bed.Hosts {
 		if starts := f.sh(i, "cat "+startsFile); strings.Count(starts, "job-on") != 2 {

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// startsFile is where members note their starts, on the host that they run on.
+// startsFile is where members note their starts before they have a process of their own, on the host that they run on.
 const startsFile = "/var/tmp/starts"
 
 // beds has room for those that are up at the same time. Each takes some twenty of the 128 instances of inotify that a user
@@ -190,6 +190,16 @@ func (f faulty) processes(group string) map[string][]string {
 	return found
 }
 
+// running is processes, once there are those of so many members.
+func (f faulty) running(group string, members int) (found map[string][]string) {
+	f.Helper()
+	acctest.AtLeast(f.T, members, "members with processes", func() int {
+		found = f.processes(group)
+		return len(found)
+	})
+	return found
+}
+
 // starts are how often each member of a group was started, on all hosts together.
 func (f faulty) starts(group string) map[string]int {
 	f.Helper()
@@ -213,7 +223,8 @@ func (f faulty) startedOnce(g domain.Group) {
 // started fails unless the members of a group run, in one process each, and were started so many times.
 func (f faulty) started(g domain.Group, times int) {
 	f.Helper()
-	members, processes, starts := f.observed(f.Engine, g.Name), f.processes(g.Name), f.starts(g.Name)
+	members := f.observed(f.Engine, g.Name)
+	processes, starts := f.running(g.Name, len(members)), f.starts(g.Name)
 	if len(members) != len(g.Roles) || len(processes) != len(members) || len(starts) != len(members) {
 		f.Errorf("%d roles have the members %v, the processes %v, the starts %v", len(g.Roles), members, processes, starts)
 	}

@@ -41,7 +41,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	f.sh(1, "touch /var/tmp/go")
 	f.eventually("the end of a member", func() bool { return len(f.processes("brief")) == 0 })
-	if processes := f.processes("job"); len(processes) != 3 {
+	if processes := f.running("job", 3); len(processes) != 3 {
 		t.Errorf("there run %v", processes)
 	}
 
@@ -69,6 +69,7 @@ func TestUpgrade(t *testing.T) {
 	f.update(g)
 	members := fmt.Sprintf("pgrep -f '^%s wait'", f.member)
 	residents := `for p in $(pgrep -f '/[^ ]* (supervise|controller|agent) .*lab( |/|$)'); do readlink /proc/$p/exe; done | sort | uniq -c`
+	f.running("job", 3)
 	before, ran := f.anywhere(members), f.anywhere(residents)
 	f.Engine = f.open(0, acctest.BuildVersion(t, "9.9.9"))
 	f.form(f.spec)
@@ -147,9 +148,7 @@ func TestHostForgotten(t *testing.T) {
 	moves.Replicas = &three
 	g.Roles = map[string]domain.Role{"on": moves}
 	f.update(g)
-	if len(f.processes("job")) != 3 {
-		t.Fatalf("there run %v", f.processes("job"))
-	}
+	f.running("job", 3)
 	f.must(f.host(1).Kill())
 	err := formed(f.bounded(), f.Engine, f.without(1))
 	t.Logf("taken out: %v", err)
