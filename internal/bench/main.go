@@ -58,6 +58,7 @@ var parts = []struct {
 	{"supervise", "Supervision of idle members", (*bench).supervise, false},
 	{"agent", "An agent that measures its host", (*bench).agentCost, false},
 	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false},
+	{"reaction", "Autoscaling policies that follow a load of processors, on the engine process", (*bench).reaction, false},
 	{"sweeps", "Sweeps of independent runs", (*bench).sweeps, false},
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
 	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false},

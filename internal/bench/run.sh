@@ -4,7 +4,7 @@
 # machines of their own, as root; hosts also installs Ansible from PyPI, into the user's cache folder, and does without
 # where that fails.
 #
-#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
+#   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,reaction,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
 #
 # Paths are relative to the root of the repository.
 #

@@ -142,29 +142,35 @@ type scalingBench struct {
 // followedBy returns the cluster of a workspace, with a queue that policies can follow.
 func followedBy(w *workspace) (*scalingBench, error) {
 	s := &scalingBench{dir: w.stateDir()}
-	crew, err := crewOf(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	s.controller = crew.controller
-	// Of the same program as the residents, which would be replaced otherwise.
-	holder, _, err := s.dir.Holder(statedir.SupervisorLock)
-	if err != nil {
-		return nil, err
-	}
-	resident, err := procfs.NewProc(s.controller)
-	if err != nil {
-		return nil, err
-	}
-	program, err := resident.Executable()
-	if err != nil {
-		return nil, err
-	}
-	if s.engine, err = process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: s.dir.Root}, process.Program{File: program, Version: holder.Version}); err != nil {
+	var err error
+	if s.engine, s.controller, err = w.opened(); err != nil {
 		return nil, err
 	}
 	s.queue, err = newLengths()
 	return s, err
+}
+
+// opened returns the cluster of a workspace, as the program of its residents, which would be replaced otherwise, and its controller.
+func (w *workspace) opened() (*process.Engine, int, error) {
+	dir := w.stateDir()
+	crew, err := crewOf(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	holder, _, err := dir.Holder(statedir.SupervisorLock)
+	if err != nil {
+		return nil, 0, err
+	}
+	resident, err := procfs.NewProc(crew.controller)
+	if err != nil {
+		return nil, 0, err
+	}
+	program, err := resident.Executable()
+	if err != nil {
+		return nil, 0, err
+	}
+	e, err := process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: dir.Root}, process.Program{File: program, Version: holder.Version})
+	return e, crew.controller, err
 }
 
 // put has a policy be as specified.

@@ -81,7 +81,7 @@ type step struct {
 }
 
 // stepPatience bounds the wait for what a step leads to.
-const stepPatience = time.Minute
+const stepPatience = 2 * time.Minute
 
 // steps has the queue grow by one, again and again, each time in another part of the policy's interval.
 func (s *scalingBench) steps(ctx context.Context) ([]step, error) {

@@ -16,6 +16,8 @@
 //	card:<file>        takes memory of a card: adds <MiB> of <all> to the file, as <file>,<MiB>,<all>; where others that live have taken too much it fails as CUDA does
 //	share:<folder>     works as long as <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: so many that share
 //	                   the folder make together so many times as much as one
+//	burn:<folder>      until it is told to stop, takes a share of as many processors as the file "load" of the folder says: an equal one for each member that
+//	                   shares the folder, and none where there is no file
 //	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
 //	swallow:<port>     takes all that is sent to the port, until it is told to stop
 //	send:<address>     sends 64 KiB to the address ten times a second, until it is told to stop
@@ -120,6 +122,12 @@ func main() {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
+		case "burn":
+			if err := burn(operand, stop); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case "work":
 			if err := workOff(operand, stop); err != nil {
 				fmt.Fprintln(os.Stderr, err)
