@@ -54,6 +54,8 @@ type Used struct {
 	// Requested is what a member requests that is started now, Size what of that policies have moved, and Sized when they did so last.
 	Requested, Size domain.Resources
 	Sized           time.Time
+	// InPlace tells that members that run were to have that size, too.
+	InPlace bool
 }
 
 // Recommended is what a member of a role should request of a resource.
@@ -109,8 +111,10 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 		}
 	}
 	switch {
-	case to == used.Size:
+	case to == used.Size && (to == domain.Resources{} || used.InPlace == (by.ApplyRule() == domain.ApplyInPlace)):
 		return nil
+	case to == used.Size:
+		why = append(why, "apply is another rule")
 	case len(why) == 0:
 		why = append(why, "the policy leaves a resource alone that it moved before")
 	}

@@ -254,6 +254,7 @@ func TestVerticalResize(t *testing.T) {
 		"paused":                   {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseAll }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
 		"nothing is requested":     {nil, has(amounts(0, 0), amounts(0, 0)), 61, 0, 0, true, ""},
 		"one is left alone by now": {func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs = nil }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 0, 2400 / 1.15, false, "leaves a resource alone"},
+		"at once by now":           {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyInPlace }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 2.3 / 1.15, 2400 / 1.15, false, "apply is another rule"},
 		"out of memory": {nil, func(u *Used) {
 			u.Requested, u.Killed = amounts(1, 1000), &At[float64]{noon.Add(time.Minute), 2500}
 		}, 3, 0, 3000, false, "memory_mib 1000 → 3"},

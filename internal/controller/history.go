@@ -56,7 +56,7 @@ func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
 func (h *historyKeeper) Add(e autoscale.Entry) {
 	h.added.Add(e)
 	due := h.stored.Add(h.resting)
-	if e.Scaled() {
+	if e.Scaled() || e.Resized != "" {
 		due = e.Until
 	}
 	if h.due.IsZero() || due.Before(h.due) {
@@ -64,7 +64,7 @@ func (h *historyKeeper) Add(e autoscale.Entry) {
 	}
 }
 
-// Due is when what was added is to be stored: at once where a count was changed, and else from time to time. It is zero where there is nothing to store.
+// Due is when what was added is to be stored: at once where a count or a size was changed, and else from time to time. It is zero where there is nothing to store.
 func (h *historyKeeper) Due() time.Time { return h.due }
 
 // Flush stores what was added and is not stored yet. Where that fails, it is due again soon. It is [engine.ErrConflict] where another controller has

@@ -55,7 +55,7 @@ func takeUse(used *autoscale.Used, metric string, measured autoscale.Measurement
 // usedIn is what is known of the use of a role's members without asking anybody.
 func usedIn(scene reconcile.Scene, group, role string) autoscale.Used {
 	doc := scene.Groups[group]
-	used := autoscale.Used{Requested: doc.Sized().Roles[role].Resources.Requests(), Size: doc.Sizes[role].Resources, Sized: doc.Sizes[role].At}
+	used := autoscale.Used{Requested: doc.Sized().Roles[role].Resources.Requests(), Size: doc.Sizes[role].Resources, Sized: doc.Sizes[role].At, InPlace: doc.Sizes[role].InPlace}
 	var last time.Time
 	for _, o := range scene.Members[group] {
 		if killed := o.OutOfMemory; o.Role == role && killed != nil && killed.At.After(last) {
@@ -106,7 +106,11 @@ func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *aut
 	if decided != nil {
 		r.resize = *decided
 	}
-	sizing := reconcile.Sizing{Group: f.document.Spec.Group, Role: f.document.Spec.Role, To: size, At: a.seen.Now, Why: r.resize.Why}
+	policy := f.document.Spec
+	sizing := reconcile.Sizing{
+		Group: policy.Group, Role: policy.Role, To: size, At: a.seen.Now, Why: r.resize.Why,
+		InPlace: size != domain.Resources{} && policy.Vertical != nil && policy.Vertical.ApplyRule() == domain.ApplyInPlace,
+	}
 	document := f.document
 	go func() {
 		if r.err = s.stands(ctx, document); r.err == nil {
@@ -124,9 +128,13 @@ func (s *scaler) finishResize(r resized) {
 	f, key := r.policy, r.policy.document.Spec.Key()
 	f.resizing = false
 	s.changing--
-	if r.err == nil {
+	_, locked := errors.AsType[*engine.LockedError](r.err)
+	switch {
+	case r.err == nil:
 		f.handedOver = true
-	} else {
+	case errors.Is(r.err, errPolicyOver), errors.Is(r.err, errPolicyChanged):
+		return // it is decided anew
+	case !locked:
 		f.resizeAt = r.at.Add(resizeRetry)
 	}
 	if r.resize.Why == "" && (r.err == nil || heldBack(r.err)) {
@@ -145,9 +153,7 @@ func (s *scaler) finishResize(r resized) {
 		f.resized = "held: " + why + ": " + sizeOf(r.resize)
 	default:
 		f.resized = "failed: " + why + ": " + sizeOf(r.resize)
-		if !errors.Is(r.err, errPolicyOver) && !errors.Is(r.err, errPolicyChanged) {
-			s.log.Error("the size of a role's members could not be changed; trying again", "policy", key, "error", r.err)
-		}
+		s.log.Error("the size of a role's members could not be changed; trying again", "policy", key, "error", r.err)
 	}
 }
 

@@ -36,10 +36,12 @@ const (
 	ApplyNever VerticalApply = "recommend"
 	// ApplyAtStart has members that are started request it, and restarts none for it.
 	ApplyAtStart VerticalApply = "restart"
+	// ApplyInPlace has members that run have it, too, as far as that is possible without restarting them: another limit of processors, and a higher one of memory.
+	ApplyInPlace VerticalApply = "in_place"
 )
 
 // VerticalApplies lists what a policy may name.
-var VerticalApplies = []VerticalApply{ApplyNever, ApplyAtStart}
+var VerticalApplies = []VerticalApply{ApplyNever, ApplyAtStart, ApplyInPlace}
 
 // The defaults of vertical scaling: those of Kubernetes, and a day that has been seen as a whole.
 const (

@@ -104,10 +104,12 @@ type MemberSpec struct {
 	// sees it. It is empty where there is none, as for members that share their specification.
 	Kept string `json:"kept,omitempty"`
 	// Resources have limits that are never left to the requests.
-	Resources   ResourceRequirements `json:"resources,omitzero"`
-	Restart     RestartRule          `json:"restart"`
-	GracePeriod Duration             `json:"grace_period"`
-	Container   Container            `json:"container,omitzero"`
+	Resources ResourceRequirements `json:"resources,omitzero"`
+	// InPlace has an instance that runs already have the limits, too, but for less memory, as far as its agent can change them.
+	InPlace     bool        `json:"in_place,omitempty"`
+	Restart     RestartRule `json:"restart"`
+	GracePeriod Duration    `json:"grace_period"`
+	Container   Container   `json:"container,omitzero"`
 	// Placement constrains the hosts of an interchangeable member, for engines that choose them.
 	Placement Placement `json:"placement,omitzero"`
 	// Update says how changes roll through the members of an interchangeable role, for engines that choose their hosts.

@@ -10,6 +10,8 @@ import (
 type Size struct {
 	Resources
 
+	// InPlace has members that run have it, too, as far as their agent can do that without restarting them.
+	InPlace bool `json:"in_place,omitempty"`
 	// At is when it was moved, and Why says in words why.
 	At  time.Time `json:"at"`
 	Why string    `json:"why,omitempty"`

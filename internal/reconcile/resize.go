@@ -16,9 +16,11 @@ import (
 type Sizing struct {
 	Group, Role string
 	// To is what members are to request that are started; what is zero is as declared.
-	To  domain.Resources
-	At  time.Time
-	Why string
+	To domain.Resources
+	// InPlace is as in [domain.Size].
+	InPlace bool
+	At      time.Time
+	Why     string
 }
 
 // Resize has members of a role that are started from now on have another size, and restarts none for it. Members that run get it with their next start, be it
@@ -47,7 +49,7 @@ func (r Reconciler) Resize(ctx context.Context, s Sizing) (err error) {
 	case doc.Applying && !declared:
 		return held("an apply of group %q is at work; if it was cut short, the next one finishes it", s.Group)
 	}
-	if doc.Sizes[s.Role].Resources != s.To {
+	if size := doc.Sizes[s.Role]; size.Resources != s.To || size.InPlace != s.InPlace {
 		if group.Decision, err = r.storeSize(ctx, s, group); err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Dec
 		if next.Sizes == nil {
 			next.Sizes = map[string]domain.Size{}
 		}
-		next.Sizes[s.Role] = domain.Size{Resources: s.To, At: s.At.UTC().Round(0), Why: s.Why}
+		next.Sizes[s.Role] = domain.Size{Resources: s.To, InPlace: s.InPlace, At: s.At.UTC().Round(0), Why: s.Why}
 	}
 	before, now := group.Document.Sized().Roles[s.Role].Resources, next.Sized().Roles[s.Role].Resources
 	if s.To != (domain.Resources{}) && (now.CPUs > before.CPUs || now.MemoryMiB > before.MemoryMiB) {

@@ -139,6 +139,7 @@ func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 		Mounts:      prog.template.Mounts,
 		Files:       l.shared().files,
 		Resources:   r.Resources.Sized(l.sizes[m.Role].Resources).Limited(),
+		InPlace:     l.sizes[m.Role].InPlace,
 		Restart:     restartRule(l.group, r),
 		GracePeriod: r.Grace(),
 		Container:   container(prog.template),

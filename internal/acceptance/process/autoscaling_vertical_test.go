@@ -121,11 +121,11 @@ func (l verticalLab) awaitLimit(member string, least, most int64) (found int64) 
 	return found
 }
 
-// awaitNext waits until a member will be allowed so much memory with its next start.
-func (l verticalLab) awaitNext(member string, least, most int64) {
+// awaitNext waits until the first member will be allowed so much memory with its next start.
+func (l verticalLab) awaitNext(least, most int64) {
 	l.Helper()
-	acctest.Eventually(l, fmt.Sprintf("%s to be allowed %d to %d MiB next", member, least, most), func() bool {
-		next := l.next(member)
+	acctest.Eventually(l, fmt.Sprintf("the first member to be allowed %d to %d MiB next", least, most), func() bool {
+		next := l.next("job-worker-0")
 		return next >= least && next <= most
 	})
 }
@@ -143,7 +143,7 @@ func TestAccVerticalAtStart(t *testing.T) {
 	}
 	const declared = "resources = { memory_mib = 1000 }"
 	l.apply(theCluster, l.holding(declared), policy(1, `learn_for = "3s"`))
-	l.awaitNext("job-worker-0", 230, 345)
+	l.awaitNext(230, 345)
 	l.workspace.ExpectNoChange("with another size")
 	if limit, restarts := l.limit("job-worker-0"), l.state("job-worker-0").Restarts; limit != 1000 || restarts != 0 {
 		t.Errorf("the member that runs is allowed %d MiB, and was restarted %d times", limit, restarts)
@@ -169,9 +169,9 @@ func TestAccVerticalAtStart(t *testing.T) {
 		t.Errorf("the sizes are %+v", sizes)
 	}
 	l.apply(theCluster, l.holding("resources = { memory_mib = 900 }"), policy(2, `learn_for = "3s"`))
-	l.awaitNext("job-worker-0", 230, 345)
+	l.awaitNext(230, 345)
 	l.apply(theCluster, l.holding("resources = { memory_mib = 900 }"))
-	l.awaitNext("job-worker-0", 900, 900)
+	l.awaitNext(900, 900)
 	if doc := l.read().Document; len(doc.Sizes) > 0 || doc.Spec.Roles["worker"].Resources.MemoryMiB != 900 {
 		t.Errorf("without a policy, the sizes are %+v, and %+v is declared", doc.Sizes, doc.Spec.Roles["worker"].Resources)
 	}
@@ -192,4 +192,27 @@ func TestAccVerticalOutOfMemory(t *testing.T) {
 	})
 	l.workspace.ExpectNoChange("with another size")
 	l.load.Set(0)
+}
+
+// Members that run have more memory, and other processors, at once, and are not started again for it; less memory they have with their next start.
+func TestAccVerticalInPlace(t *testing.T) {
+	if ok, why := limits.Available(); !ok {
+		t.Skip("no limits: " + why)
+	}
+	l := newVerticalLab(t)
+	l.load.Set(230)
+	vertical := func(most int) string {
+		return follows(fmt.Sprintf("min = 1\n  max = 1\n  vertical = { memory_mib = { min = 300, max = %d }, margin_percent = 100, learn_for = \"3s\", apply = \"in_place\" }", most))
+	}
+	l.apply(theCluster, l.holding("resources = { memory_mib = 300 }"), vertical(4000))
+	first := l.state("job-worker-0").Instance
+	more := l.awaitLimit("job-worker-0", 460, 700)
+	l.apply(theCluster, l.holding("resources = { memory_mib = 300 }"), vertical(400))
+	l.awaitNext(400, 400)
+	if state := l.state("job-worker-0"); state.Instance != first || state.Restarts != 0 || l.limit("job-worker-0") != more {
+		t.Errorf("it is allowed %d MiB, and was restarted %d times", l.limit("job-worker-0"), state.Restarts)
+	}
+	l.kill("job-worker-0")
+	l.awaitLimit("job-worker-0", 400, 400)
+	l.workspace.ExpectNoChange("after all of it")
 }

@@ -129,6 +129,34 @@ func Open(name string) (*Group, error) {
 	return g, nil
 }
 
+// Raise changes the limits of a group whose processes run: that of its processors, and that of memory where it is higher than the present one. What is 0 stays as it is.
+func (g *Group) Raise(cpus float64, memoryMiB int64) error {
+	if err := validate(g.name, cpus, memoryMiB); err != nil {
+		return err
+	}
+	for _, dir := range g.dirs {
+		raised := dir
+		raised.controllers = slices.DeleteFunc(slices.Clone(dir.controllers), func(controller string) bool {
+			return controller == cpu && cpus == 0 || controller == memory && !dir.below(memoryMiB)
+		})
+		if err := raised.limit(cpus, memoryMiB); err != nil {
+			return fmt.Errorf("raising the limits of the control group %s: %w", dir.path, err)
+		}
+	}
+	return nil
+}
+
+// below reports whether a directory limits memory to less than so much.
+func (d directory) below(memoryMiB int64) bool {
+	file := "memory.limit_in_bytes"
+	if d.unified {
+		file = "memory.max"
+	}
+	content, err := os.ReadFile(filepath.Join(d.path, file))
+	bytes, failed := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64) // "max" is no number
+	return err == nil && failed == nil && bytes>>20 < memoryMiB
+}
+
 // JoinFiles returns the files into which a process writes its id, or 0 for itself, to join the group: one for
 // each hierarchy.
 func (g *Group) JoinFiles() []string {

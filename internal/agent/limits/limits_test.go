@@ -191,6 +191,35 @@ func TestCreateSetsLimitsAnew(t *testing.T) {
 	}
 }
 
+// TestRaise: a limit of processors is set anew, and one of memory to more only; what is 0, and what has no limit, stays as it is.
+func TestRaise(t *testing.T) {
+	need(t)
+	for name, test := range map[string]struct {
+		cpus, toCPUs float64
+		mib, toMiB   int64
+		want         string
+	}{
+		"both":                    {1, 2.5, 64, 128, "250000 134217728"},
+		"less":                    {1, 0.5, 64, 32, "50000 67108864"},
+		"neither":                 {1, 0, 64, 0, "100000 67108864"},
+		"memory without a limit":  {1, 2, 0, 128, "200000 none"},
+		"processors alone, again": {1, 1, 64, 64, "100000 67108864"},
+	} {
+		g := create(t, test.cpus, test.mib)
+		if err := g.Raise(test.toCPUs, test.toMiB); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cpus, _, _ := strings.Cut(read(t, file(t, g, "cpu.cfs_quota_us", "cpu.max")), " ")
+		memory := read(t, file(t, g, "memory.limit_in_bytes", "memory.max"))
+		if n, err := strconv.ParseUint(memory, 10, 64); err != nil || n >= 1<<60 {
+			memory = "none"
+		}
+		if got := cpus + " " + memory; got != test.want {
+			t.Errorf("%s: the kernel holds %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func TestOpen(t *testing.T) {
 	need(t)
 	g := create(t, 1, 64)

@@ -49,6 +49,11 @@ type instance interface {
 	delete()
 }
 
+// resizable are instances whose limits can be changed while they run: memory only to more.
+type resizable interface {
+	resize(limits domain.Resources) error
+}
+
 // atOnce are instances that run when their launcher returns them.
 type atOnce struct{}
 

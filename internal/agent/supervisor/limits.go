@@ -50,6 +50,18 @@ func (l limited) joinFiles() []string {
 	return l.group.JoinFiles()
 }
 
+// raise changes the limits of an instance that runs, where it has any.
+func (l *limited) raise(to domain.Resources) error {
+	if l.group == nil {
+		return nil
+	}
+	if err := l.group.Raise(to.CPUs, to.MemoryMiB); err != nil {
+		return err
+	}
+	l.memory = max(l.memory, to.MemoryMiB)
+	return nil
+}
+
 // exceeded reports whether processes of the instance were killed for lack of memory.
 func (l limited) exceeded() bool {
 	if l.group == nil {

@@ -64,6 +64,20 @@ func (m *member) load(s *supervisor, stamp statedir.Stamp) {
 	m.stop = nil
 }
 
+// resize has the instance that runs have the limits of the specification, where that is wanted, and can be.
+func (m *member) resize(s *supervisor) {
+	if m.unread || m.instance == nil || !m.current() || !m.spec.InPlace {
+		return
+	}
+	i, can := m.instance.instance.(resizable)
+	if !can {
+		return
+	}
+	if err := i.resize(m.spec.Resources.Limits); err != nil {
+		s.log.Error("the limits of a member that runs can't be changed; it has them with its next start", "member", m.name, "error", err)
+	}
+}
+
 // loadStop reads the request to stop.
 func (m *member) loadStop(s *supervisor) {
 	stop, err := statedir.Read[statedir.Stop](s.dir.Document(statedir.Stops, m.name))

@@ -250,6 +250,8 @@ func (i *processInstance) result() result {
 	return r
 }
 
+func (i *processInstance) resize(to domain.Resources) error { return i.limits.raise(to) }
+
 func (i *processInstance) exitCode() (code int, known bool) {
 	var status unix.WaitStatus
 	pid, err := unix.Wait4(i.shell.PID, &status, unix.WNOHANG, nil)

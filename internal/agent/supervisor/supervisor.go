@@ -244,6 +244,7 @@ func (s *supervisor) reload() (complete bool) {
 		}
 		if m.spec == nil || m.stamp != stamp {
 			m.load(s, stamp)
+			m.resize(s)
 		}
 		if _, asked := stops[name]; asked && m.stop == nil || m.stop != nil && m.spec != nil && m.stop.Run != m.spec.Run {
 			m.loadStop(s)

@@ -416,6 +416,19 @@ func (i *unitInstance) result() result {
 	return r
 }
 
+// resizing bounds how long systemd may take to change limits.
+const resizing = 5 * time.Second
+
+func (i *unitInstance) resize(to domain.Resources) error {
+	ctx, cancel := context.WithTimeout(i.launcher.done, resizing)
+	defer cancel()
+	if err := i.launcher.manager.Raise(ctx, i.unit, to); err != nil {
+		return err
+	}
+	i.spec.Resources.Limits.MemoryMiB = max(i.spec.Resources.Limits.MemoryMiB, to.MemoryMiB)
+	return nil
+}
+
 func (i *unitInstance) delete() {
 	_ = os.RemoveAll(i.credentials)
 	_ = statedir.Delete(i.script)

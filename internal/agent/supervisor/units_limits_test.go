@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -62,6 +63,37 @@ ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hl; cat /proc/self/cgroup`)
 	if !strings.Contains(l.log(resident), `/trainyard.slice/trainyard-limits\x2dof.slice/trainyard-limits\x2dof-resident-`) {
 		t.Errorf("the control groups of a resident are\n%s", l.log(resident))
 	}
+}
+
+// TestUnitLimitsInPlace: a unit that runs has other limits at once where that is wanted, but for less memory, and goes on.
+func TestUnitLimitsInPlace(t *testing.T) {
+	l := newHostLab(t, "in-place")
+	spec := l.script("member-0", "exec sleep 1000")
+	spec.Resources.Limits = domain.Resources{CPUs: 0.25, MemoryMiB: 64}
+	limited := func(spec domain.MemberSpec, want string) {
+		t.Helper()
+		l.start(spec)
+		unit := units.Name(l.cluster, spec.Name, l.await(spec, domain.StateRunning).Instance)
+		var shown string
+		defer func() { t.Logf("%s is limited to %s", unit, shown) }()
+		l.eventually("the limits to be "+want, func() bool {
+			shown = strings.Join(strings.Fields(l.sh("systemctl show --property=CPUQuotaPerSecUSec --property=MemoryMax '"+unit+"'")), " ")
+			return shown == want
+		})
+	}
+	limited(spec, "CPUQuotaPerSecUSec=250ms MemoryMax=67108864")
+	spec.Resources.Limits = domain.Resources{CPUs: 0.5, MemoryMiB: 128}
+	first := l.state(spec).Instance
+	limited(spec, "CPUQuotaPerSecUSec=250ms MemoryMax=67108864")
+	spec.InPlace = true
+	limited(spec, "CPUQuotaPerSecUSec=500ms MemoryMax=134217728")
+	spec.Resources.Limits = domain.Resources{CPUs: 1, MemoryMiB: 32}
+	limited(spec, "CPUQuotaPerSecUSec=1s MemoryMax=134217728")
+	if state := l.state(spec); state.Instance != first || state.Restarts != 0 {
+		t.Errorf("it was started again: %+v", state)
+	}
+	l.stop(spec)
+	l.await(spec, domain.StateStopped)
 }
 
 // TestUnitUser: a member of another user has what it needs, and no more.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 var (
@@ -94,6 +98,31 @@ func (m *Manager) Kill(ctx context.Context, name string) error {
 		return err
 	}
 	return explain(name, conn.KillUnitWithTarget(ctx, name, dbus.Main, int32(unix.SIGKILL)))
+}
+
+// Raise changes the limits of a unit that runs: that of its processors, and that of memory where it is higher than the present one. What is 0 stays as it is.
+func (m *Manager) Raise(ctx context.Context, name string, limits domain.Resources) error {
+	conn, err := m.connection(ctx)
+	if err != nil {
+		return err
+	}
+	const memory = "MemoryMax"
+	has, err := conn.GetServicePropertyContext(ctx, name, memory)
+	if err != nil {
+		return explain(name, err)
+	}
+	if present, ok := has.Value.Value().(uint64); !ok || present >= uint64(limits.MemoryMiB)<<20 { //nolint:gosec // it is not negative
+		limits.MemoryMiB = 0
+	}
+	raised := limitsOf(limits)
+	if len(raised) == 0 {
+		return nil
+	}
+	list := make([]dbus.Property, 0, len(raised))
+	for _, property := range slices.Sorted(maps.Keys(raised)) {
+		list = append(list, dbus.Property{Name: property, Value: godbus.MakeVariant(raised[property])})
+	}
+	return explain(name, conn.SetUnitPropertiesContext(ctx, name, true, list...))
 }
 
 // Activating is the state of a unit whose command is being started.

@@ -95,13 +95,7 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		// As the host goes down the supervisor ends first, so that it doesn't take the end of its members for their own.
 		properties["Before"] = []string{at.Supervisor}
 	}
-	if limits := spec.Resources.Limits; limits.MemoryMiB > 0 {
-		properties["MemoryMax"] = uint64(limits.MemoryMiB) << 20
-		properties["MemorySwapMax"] = uint64(0)
-	}
-	if cpus := spec.Resources.Limits.CPUs; cpus > 0 {
-		properties["CPUQuotaPerSecUSec"] = max(1, uint64(math.Round(cpus*float64(time.Second/time.Microsecond))))
-	}
+	maps.Copy(properties, limitsOf(spec.Resources.Limits))
 	user, group, hasGroup := strings.Cut(spec.Container.User, ":")
 	if user != "" {
 		properties["User"] = user
@@ -121,6 +115,19 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 			dbus.Property{Name: property + "Soft", Value: godbus.MakeVariant(ulimit(limit.Soft))})
 	}
 	return list
+}
+
+// limitsOf are the properties that limits are; what is 0 is none.
+func limitsOf(limits domain.Resources) map[string]any {
+	properties := map[string]any{}
+	if limits.MemoryMiB > 0 {
+		properties["MemoryMax"] = uint64(limits.MemoryMiB) << 20
+		properties["MemorySwapMax"] = uint64(0)
+	}
+	if limits.CPUs > 0 {
+		properties["CPUQuotaPerSecUSec"] = max(1, uint64(math.Round(limits.CPUs*float64(time.Second/time.Microsecond))))
+	}
+	return properties
 }
 
 func micros(d time.Duration) uint64 { return uint64(max(d, 0) / time.Microsecond) } //nolint:gosec // not negative

@@ -40,7 +40,8 @@ func verticalAttribute() schema.Attribute {
 		"margin_percent": scalingNumber(fmt.Sprintf("How much more than that is recommended, in percent, from 0 to %d. Defaults to %d.", domain.MaxVerticalMargin, domain.DefaultVerticalMargin)),
 		"learn_for": scalingDuration(fmt.Sprintf("How long members have to have been measured before a recommendation is to be relied on, and is applied, `%s` at most. More memory for members that ran out of it does not wait. Defaults to `%s`.",
 			written(domain.MaxLearnFor), written(domain.DefaultLearnFor))),
-		"apply": scalingText(fmt.Sprintf("When members get what is recommended: never, it is left to you (`%s`), or with their next start (`%s`), for which none is restarted: what `resources` of the role says is what they begin with then. "+
-			"Interchangeable members that the engine distributes by itself, as `swarm` does, all request the same, and can only be recommended something. Defaults to `%[1]s`.", domain.ApplyNever, domain.ApplyAtStart)),
+		"apply": scalingText(fmt.Sprintf("When members get what is recommended: never, it is left to you (`%s`), or with their next start, for which none is restarted (`%s`), or at once, too, where members are processes or units of systemd, which can get another limit of processors, and a higher one of memory, while they run (`%s`). "+
+			"What `resources` of the role says is what they begin with then. "+
+			"Interchangeable members that the engine distributes by itself, as `swarm` does, all request the same, and can only be recommended something. Defaults to `%[1]s`.", domain.ApplyNever, domain.ApplyAtStart, domain.ApplyInPlace)),
 	})
 }
