@@ -160,7 +160,7 @@ func loaded(pid int) (p Process, err error) {
 		if p, err = readStat(procfs.DefaultMountPoint, pid); err != nil || !p.Loading {
 			break
 		}
-		time.Sleep(loadingPause)
+		time.Sleep(loadingPause) //nolint:forbidigo // nobody is told of the end, and it is near
 	}
 	return p, err
 }
