@@ -208,3 +208,8 @@ type Holder struct {
 	Version   string `json:"version,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`
 }
+
+// Same reports whether two looks found a lock held for the same operation.
+func (h Holder) Same(other Holder) bool {
+	return h.Who == other.Who && h.Process == other.Process && h.Since.Equal(other.Since)
+}

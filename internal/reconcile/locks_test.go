@@ -3,8 +3,11 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,6 +72,49 @@ func TestBriefLocksAreWaitedFor(t *testing.T) {
 			if !errors.As(err, &locked) || locked.Lock != name || locked.Holder.Who != holder.Who {
 				t.Errorf("cancelled while waiting for a lock: %v", err)
 			}
+		})
+	}
+}
+
+// TestLineForALock: an apply waits for one brief holder after the other, but for none that keeps the lock, which is named even where the engine
+// doesn't answer any more.
+func TestLineForALock(t *testing.T) {
+	const each, before = 40 * time.Second, 5
+	for name, test := range map[string]struct {
+		holder   func(since time.Duration) int // by its number
+		silent   bool
+		served   bool
+		told     string
+		notUntil time.Duration
+	}{
+		"a line":           {func(since time.Duration) int { return int(since / each) }, false, true, "", before * each},
+		"one that keeps":   {func(time.Duration) int { return 0 }, false, false, "apply 0", each},
+		"silence after it": {func(time.Duration) int { return 0 }, true, false, "apply 0", each},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, start, asked := newFake(), time.Now(), 0
+				e := engine.Intercept(f, func(ctx context.Context, call engine.Call, do func() error) error {
+					if call.Name != "Lock" {
+						return do()
+					}
+					n := test.holder(time.Since(start))
+					f.locks["allocation"] = engine.Holder{Who: fmt.Sprint("apply ", n), Process: n + 1, Since: start.Add(time.Duration(n) * each)}
+					if n == before {
+						f.unlock("allocation")
+					}
+					if asked++; asked > 2 && test.silent {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return do()
+				})
+				err := reconcile.Reconciler{Engine: e}.Update(t.Context(), group(1, 1))
+				locked, is := errors.AsType[*engine.LockedError](err)
+				if took := time.Since(start); test.served != (err == nil) || is && locked.Holder.Who != test.told || err != nil && !is || took < test.notUntil {
+					t.Errorf("after %s: %v", took, err)
+				}
+			})
 		})
 	}
 }

@@ -177,7 +177,8 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 }
 
 const (
-	// lockPatience is how long an apply waits for a lock whose holder needs it only briefly, unless that one says how long it may take.
+	// lockPatience is how long an apply waits for a holder that needs a lock only briefly, unless that one says how long it may take. It may
+	// stand in a line of many.
 	lockPatience = 45 * time.Second
 	lockRetry    = 20 * time.Millisecond
 	// lockDoubt is how soon to ask again about a holder that may be dead.
@@ -202,16 +203,23 @@ func (r Reconciler) holder(operation string) engine.Holder {
 // lockAs is [Reconciler.lock] for a holder that may say more of itself.
 func (r Reconciler) lockAs(ctx context.Context, name string, holder engine.Holder) (func() error, error) {
 	begun, patience := time.Now(), lockPatience
+	var last *engine.LockedError
 	for {
 		bounded, cancel := context.WithDeadline(ctx, begun.Add(patience))
 		release, err := r.Engine.Lock(bounded, name, holder)
 		cancel()
+		if last != nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, last
+		}
 		var locked *engine.LockedError
 		// A holder that is not known is about to note down who it is, or to release the lock.
 		if !errors.As(err, &locked) || name != allocationLock && !locked.Holder.Controller && locked.Holder.Process != 0 && !locked.Unsure {
 			return release, err
 		}
-		patience = max(patience, locked.Holder.Patience)
+		if last != nil && !locked.Holder.Same(last.Holder) {
+			begun, patience = time.Now(), lockPatience
+		}
+		last, patience = locked, max(patience, locked.Holder.Patience)
 		retry := lockRetry
 		if locked.Unsure {
 			retry = lockDoubt

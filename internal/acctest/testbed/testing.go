@@ -6,8 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
@@ -142,7 +146,43 @@ func (b *Bed) logFailure(t testing.TB) {
 				t.Logf("the engine of %s:\n%s", node.Name, wrong)
 			}
 		}
+		if waits := b.waits(); waits != "" {
+			t.Logf("what does not run:\n%s", waits)
+		}
 	})
+}
+
+// waits tells of the nodes that are not ready and the tasks that should run and don't, as the first manager that knows says.
+func (b *Bed) waits() string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
+	defer cancel()
+	for _, node := range b.Nodes {
+		if node.client == nil {
+			continue // it never ran
+		}
+		nodes, err := node.Client().NodeList(ctx, swarm.NodeListOptions{})
+		if err != nil {
+			continue
+		}
+		tasks, err := node.Client().TaskList(ctx, swarm.TaskListOptions{})
+		if err != nil {
+			continue
+		}
+		var lines []string
+		for _, n := range nodes {
+			if n.Status.State != swarm.NodeStateReady || n.Spec.Availability != swarm.NodeAvailabilityActive {
+				lines = append(lines, fmt.Sprintf("%s is %s, %s: %s", n.Description.Hostname, n.Status.State, n.Spec.Availability, n.Status.Message))
+			}
+		}
+		for _, task := range tasks {
+			if is := task.Status; task.DesiredState == swarm.TaskStateRunning && is.State != swarm.TaskStateRunning {
+				lines = append(lines, fmt.Sprintf("task of service %s on node %q is %s since %s: %s %s",
+					task.ServiceID, task.NodeID, is.State, is.Timestamp.Format(time.TimeOnly), is.Message, is.Err))
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	return ""
 }
 
 // lastWarnings shows what last went wrong on a host.
