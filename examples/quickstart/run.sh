@@ -11,6 +11,8 @@
 # HOSTS     for swarm and systemd: the hosts, as in "ssh://ops@gpu1 ssh://ops@gpu2", or with names of their own, as in
 #           "gpu1=ssh://ops@10.0.0.1 gpu2=ssh://ops@10.0.0.2"; the first is the manager, of a Swarm where they are none yet
 #           (default: three Docker Engines, or three machines with systemd, that are made on this machine, as root)
+# KEY       the file of the private key that logs in to HOSTS (default: those of ssh and its agent)
+# KNOWN_HOSTS  the file with the keys of HOSTS (default: ~/.ssh/known_hosts)
 #
 # All files, the provider's state directory included, are in one temporary folder, kept only where something failed.
 set -euo pipefail
@@ -28,7 +30,7 @@ swarm | systemd) engine=$1 ;;
   ;;
 esac
 if [[ ! -d /proc/self ]]; then
-  echo "The process engine, on which this example runs, needs Linux." >&2
+  echo "This script needs Linux. Elsewhere, run terraform in a copy of its folder, with engine = \"swarm\" or \"systemd\" and hosts of yours." >&2
   exit 1
 fi
 
@@ -43,8 +45,8 @@ state=$work/state
 log=$work/log
 standing= # set from the first apply to the end of the destroy
 bed=      # process of the hosts that were made here, as long as they are there
-key=      # the file of the key that logs in to them, and that with their own keys
-known_hosts=
+key=${KEY:+$(realpath "$KEY")}
+known_hosts=${KNOWN_HOSTS:+$(realpath "$KNOWN_HOSTS")}
 
 # ---- printing
 
@@ -116,7 +118,7 @@ init() {
   tf init -no-color
 }
 
-# describe_hosts: the values of the variables hosts and ssh, from HOSTS, KEY and KNOWN_HOSTS. A host may have, after its
+# describe_hosts: the values of the variables hosts and ssh. A host may have, after its
 # address, the one by which the others reach it: gpu1=ssh://ops@gpu1=10.0.0.1.
 describe_hosts() {
   local host name address inside role='role = "manager"'
@@ -128,8 +130,8 @@ describe_hosts() {
     role=
   done
   echo '}'
-  if [[ -n $key ]]; then
-    printf 'ssh = { identity_files = ["%s"], known_hosts_files = ["%s"] }\n' "$key" "$known_hosts"
+  if [[ -n $key$known_hosts ]]; then
+    printf 'ssh = { %s%s }\n' "${key:+identity_files = [\"$key\"]}" "${known_hosts:+${key:+, }known_hosts_files = [\"$known_hosts\"]}"
   fi
 }
 
