@@ -80,8 +80,9 @@ type State struct {
 	// Startup is how long members take from the decision until they are ready, and Starting the count that was last raised, until that many are.
 	Startup  time.Duration `json:"startup,omitempty"`
 	Starting *At[int]      `json:"starting,omitempty"`
-	// Told are the guards that have had a value, by what they ask.
-	Told map[string]bool `json:"told,omitempty"`
+	// Told are the guards that have had a value, by what they ask, and Untold when those were asked first that have not.
+	Told   map[string]bool      `json:"told,omitempty"`
+	Untold map[string]time.Time `json:"untold,omitempty"`
 	// Spent is what the role has used of the day's member-hours.
 	Spent *Spent `json:"spent,omitempty"`
 	// Vertical is what is known of what members use.

@@ -39,17 +39,17 @@ type Guarded struct {
 	// Value is nil where there is none that is of use, and Why says why.
 	Value *float64
 	Why   string
-	// Never tells that it has never had one.
-	Never bool
+	// NeverSince is when it was asked first, of one that has never had one; zero of all others.
+	NeverSince time.Time
 }
 
 // askGuards returns what the policy's guards were told, of those that were asked, and remembers which have had a value.
 func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 	if len(a.guards) == 0 {
-		state.Told = nil
+		state.Told, state.Untold = nil, nil
 		return nil
 	}
-	told := map[string]bool{}
+	told, untold := map[string]bool{}, map[string]time.Time{}
 	guards := make([]Guarded, 0, len(a.guards))
 	for _, asked := range a.guards {
 		g := Guarded{Name: asked.Name, What: asked.What}
@@ -67,13 +67,17 @@ func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 		default:
 			g.Value = &m.Value
 		}
-		if g.Value != nil || state.Told[key] {
+		switch since, asking := state.Untold[key]; {
+		case g.Value != nil || state.Told[key]:
 			told[key] = true
+		case asking && !since.After(seen.Now):
+			g.NeverSince, untold[key] = since, since
+		case there:
+			g.NeverSince, untold[key] = seen.Now, seen.Now
 		}
-		g.Never = there && !told[key]
 		guards = append(guards, g)
 	}
-	state.Told = told
+	state.Told, state.Untold = told, untold
 	return guards
 }
 

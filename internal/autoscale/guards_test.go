@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -228,23 +229,41 @@ func TestInitialOutOfReach(t *testing.T) {
 	}
 }
 
-// A guard that has never had a value says so, until it has had one, and again where it asks something else.
+// A guard that has never had a value says since when, until it has had one, and again where it asks something else.
 func TestGuardNeverTold(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	var state State
-	decide := func(path string, m Measurement) Guarded {
+	decide := func(now time.Time, path string, m Measurement) Guarded {
 		policy.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: path}}
-		d := scalerOf(t, policy).Decide(&state, Seen{Now: noon, Count: 4, Ready: 4, Guards: map[string]Measurement{domain.GuardAtLeast: m}})
+		stored, err := json.Marshal(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = State{}
+		if err := json.Unmarshal(stored, &state); err != nil {
+			t.Fatal(err)
+		}
+		d := scalerOf(t, policy).Decide(&state, Seen{Now: now, Count: 4, Ready: 4, Guards: map[string]Measurement{domain.GuardAtLeast: m}})
 		return d.Guards[0]
 	}
-	missing, value := Measurement{Why: "it answers 404"}, Measurement{Value: 3, At: noon}
+	missing, value := Measurement{Why: "it answers 404"}, Measurement{Value: 3, At: noon.Add(time.Minute)}
 	for i, step := range []struct {
-		path  string
-		m     Measurement
-		never bool
-	}{{"a", missing, true}, {"a", missing, true}, {"a", value, false}, {"a", missing, false}, {"b", missing, true}, {"b", value, false}} {
-		if g := decide(step.path, step.m); g.Never != step.never || (g.Value == nil) != (g.Why != "") {
-			t.Errorf("step %d: %+v", i+1, g)
+		minute int
+		path   string
+		m      Measurement
+		since  int // the minute; -1 where it has had a value
+	}{
+		{0, "a", missing, 0}, {1, "a", missing, 0}, {2, "a", value, -1}, {3, "a", missing, -1}, {4, "b", missing, 4}, {5, "b", missing, 4},
+		{3, "b", missing, 3}, // the clock was put back
+		{2, "b", value, -1},
+	} {
+		at := func(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
+		var want time.Time
+		if step.since >= 0 {
+			want = at(step.since)
+		}
+		if g := decide(at(step.minute), step.path, step.m); !g.NeverSince.Equal(want) || (g.Value == nil) != (g.Why != "") {
+			t.Errorf("step %d: %+v, want never since %s", i+1, g, want)
 		}
 	}
 }

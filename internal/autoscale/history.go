@@ -109,7 +109,7 @@ func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
 		e.Metrics = append(e.Metrics, m)
 	}
 	for _, g := range d.Guards {
-		e.Guards = append(e.Guards, EntryGuard{g.Name, g.Value, g.Why, g.Never})
+		e.Guards = append(e.Guards, EntryGuard{g.Name, g.Value, g.Why, !g.NeverSince.IsZero()})
 	}
 	for _, r := range d.Recommended {
 		v := EntryVertical{Name: r.Resource, Target: r.Target, Lower: r.Lower, Upper: r.Upper, Why: r.Why}
@@ -310,8 +310,8 @@ type Selection struct {
 	Limit int
 }
 
-// covers tells whether the entries of a policy are wanted.
-func (s Selection) covers(policy string) bool {
+// Covers tells whether the entries of a policy are wanted.
+func (s Selection) Covers(policy string) bool {
 	group, role := Entry{Policy: policy}.Key()
 	return (s.Group == "" || s.Group == group) && (s.Role == "" || s.Role == role)
 }
@@ -326,7 +326,7 @@ func (h *History) Entries(now time.Time, s Selection) []Entry {
 	var wanted []Entry
 	for _, e := range slices.Backward(h.entries) {
 		kept[e.Policy]++
-		if kept[e.Policy] <= KeepEntries && s.covers(e.Policy) && !e.Until.Before(since) && (!s.OnlyChanges || e.From != e.To || e.Resized != "") {
+		if kept[e.Policy] <= KeepEntries && s.Covers(e.Policy) && !e.Until.Before(since) && (!s.OnlyChanges || e.From != e.To || e.Resized != "") {
 			wanted = append(wanted, e)
 		}
 	}

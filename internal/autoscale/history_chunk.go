@@ -119,7 +119,7 @@ func unpack(data []byte, s Selection) ([]Entry, error) {
 		if group, role := e.Key(); group == "" || role == "" || e.Decisions < 1 || e.Until.Before(e.At) {
 			return nil, fmt.Errorf("its line %d is no decision of a policy", number)
 		}
-		if s.covers(e.Policy) {
+		if s.Covers(e.Policy) {
 			entries = append(entries, e)
 		}
 	}

@@ -41,6 +41,12 @@ func (b *board) show(policy domain.AutoscalingPolicy, e autoscale.Entry) {
 			status.Recommended[v.Name] = *v.Target
 		}
 	}
+	for _, g := range e.Guards {
+		if status.Guards == nil {
+			status.Guards = map[string]*float64{}
+		}
+		status.Guards[g.Name] = g.Value
+	}
 	for _, m := range e.Metrics {
 		status.Metrics[m.Name] = metrics.PolicyMetric{Value: m.Value, Count: m.Count}
 	}

@@ -130,6 +130,7 @@ type followed struct {
 	hurries     bool
 	stopTelling context.CancelFunc
 	yielding    yielding
+	untold      untold
 }
 
 // newScaler returns a scaler with what was remembered of the policies.
@@ -148,7 +149,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key)}
 		s.meter.Restore(policy.Windows, time.Now())
 	}
-	return s, errors.Join(err, s.recallHooks(ctx), s.loadHistory(ctx))
+	return s, errors.Join(err, s.recallHooks(ctx), s.recallUntold(ctx), s.loadHistory(ctx))
 }
 
 // loadHistory reads the history. It goes on without what of it can't be read.
@@ -363,7 +364,7 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	for _, call := range ended {
 		s.callOff(ctx, call)
 	}
-	if err != nil {
+	if err := errors.Join(err, s.forgetUntold(ctx, f)); err != nil {
 		return err
 	}
 	f.asked = nil
@@ -420,6 +421,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		a.seen.Yield = f.yielding.wanted
 		decision := f.autoscaler.Decide(&f.state, a.seen)
 		f.noteSpare(a, decision)
+		unstored = errors.Join(unstored, s.noteUntold(ctx, f, decision.Guards, now))
 		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
 		entry.Change, entry.OutcomeWhy = f.calls.atWork()
 		entry.Resized, f.resized = f.resized, ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // TestObservedMetric: a metric without an algorithm is in the history with its value, and asks for nothing.
@@ -84,11 +85,93 @@ func TestGuardSources(t *testing.T) {
 			if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), test.says) }) {
 				t.Errorf("the history does not say %q: %+v", test.says, entries)
 			}
+			told := s.board.statuses()[0].Guards
+			if last := entries[len(entries)-1].Guards[0]; len(told) != 1 || (told[last.Name] == nil) != (last.Value == nil) || last.Value != nil && *told[last.Name] != *last.Value {
+				t.Errorf("Prometheus is told %v of %+v", told, last)
+			}
 			for _, e := range entries {
 				if g := e.Guards; len(g) != 1 || (g[0].Value == nil) != g[0].Never {
 					t.Errorf("of the guards it says %+v", g)
 				}
 			}
 		})
+	}
+}
+
+// TestUntoldGuards: a guard that has never had a value is stored for those who plan or look once it was asked for a while, by one controller or by several, and
+// forgotten once it has a value, asks something else, or its policy is gone.
+func TestUntoldGuards(t *testing.T) {
+	page := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if page == "" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte(page))
+	}))
+	defer server.Close()
+	atLeast := func(path string) func(p *domain.AutoscalingPolicy) {
+		return func(p *domain.AutoscalingPolicy) {
+			p.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: path}}
+		}
+	}
+	l := newLab(t, atLeast("replicas"))
+	l.load = 1
+	untold := func() []domain.UntoldGuard {
+		found, err := engine.List[domain.UntoldGuardsDocument](t.Context(), l)
+		l.must(found, err)
+		return found["job/worker"].Guards
+	}
+	const while = untoldAsks * domain.DefaultScalingInterval
+	s := l.controller()
+	since := l.now
+	l.pass(s, while/2)
+	s = l.controller() // another one goes on
+	l.pass(s, while/2-time.Second)
+	if found := untold(); len(found) > 0 {
+		t.Errorf("it warns early of %+v", found)
+	}
+	l.pass(s, 2*domain.DefaultScalingInterval)
+	if found := untold(); len(found) != 1 || found[0].Name != domain.GuardAtLeast || found[0].What != "replicas of "+server.URL || !found[0].Since.Equal(since) || !strings.Contains(found[0].Why, "404") {
+		t.Errorf("after a while it warns of %+v", found)
+	}
+	revision := l.revisions(t, domain.UntoldGuardsKind)["job/worker"]
+	l.pass(s, while)
+	if now := l.revisions(t, domain.UntoldGuardsKind)["job/worker"]; now != revision {
+		t.Errorf("the same is stored again: revision %d, and then %d", revision, now)
+	}
+	page = "{}"
+	l.pass(s, 2*keepEvery)
+	if found := untold(); len(found) != 1 || !strings.Contains(found[0].Why, `nothing at "replicas"`) {
+		t.Errorf("where it is another page it warns of %+v", found)
+	}
+	s = l.controller()
+	page = `{"replicas": 1}`
+	l.pass(s, domain.DefaultScalingInterval)
+	if found := untold(); len(found) > 0 {
+		t.Errorf("with a value it warns of %+v", found)
+	}
+
+	policy := l.policy()
+	atLeast("copies")(&policy)
+	l.put(policy)
+	l.pass(s, while+domain.DefaultScalingInterval)
+	if found := untold(); len(found) != 1 || found[0].What != "copies of "+server.URL {
+		t.Errorf("with another path it warns of %+v", found)
+	}
+	l.drop("job/worker")
+	l.pass(l.controller(), time.Second)
+	if found := untold(); len(found) > 0 {
+		t.Errorf("without a policy it warns of %+v", found)
+	}
+}
+
+// TestUntoldGuardsThatCannotBeRead: what is stored and can't be read is replaced by what is so.
+func TestUntoldGuardsThatCannotBeRead(t *testing.T) {
+	l := newLab(t, func(*domain.AutoscalingPolicy) {})
+	l.Set(engine.Item{Key: engine.Key{Kind: domain.UntoldGuardsKind, Name: "job/worker"}, Revision: 3, Data: []byte("{")})
+	l.pass(l.controller(), time.Second)
+	if found, err := engine.List[domain.UntoldGuardsDocument](t.Context(), l); err != nil || len(found) > 0 {
+		t.Errorf("%+v is stored (%v)", found, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -218,6 +219,46 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	if i := slices.Index(calls[0], "List policy"); i < 0 {
 		t.Errorf("the calls are %v", calls[0])
 	}
+}
+
+// A plan warns of the guards that have never had a value, and not of those that the policy has no longer, or as this plan has it.
+func TestPlanWarnsOfUntoldGuards(t *testing.T) {
+	asking := func(path string) func(*policy.Model) {
+		return func(m *policy.Model) {
+			http := &policy.HTTPQueueModel{URL: "http://spark:8080/json/", Path: &path}
+			m.Guards = &policy.ScalingGuardsModel{Busy: &policy.BusyGuardModel{GuardSourceModel: policy.GuardSourceModel{HTTP: http}}, AtLeast: &policy.GuardSourceModel{HTTP: http}}
+		}
+	}
+	stub := scaledStub(t, 2)
+	tf := newTerraform(t, stub)
+	config := tf.policy(asking("activeapps.#"))
+	untold := domain.UntoldGuardsDocument{Policy: "g/worker", Guards: []domain.UntoldGuard{
+		{Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/", Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "it answers 404"},
+	}}
+	providertest.Set(stub, untold) // of a policy that was there before
+	state := tf.applyPolicy(config)
+	for name, test := range map[string]struct {
+		config map[string]tftypes.Value
+		says   string
+	}{
+		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: it answers 404. ` +
+			"Check its address and path"},
+		"another path":   {config: tf.policy(asking("apps.#"))},
+		"without guards": {config: tf.policy()},
+		"destroyed":      {},
+	} {
+		tf := newTerraform(t, stub) // another run
+		planned, diagnostics := tf.plan(thePolicy, test.config, state)
+		if said := strings.Join(details(diagnostics), "\n"); said != test.says || slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }) {
+			t.Errorf("%s: the plan says %q, want %q", name, said, test.says)
+		}
+		if test.says != "" && !planned["id"].Equal(state["id"]) {
+			t.Errorf("%s: the plan is not empty", name)
+		}
+	}
+	stub.Fails = providertest.Failures{"Get untold-guards": errors.New("disk full"), "List untold-guards": errors.New("disk full")}
+	_, diagnostics := newTerraform(t, stub).plan(thePolicy, config, state)
+	refuses(t, "what can't be read", diagnostics, "disk full")
 }
 
 // What is not there as it should be is stored by an update: a policy whose end came to no end, one that is gone, and one whose group is made anew, and takes it along.

@@ -13,7 +13,7 @@ func (r reading) counts(group string) [][]line {
 	var rows [][]line
 	for _, key := range slices.Sorted(maps.Keys(r.policies)) {
 		if policy := r.policies[key].Spec; policy.Group == group {
-			rows = append(rows, []line{r.count(policy), append(steering(policy), r.telling(policy)...), {}, {}, {}, {}, {}})
+			rows = append(rows, []line{r.count(policy), slices.Concat(steering(policy), r.telling(policy), r.asking(policy)), {}, {}, {}, {}, {}})
 		}
 	}
 	return rows
@@ -49,6 +49,15 @@ func (r reading) telling(policy domain.AutoscalingPolicy) line {
 			said += ": " + call.Progress
 		}
 		l = append(l, span{said, plain})
+	}
+	return l
+}
+
+// asking shows which guards of a policy have never had a value: the notes say why.
+func (r reading) asking(policy domain.AutoscalingPolicy) line {
+	var l line
+	for _, g := range r.untold[policy.Key()].Guards {
+		l = append(l, span{", no value of " + g.Name, warning})
 	}
 	return l
 }

@@ -62,6 +62,23 @@ func TestHooksAtWork(t *testing.T) {
 	}
 }
 
+// Guards that have never had a value are shown, and the notes say why.
+func TestUntoldGuards(t *testing.T) {
+	s := autoscaled()
+	s.reading.untold = map[string]domain.UntoldGuardsDocument{"job/worker": {Guards: []domain.UntoldGuard{
+		{Name: domain.GuardBusyHTTP, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "http://spark/json/: it answers 404"},
+	}}}
+	got := shown(s.frame(byName, 0))
+	for _, want := range []string{
+		"  worker 4/2–8     autoscaled, no value of busy.http\n",
+		"guard busy.http of job/worker: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: http://spark/json/: it answers 404. Check its address and path\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
 func TestCount(t *testing.T) {
 	four := line{{"  worker ", plain}, {"4", plain}, {"/2–8", plain}}
 	for name, c := range map[string]struct {

@@ -75,6 +75,7 @@ func TestFrameIsPrintable(t *testing.T) {
 		s.reading.cluster, s.reading.groups = within(s.reading.cluster, text), within(s.reading.groups, text)
 		s.reading.policies = map[string]domain.AutoscalingPolicyDocument{"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}}}
 		s.reading.hooks = map[string]domain.HookCallsDocument{"job" + text + "/w" + text: {Calls: []domain.HookCall{{Told: time.Now(), Progress: text}}}}
+		s.reading.untold = map[string]domain.UntoldGuardsDocument{"job" + text + "/w" + text: {Guards: []domain.UntoldGuard{{Name: text, Why: text}}}}
 		s.reading.observed, s.reading.usage, s.reading.devices = within(s.reading.observed, text), within(s.reading.usage, text), within(s.reading.devices, text)
 		s.reading.residents = domain.Residents{Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text}}
 		if rapid.Bool().Draw(r, "fails") {

@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -32,6 +33,11 @@ func (r reading) notes(width int) []line {
 			note(o.Name, o.LastError) // that nothing is known of what it uses goes without saying
 		}
 		note(o.Name, o.HostTrouble)
+	}
+	for key, untold := range r.untold {
+		for _, g := range untold.Guards {
+			note(fmt.Sprintf("guard %s of %s", g.Name, key), g.String())
+		}
 	}
 	type entry struct{ subjects, reason string }
 	entries := make([]entry, 0, len(about))

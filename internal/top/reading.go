@@ -17,7 +17,9 @@ type reading struct {
 	groups   map[string]domain.GroupDocument
 	policies map[string]domain.AutoscalingPolicyDocument
 	// hooks are those of the policies that are at work.
-	hooks    map[string]domain.HookCallsDocument
+	hooks map[string]domain.HookCallsDocument
+	// untold are the guards of the policies that have never had a value.
+	untold   map[string]domain.UntoldGuardsDocument
 	observed []domain.Observed
 	usage    engine.Usage
 	// residents are the states of the controller and the agents.
@@ -56,6 +58,9 @@ func (s *source) read(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	if r.hooks, err = engine.List[domain.HookCallsDocument](ctx, snapshot); err != nil {
+		return r, err
+	}
+	if r.untold, err = engine.List[domain.UntoldGuardsDocument](ctx, snapshot); err != nil {
 		return r, err
 	}
 	if r.usage, err = snapshot.Usage(ctx, window); err != nil {

@@ -7,15 +7,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // Spark's own page keeps members while an application runs, and while it can't be read; another one tells how many are needed; a metric without an
-// algorithm is observed. Of a guard that has never had a value, people are warned.
+// algorithm is observed. Of a guard that has never had a value, people are warned. A controller that is killed while a guard holds members, and the one after
+// it, change nothing.
 func TestAccScalingGuards(t *testing.T) {
 	l := newFollowLab(t)
 	wanted, needed, seen := newDial(t, 3), newDial(t, 1), newDial(t, 812)
@@ -53,32 +58,65 @@ func TestAccScalingGuards(t *testing.T) {
 	// The master has yet to come up: members may come, and none may go.
 	l.awaitWorkers(3)
 	wanted.value.Store(1)
+	acctest.Eventually(t, "the guard to be asked in vain for a while", func() bool {
+		untold, err := engine.List[domain.UntoldGuardsDocument](t.Context(), l.engine())
+		l.must(err)
+		return len(untold["job/worker"].Guards) == 1
+	})
+	program := func(arguments ...string) string {
+		output, err := exec.CommandContext(t.Context(), l.program().File, append(arguments, "--endpoint", l.workspace.StateDir)...).CombinedOutput()
+		l.must(err)
+		return string(output)
+	}
+	if told := program("top", "--once"); !strings.Contains(told, "autoscaled, no value of busy.http") {
+		t.Errorf("top shows\n%s", told)
+	}
+	// A plan that has something to change is a failure.
+	plan := func() string {
+		return strings.Join(strings.Fields(strings.ReplaceAll(l.workspace.Must("plan", "-detailed-exitcode"), "│", "")), " ")
+	}
+	const warning = `Warning: Guard of autoscaling policy "job/worker" has never had a value`
+	if said := plan(); !strings.Contains(said, warning) || !strings.Contains(said, "guards.busy.http: asked since") || !strings.Contains(said, "it answers 503") {
+		t.Errorf("the plan says %s", said)
+	}
+
+	applications.Store(1)
+	wanted.awaitAsked(t)
+	wanted.value.Store(4)
+	l.awaitWorkers(4) // also while it runs
 	l.awaitHistory("a guard that can't be read", says("1 wanted, but it can't be told whether it is busy"))
 	l.awaitHistory("a guard that has never had a value", func(e autoscale.Entry) bool {
 		return len(e.Guards) == 2 && e.Guards[0].Name == "busy.http" && e.Guards[0].Never && !e.Guards[1].Never
 	})
-	output, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "-n", "0", "job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
-	l.must(err)
-	if told := string(output); !strings.Contains(told, "warning: this guard has never had a value") || !strings.Contains(told, "observed: the metric has no algorithm") {
+	l.awaitHistory("an application", says("1 wanted, but it is busy: activeapps.# of "+master.URL+"/json/ is 1"))
+	if told := program("autoscale", "explain", "-n", "0", "job/worker"); !strings.Contains(told, "warning: this guard has never had a value") || !strings.Contains(told, "observed: the metric has no algorithm") {
 		t.Errorf("explain says\n%s", told)
 	}
 
-	applications.Store(1)
-	l.awaitHistory("an application", says("1 wanted, but it is busy: activeapps.# of "+master.URL+"/json/ is 1"))
-	wanted.value.Store(4)
-	l.awaitWorkers(4) // also while it runs
-
+	// The next controller is held by the guard as the killed one was, until it lets members go.
 	wanted.value.Store(1)
 	needed.value.Store(2)
+	before := l.read().Observed
+	wanted.awaitAsked(t)
+	l.kill("trainyard-controller")
+	wanted.awaitAsked(t)
+	if group := l.read(); group.Document.Counts["worker"] != 4 || !slices.EqualFunc(group.Observed, before, func(a, b domain.Observed) bool {
+		return a.Name == b.Name && a.State == b.State && a.StartedAt.Equal(*b.StartedAt)
+	}) {
+		t.Errorf("while the guard holds them, the count is %v, and the members are %+v; they were %+v", group.Document.Counts, group.Observed, before)
+	}
 	applications.Store(0)
 	l.awaitWorkers(2)
 	needed.value.Store(5)
 	l.awaitWorkers(5)
 	needed.value.Store(broken)
-	l.awaitHistory("a count that can't be told", says("1 wanted, but it can't be told how many are needed"))
+	wanted.awaitAsked(t)
 	needed.value.Store(1)
 	l.awaitWorkers(1)
-	l.workspace.ExpectNoChange("after all of it")
+	l.awaitHistory("a count that can't be told", says("1 wanted, but it can't be told how many are needed"))
+	if said := plan(); strings.Contains(said, warning) {
+		t.Errorf("after all of it, the plan says %s", said)
+	}
 	l.expectCounts(1, 3, 4, 2, 5, 1)
 	if e := l.history(); *e[len(e)-1].Metrics[1].Value != 812 || e[len(e)-1].Metrics[1].Count != nil {
 		t.Errorf("the observed metric is told as %+v", e[len(e)-1].Metrics[1])

@@ -16,6 +16,8 @@ type PolicyStatus struct {
 	Min, Max int
 	// Metrics are those that the policy looked at last, and its schedules, by name.
 	Metrics map[string]PolicyMetric
+	// Guards are what the sources of the policy's guards told last, by the guards' names; nil where one told nothing that is of use.
+	Guards map[string]*float64
 	// Recommended is what members should request, by the resource, as far as that is known.
 	Recommended map[string]float64
 	// Decisions are how many decisions there were since the controller runs, by what came of them.
@@ -36,6 +38,7 @@ type PolicyMetric struct {
 var (
 	ofPolicy       = []string{"cluster", "group", "role"}
 	ofPolicyMetric = slices.Concat(ofPolicy, []string{"metric"})
+	ofGuard        = slices.Concat(ofPolicy, []string{"guard"})
 	ofResource     = slices.Concat(ofPolicy, []string{"resource"})
 	ofDecisions    = slices.Concat(ofPolicy, []string{"outcome"})
 )
@@ -47,6 +50,8 @@ var (
 	policyMax         = gauge("autoscaling_max_replicas", "The largest number of members that the policy allows.", ofPolicy...)
 	policyValue       = gauge("autoscaling_metric_value", "Value of a metric of the policy. Absent where it is missing or too old.", ofPolicyMetric...)
 	policyProposed    = gauge("autoscaling_metric_proposed_replicas", "Members that a metric or schedule asks for. Absent where it asks for none.", ofPolicyMetric...)
+	policyGuardValue  = gauge("autoscaling_guard_value", "What the source of a guard tells. Absent where it can't be read.", ofGuard...)
+	policyGuardRead   = gauge("autoscaling_guard_readable", "1 where the source of a guard tells something, 0 where it can't be read, and the guard holds members.", ofGuard...)
 	policyRecommended = gauge("autoscaling_recommended_request", "What a member should request of a resource: processors (cpus) or MiB (memory_mib).", ofResource...)
 	policyDecisions   = counter("autoscaling_decisions_total", "Decisions since the controller runs.", ofDecisions...)
 	policyDecided     = gauge("autoscaling_last_decision_timestamp_seconds", "When the policy decided last.", ofPolicy...)
@@ -79,6 +84,14 @@ func (s PolicyStatus) tell(to chan<- prometheus.Metric) {
 		t := newTeller(to, s.Cluster, s.Group, s.Role, name)
 		t.value(policyValue, 1, m.Value)
 		whole(t, policyProposed, 1, m.Count)
+	}
+	for name, value := range s.Guards {
+		t, readable := newTeller(to, s.Cluster, s.Group, s.Role, name), 0
+		if value != nil {
+			readable = 1
+		}
+		whole(t, policyGuardRead, 1, &readable)
+		t.value(policyGuardValue, 1, value)
 	}
 	for resource, amount := range s.Recommended {
 		newTeller(to, s.Cluster, s.Group, s.Role, resource).value(policyRecommended, 1, &amount)

@@ -15,6 +15,7 @@ func fullPolicies() []PolicyStatus {
 			Metrics: map[string]PolicyMetric{
 				"cpu": {Value: new(92.5), Count: new(7)}, "jobs": {}, "load": {Value: new(0.0)}, "night": {Count: new(0)}, "\xff\"": {Value: new(1.0)},
 			},
+			Guards:      map[string]*float64{"at_least": new(3.0), "busy.http": nil},
 			Recommended: map[string]float64{"cpus": 2.31},
 			Decisions:   map[string]int{"done": 3, "unchanged": 120},
 		},
@@ -28,6 +29,9 @@ trainyard_autoscaling_current_replicas{cluster="lab",group="mnist",role="worker"
 trainyard_autoscaling_decisions_total{cluster="lab",group="mnist",outcome="done",role="worker"} 3
 trainyard_autoscaling_decisions_total{cluster="lab",group="mnist",outcome="unchanged",role="worker"} 120
 trainyard_autoscaling_desired_replicas{cluster="lab",group="mnist",role="worker"} 6
+trainyard_autoscaling_guard_readable{cluster="lab",group="mnist",guard="at_least",role="worker"} 1
+trainyard_autoscaling_guard_readable{cluster="lab",group="mnist",guard="busy.http",role="worker"} 0
+trainyard_autoscaling_guard_value{cluster="lab",group="mnist",guard="at_least",role="worker"} 3
 trainyard_autoscaling_last_decision_timestamp_seconds{cluster="lab",group="mnist",role="worker"} 1.70000000025e+09
 trainyard_autoscaling_max_replicas{cluster="lab",group="mnist",role="ps"} 2
 trainyard_autoscaling_max_replicas{cluster="lab",group="mnist",role="worker"} 8

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
@@ -58,8 +59,17 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A part of the history of scaling is left out",
 			fmt.Sprintf("cluster: what can't be read of the history of cluster %q is left out:\n\n%v", key.Name, unread))
 	}
-	for _, never := range neverTold(entries) {
-		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A guard has never had a value", never)
+	untold, err := engine.List[domain.UntoldGuardsDocument](ctx, reconciler.Engine)
+	if err != nil {
+		resourcekit.AddError(&resp.Diagnostics, summary, err)
+		return
+	}
+	for _, policy := range slices.Sorted(maps.Keys(untold)) {
+		for _, g := range untold[policy].Guards {
+			if selection.Covers(policy) {
+				resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A guard has never had a value", fmt.Sprintf("cluster: guard %s of the autoscaling policy %s: %s", g.Name, policy, g))
+			}
+		}
 	}
 	if err := model.flatten(entries); err != nil {
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
@@ -71,21 +81,4 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 // NewDataSource returns trainyard_scaling_history for clusters of these engines.
 func NewDataSource(engines []string) datasource.DataSource {
 	return &scalingHistoryDataSource{resourcekit.NewDataSource("scaling_history", engines)}
-}
-
-// neverTold says which guards have never had a value, by the newest entry of each policy.
-func neverTold(entries []autoscale.Entry) []string {
-	newest := map[string]autoscale.Entry{}
-	for _, e := range entries {
-		newest[e.Policy] = e
-	}
-	var never []string
-	for _, policy := range slices.Sorted(maps.Keys(newest)) {
-		for _, g := range newest[policy].Guards {
-			if g.Never {
-				never = append(never, fmt.Sprintf("cluster: guard %s of the autoscaling policy %s has never had a value, and no member is removed meanwhile: %s. Check its address and path, or its query", g.Name, policy, g.Why))
-			}
-		}
-	}
-	return never
 }

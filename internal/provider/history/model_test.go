@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
@@ -85,12 +86,17 @@ func TestScalingHistory(t *testing.T) {
 	full.Guards = []autoscale.EntryGuard{{Name: "busy.http", Value: new(0.0)}, {Name: "at_least", Why: "it answers 404", Never: true}}
 	lab := remembering(t, start,
 		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)
-	all, diags := readHistory(t, lab, nil)
-	if diags.HasError() {
-		t.Fatal(diags)
+	for _, policy := range []string{"job/worker", "job/ps"} {
+		providertest.Set(lab, domain.UntoldGuardsDocument{Policy: policy, Guards: []domain.UntoldGuard{{Name: "at_least", Since: start, Why: "it answers 404"}}})
 	}
-	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker has never had a value, and no member is removed meanwhile: it answers 404") {
+	_, diags := readHistory(t, lab, map[string]tftypes.Value{"role": providertest.Text("worker"), "group": providertest.Text("job")})
+	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker: asked since "+start.Format(time.RFC3339)+", it has never had a value, and no member is removed meanwhile: it answers 404") {
 		t.Errorf("it warns of %v", diags)
+	}
+	providertest.Drop[domain.UntoldGuardsDocument](lab)
+	all, diags := readHistory(t, lab, nil)
+	if len(diags) > 0 {
+		t.Fatal(diags)
 	}
 	moment := func(minutes int) timetypes.RFC3339 {
 		return timetypes.NewRFC3339TimeValue(start.Add(time.Duration(minutes) * time.Minute))

@@ -104,7 +104,7 @@ func entryAttributes() map[string]schema.Attribute {
 				"name":  text("The guard: `busy.prometheus`, `busy.http` or `at_least`."),
 				"value": number("What it was told; null where there was nothing of use, and then no member is removed."),
 				"why":   text("Why there is no value, in words; null where there is one."),
-				"never": schema.BoolAttribute{MarkdownDescription: "Whether the guard has never had a value, of which the data source warns, too.", Computed: true},
+				"never": schema.BoolAttribute{MarkdownDescription: "Whether the guard has never had a value. Once it was asked a dozen times, the data source warns of it, too.", Computed: true},
 			}},
 		},
 		"vertical": schema.ListNestedAttribute{

@@ -97,10 +97,30 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 		Concerning: domain.Residents.MissingController, At: path.Root("algorithm"), Summary: fmt.Sprintf("No controller for the autoscaling policy of role %q", spec.Role),
 		Consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its current size.", spec.Role, spec.Group),
 	}, &resp.Diagnostics)
+	if !created {
+		r.warnOfUntold(ctx, plan, spec, &resp.Diagnostics)
+	}
 	if !created && !found {
 		// An update stores it.
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)
 	}
+}
+
+// warnOfUntold warns of guards that have never had a value, as the controller says.
+func (r *autoscalingPolicyResource) warnOfUntold(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, diags *diag.Diagnostics) {
+	if len(spec.Guards.Questions()) == 0 {
+		return
+	}
+	reconciler, err := r.Session.Plan(plan.Cluster.Key())
+	var untold domain.UntoldGuardsDocument
+	if err == nil {
+		untold, err = engine.Get[domain.UntoldGuardsDocument](ctx, reconciler.Engine, spec.Key())
+	}
+	if err != nil && !notThereYet(err) {
+		resourcekit.AddError(diags, resourcekit.Unable("plan", plan), err)
+		return
+	}
+	resourcekit.AddProblems(diags, untold.Warnings(spec))
 }
 
 // plannedKey is where the private state of a policy has the address that it was planned for last.

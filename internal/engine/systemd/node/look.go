@@ -15,7 +15,7 @@ import (
 // planned are the kinds of which plans read all items, but for the cluster's, which is told with the ledger. Of sweeps they
 // read more, where there are any.
 var (
-	planned       = []domain.Kind{domain.GroupKind, domain.GPUPoolKind, domain.PolicyKind, domain.SweepKind, domain.FilesKind}
+	planned       = []domain.Kind{domain.GroupKind, domain.GPUPoolKind, domain.PolicyKind, domain.UntoldGuardsKind, domain.SweepKind, domain.FilesKind}
 	plannedSweeps = []domain.Kind{domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepParallelismKind}
 )
 

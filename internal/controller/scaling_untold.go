@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// untoldAsks is how often a guard is asked in vain before people are warned of it: what it asks may be about to start.
+const untoldAsks = 12
+
+// untold are the guards of a policy that have never had a value, as they are stored with the cluster.
+type untold struct {
+	stored domain.UntoldGuardsDocument
+	kept   time.Time
+}
+
+// recallUntold reads which guards have never had a value by what the former controller has stored. It goes on without what of it can't be read.
+func (s *scaler) recallUntold(ctx context.Context) error {
+	found, err := s.reconciler.Engine.List(ctx, domain.UntoldGuardsKind)
+	if err != nil {
+		return fmt.Errorf("which guards have never had a value can't be read: %w", err)
+	}
+	for _, item := range found {
+		var stored domain.UntoldGuardsDocument
+		if err := json.Unmarshal(item.Data, &stored); err != nil {
+			s.log.Error("which guards have never had a value can't be read in part; it goes on without", "error", fmt.Errorf("%s: %w", item.Key, err))
+			stored.Guards = nil
+		}
+		stored.Policy, stored.Revision = item.Name, item.Revision
+		if s.followed[item.Name] == nil {
+			s.followed[item.Name] = &followed{restored: true, calls: newHookCalls(s.reconciler.Engine, item.Name)}
+		}
+		s.followed[item.Name].untold.stored = stored
+	}
+	return nil
+}
+
+// noteUntold stores which guards of a policy have never had a value though they were asked for a while, where that is not what is stored.
+func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale.Guarded, now time.Time) error {
+	policy, u := f.document.Spec, &f.untold
+	var found []domain.UntoldGuard
+	for _, g := range guards {
+		if !g.NeverSince.IsZero() && now.Sub(g.NeverSince) >= untoldAsks*policy.Every() {
+			found = append(found, domain.UntoldGuard{Name: g.Name, What: g.What, Since: g.NeverSince.UTC().Round(0), Why: g.Why})
+		}
+	}
+	same := func(a, b domain.UntoldGuard) bool {
+		return a.Name == b.Name && a.What == b.What && a.Since.Equal(b.Since)
+	}
+	switch {
+	case len(found) == 0:
+		return s.forgetUntold(ctx, f)
+	case slices.Equal(u.stored.Guards, found), slices.EqualFunc(u.stored.Guards, found, same) && now.Sub(u.kept) < keepEvery:
+		return nil // only why there is no value is another one, which may change all the time
+	}
+	next := u.stored
+	next.Policy, next.Guards = policy.Key(), found
+	stored, err := engine.Put(ctx, s.reconciler.Engine, next)
+	if err != nil {
+		return fmt.Errorf("which guards have never had a value can't be stored: %w", err)
+	}
+	u.stored, u.kept = stored, now
+	return nil
+}
+
+// forgetUntold removes what is stored of the guards of a policy that have never had a value.
+func (s *scaler) forgetUntold(ctx context.Context, f *followed) error {
+	stored := &f.untold.stored
+	if stored.Revision == 0 {
+		return nil
+	}
+	if err := engine.Delete[domain.UntoldGuardsDocument](ctx, s.reconciler.Engine, stored.Policy); err != nil {
+		return fmt.Errorf("that guards have never had a value can't be forgotten: %w", err)
+	}
+	*stored = domain.UntoldGuardsDocument{}
+	return nil
+}
