@@ -22,6 +22,8 @@ import (
 // are even where the share is what was asked. That holds for any load, whatever the forecasts are worth (adaptive conformal inference: Gibbs and
 // Candès, Adaptive conformal inference under distribution shift, NeurIPS 2021).
 //
+// Where there were too few for longer than that all the same, there are as many as the load needs now, whatever the price.
+//
 // The present count stays while another one is cheaper by no more than the policy's tolerance.
 //
 // A mean of members that are all at their capacity does not say how much more there is: half as much again is taken then.
@@ -50,12 +52,15 @@ func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
 	}
 	share, lead := a.Percent/100, riskLead(in)
 	r.take(in.metric.At, lead, load, load > float64(carrying)*(1+rounding), share)
-	forecast, price := &r.Forecasts[r.Best], r.priced(r.Best, share)
-	count := forecast.cheapest(price)
+	forecast, price, needed := &r.Forecasts[r.Best], r.priced(r.Best, share), 0
+	if r.overspent(share) {
+		needed = wholeMembers(load)
+	}
+	count := max(forecast.cheapest(price), needed)
 	if count < in.count {
 		count = max(count, min(in.count, wholeMembers(load)))
 	}
-	stays := count != in.count && forecast.cost(in.count, price)-forecast.cost(count, price) < riskTolerance(in, count)
+	stays := count != in.count && in.count >= needed && forecast.cost(in.count, price)-forecast.cost(count, price) < riskTolerance(in, count)
 	if stays {
 		count = in.count
 	}
@@ -145,6 +150,8 @@ const (
 	aimedAt = 0.95
 	// mostPrice bounds the price's logarithm, so that it is back in time after days in which nothing could be done.
 	leastPrice, mostPrice = -6, 6
+	// priceLeeway is how much of the share that was asked for may be used up before the price is not asked any more.
+	priceLeeway = 1.25
 	// mostUrgency bounds how much more being short is worth for the share so far.
 	mostUrgency = 3
 	// madeALead is how many forecasts are remembered at most of the time of one lead.
@@ -238,6 +245,16 @@ func (r *Risk) priced(forecast int, share float64) float64 {
 		urgency = min((r.Short/r.Total-share)/share*min(1, r.Total/priceMemory.Seconds()), mostUrgency)
 	}
 	return math.Exp(r.Price+urgency) * r.Forecasts[forecast].Usual / share
+}
+
+// overspent tells whether there were too few members for longer than was asked for, and what is needed now is not weighed any more. The price alone takes
+// hours to rise where errors were next to nothing so far, as before the first load. Once it has had time to learn, it is left some leeway.
+func (r *Risk) overspent(share float64) bool {
+	allowed := share * r.Total
+	if r.Total >= priceMemory.Seconds() {
+		allowed *= priceLeeway
+	}
+	return r.Short > allowed
 }
 
 // compare has the forecasts learn by how much they were off, of levels that were foreseen, and chooses the one that decides.

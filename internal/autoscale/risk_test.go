@@ -117,6 +117,43 @@ func TestRiskSays(t *testing.T) {
 	}
 }
 
+// A load that comes after a time of next to nothing finds its members as soon as the share of the time that was asked for is used up, and not hours later, as
+// long as being short has never been worth anything.
+func TestRiskOfALoadAfterNone(t *testing.T) {
+	for name, test := range map[string]struct {
+		quiet  time.Duration
+		first  float64
+		within time.Duration
+	}{
+		"none, for a minute":        {time.Minute, 0, 2 * time.Minute},
+		"none, for an hour":         {time.Hour, 0, 5 * time.Minute},
+		"none, for a day":           {24 * time.Hour, 0, 75 * time.Minute},
+		"none, for two days":        {48 * time.Hour, 0, 3 * time.Hour},
+		"next to none, for an hour": {time.Hour, 0.15, 5 * time.Minute},
+		"one member, for an hour":   {time.Hour, 1, 5 * time.Minute},
+	} {
+		for _, load := range []float64{1.5, 5, 50} {
+			trace := Trace{Step: 5 * time.Second}
+			for at := time.Duration(0); at < test.quiet+6*time.Hour; at += trace.Step {
+				value := test.first
+				if at >= test.quiet {
+					value = load
+				}
+				trace.Load = append(trace.Load, 20*value)
+			}
+			policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(5)})
+			policy.Max, policy.Interval = 200, new(domain.Duration(5*time.Second))
+			course, err := Backtest(policy, trace, Model{Capacity: 20, Startup: 5 * time.Second, Signals: map[string]Signal{"load": SignalLoad}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if course.Under > test.within {
+				t.Errorf("%s, and then %g: too few for %s, want %s at most", name, load, course.Under, test.within)
+			}
+		}
+	}
+}
+
 // After hours, it says how long there were too few members.
 func TestRiskSaysHowItWent(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(1)})
