@@ -41,6 +41,14 @@ func (l *swarmLab) containerOn(node *testbed.Node, service string) string {
 	return id
 }
 
+// killController kills the controller of the cluster, and returns when.
+func (l *swarmLab) killController(manager *testbed.Node) time.Time {
+	l.Helper()
+	host := l.hostOfController(manager)
+	l.must(host.Client().ContainerKill(l.Context(), l.containerOn(host, "trainyard-"+l.name+"-controller"), "KILL"))
+	return time.Now()
+}
+
 // killAndHold kills the container of a service on a node, and has the one that takes its place hang until it is let go.
 func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()) {
 	l.Helper()
@@ -122,8 +130,9 @@ func (l *swarmLab) history(group string) []autoscale.Entry {
 	return slices.DeleteFunc(acceptance.Recorded(l.T, l.engine()), func(e autoscale.Entry) bool { return e.Policy != group+"/worker" })
 }
 
-// A group follows the load of its members, by what their agents measure and by what a Prometheus of the cluster knows, while the controller is killed, a
-// node dies, and Prometheus is killed: there are more members whatever is missing, and fewer only when all is known; nobody who stays takes notice.
+// A group follows the load of its members, by what their agents measure, and keeps a risk by what a Prometheus of the cluster knows, while the controller is
+// killed, a node dies, Prometheus is killed, and the controller once more: there are more members whatever is missing, and fewer only when all is known; nobody
+// who stays takes notice.
 func TestAccSwarmScalingFollowsLoad(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
@@ -160,7 +169,7 @@ module "monitoring" {
   max     = %d
   metrics = {
     mean = { source = { agent = { measure = "memory_mib" } }, window = "4s", algorithm = { target = { value = 40 } } }
-    sum  = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { target = { value = 40, per = "total" } } }
+    sum  = { source = { prometheus = { url = module.monitoring.endpoint, query = %q } }, algorithm = { risk = { percent = 10, capacity = 100, per = "total" } } }
   }
   scale_out = { max_step = 1 }
   scale_in  = { stabilisation_window = "10s" }`, most, sum)) + acceptance.Follows("pinned", fmt.Sprintf(`min = 1
@@ -196,8 +205,7 @@ module "monitoring" {
 
 	up := load.Set(100)
 	l.awaitAtLeast(l.name, 3)
-	host := l.hostOfController(manager)
-	l.must(host.Client().ContainerKill(t.Context(), l.containerOn(host, "trainyard-"+l.name+"-controller"), "KILL"))
+	l.killController(manager)
 	l.awaitAtLeast(l.name, 4)
 	l.must(victim.Crash())
 	crashed := time.Now()
@@ -219,10 +227,11 @@ module "monitoring" {
 	w.Must("apply", "-auto-approve")
 	l.await(manager, "seven members to run", runsOn(7))
 	down := load.Set(0)
+	killed := l.killController(manager)
 	blocked := func(e autoscale.Entry) bool {
-		return e.From == 7 && e.To == 7 && strings.Contains(e.Why(), "sum is missing, and nothing is scaled in meanwhile")
+		return e.From == 7 && e.To == 7 && e.Until.After(killed) && strings.Contains(e.Why(), "sum is missing, and nothing is scaled in meanwhile")
 	}
-	acctest.Eventually(t, "the history to say that nothing is scaled in", func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
+	acctest.Eventually(t, "the next controller to say that nothing is scaled in", func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
 	l.awaitAtLeast(l.name, 7)
 	letGo()
 	back := time.Now()
@@ -238,6 +247,18 @@ module "monitoring" {
 	last := func(e autoscale.Entry) bool { return e.Scaled() && e.To == 2 && e.From > 2 }
 	acctest.Eventually(t, "the history to tell of the last change", func() bool { return slices.ContainsFunc(l.history(l.name), last) })
 	expectUpAndDown(t, l.history(l.name), 1, 7, 2)
+	risked := func(what string, is func(e autoscale.Entry, count int) bool) {
+		if !slices.ContainsFunc(l.history(l.name), func(e autoscale.Entry) bool {
+			i := slices.IndexFunc(e.Metrics, func(m autoscale.EntryMetric) bool { return m.Name == "sum" && m.Count != nil })
+			return i >= 0 && is(e, *e.Metrics[i].Count)
+		}) {
+			t.Errorf("the risk has never asked for %s", what)
+		}
+	}
+	risked("what the load takes", func(e autoscale.Entry, count int) bool { return e.From == 6 && count >= 4 })
+	risked("fewer", func(e autoscale.Entry, count int) bool {
+		return e.Scaled() && count <= e.To && e.To < e.From && strings.Contains(e.Why(), "; too few for ")
+	})
 	decided := func(first func(e autoscale.Entry) bool) time.Time {
 		entries := l.history(l.name)
 		return entries[slices.IndexFunc(entries, first)].At
