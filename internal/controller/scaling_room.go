@@ -133,6 +133,9 @@ func (f *followed) hurry(now time.Time) {
 func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]reconcile.Stay) share {
 	waiting := maps.Clone(requests)
 	for name, request := range requests {
+		if request.Sweep {
+			continue // who starts its runs takes it back
+		}
 		removed, err := s.reconciler.Abandoned(ctx, request)
 		if err != nil {
 			return share{err: err}

@@ -86,6 +86,8 @@ type sweeper struct {
 	// and again when they are tried though it has not.
 	stirred bool
 	again   time.Time
+	// asks tells that a sweep asks for room.
+	asks bool
 }
 
 // followedSweep is a sweep that is followed.
@@ -221,7 +223,10 @@ func (s *sweeper) start(ctx context.Context, now time.Time) (again time.Time, er
 		}
 	}
 	if !waits {
-		return time.Time{}, nil
+		if s.asks {
+			err = s.reconciler.WithdrawRoom(ctx)
+		}
+		return time.Time{}, err
 	}
 	if !s.stirred && now.Before(s.again) && s.again.Before(now.Add(startAgain)) {
 		return s.again, nil
@@ -263,6 +268,11 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 	if requests, err = engine.List[domain.SweepRequest](ctx, snapshot); err != nil {
 		return nil, err
 	}
+	asked, err := engine.List[domain.RoomRequest](ctx, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	s.asks = slices.ContainsFunc(slices.Collect(maps.Values(asked)), func(r domain.RoomRequest) bool { return r.Sweep })
 	maps.DeleteFunc(s.sweeps, func(name string, f *followedSweep) bool {
 		doc, found := documents[name]
 		gone := !found || doc.ID != f.document.ID

@@ -3,16 +3,21 @@ package domain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
 
-// RoomRequest is stored while the apply of a group waits for room that roles of lower priority can give.
+// RoomRequest is stored while the apply of a group, or a sweep with runs, waits for room that roles of lower priority can give.
 type RoomRequest struct {
 	Header
-	// Spec is the group as it is to be.
+	// Spec is the group as it is to be. Of a sweep, it is a group of its name whose only role, [WaitingRuns], has as many replicas as runs wait.
 	Spec Group `json:"spec"`
-	// Since is when it began to wait: of two of one priority, the older one comes first.
+	// Sweep tells that it is a sweep that waits: it gets room for as many of its runs as can be had, and a group for all of its members or for none.
+	Sweep bool `json:"sweep,omitempty"`
+	// Most bounds how many of the runs a host or device takes, by name or UUID; those that are not in it take as many as fit.
+	Most map[string]int `json:"most,omitempty"`
+	// Since is when it began to wait, or when the sweep was created: of two of one priority, the older one comes first.
 	Since time.Time `json:"since"`
 	// Answer is what the controller says about it, in words.
 	Answer string `json:"answer,omitempty"`
@@ -29,7 +34,29 @@ func (r *RoomRequest) Key() string { return r.Spec.Name }
 
 // What names what waits, such as group "mnist".
 func (r RoomRequest) What() string {
+	if r.Sweep {
+		return fmt.Sprintf("sweep %q", r.Spec.Name)
+	}
 	return fmt.Sprintf("group %q", r.Spec.Name)
+}
+
+// WaitingRuns is the role of the runs of a sweep that wait: no run has such a key.
+const WaitingRuns = "waiting runs"
+
+// Runs is how many runs of a sweep wait.
+func (r RoomRequest) Runs() int { return *r.Spec.Roles[WaitingRuns].Replicas }
+
+// WithRuns returns the request of a sweep for so many of its runs.
+func (r RoomRequest) WithRuns(n int) RoomRequest {
+	role := r.Spec.Roles[WaitingRuns]
+	role.Replicas = &n
+	r.Spec.Roles = map[string]Role{WaitingRuns: role}
+	return r
+}
+
+// Asks reports whether another request asks for the same.
+func (r RoomRequest) Asks(other RoomRequest) bool {
+	return r.Sweep == other.Sweep && r.Since.Equal(other.Since) && r.Spec.Equal(other.Spec) && maps.Equal(r.Most, other.Most)
 }
 
 // InTurn returns requests in the order in which they are served: by priority, then by age.

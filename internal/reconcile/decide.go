@@ -99,22 +99,9 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	if sizes == nil {
 		sizes = sizesIn(spec, previous)
 	}
-	assignments, unplaced := place(placement.Input{
-		Group:         domain.GroupDocument{Spec: spec, Sizes: sizes}.Sized(),
-		Members:       members,
-		Current:       previous.Assignments,
-		Hosts:         view.Inventory.Hosts,
-		SharedAddress: view.Traits.MemberAddress == nil,
-		Images:        view.Traits.Supports.Images,
-		BusyPorts:     view.Inventory.BusyPorts,
-		Closed:        view.Inventory.Closed,
-		Reserved:      view.Inventory.Reserved,
-		Room:          view.Inventory.Addresses,
-		Pools:         view.Pools,
-		Devices:       view.Devices,
-		Groups:        sized(view.occupants()),
-		Pinned:        view.Pinned,
-	}, view.Leave)
+	in := view.input(domain.GroupDocument{Spec: spec, Sizes: sizes}.Sized(), members)
+	in.Current = previous.Assignments
+	assignments, unplaced := place(in, view.Leave)
 	problems = append(problems, unplaced...)
 	if problems.Err() != nil {
 		return Decision{}, problems
@@ -148,6 +135,25 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		decision.inform[name] = distributed && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update))
 	}
 	return decision, problems
+}
+
+// input returns what placement is asked about new members of a group.
+func (v View) input(group domain.Group, members []domain.Member) placement.Input {
+	return placement.Input{
+		Group:         group,
+		Members:       members,
+		Hosts:         v.Inventory.Hosts,
+		SharedAddress: v.Traits.MemberAddress == nil,
+		Images:        v.Traits.Supports.Images,
+		BusyPorts:     v.Inventory.BusyPorts,
+		Closed:        v.Inventory.Closed,
+		Reserved:      v.Inventory.Reserved,
+		Room:          v.Inventory.Addresses,
+		Pools:         v.Pools,
+		Devices:       v.Devices,
+		Groups:        sized(v.occupants()),
+		Pinned:        v.Pinned,
+	}
 }
 
 // absentIn returns the indexes that members of roles don't have, given those that are stored. Members that the engine distributes have those that

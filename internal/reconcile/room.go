@@ -175,7 +175,7 @@ func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 	claims := make([]Claim, 0, len(requests))
 	for _, request := range requests {
 		claim := Claim{Request: request, Gone: map[string][]string{}}
-		next, found := v.yield(request, roles, gone, &claim)
+		next, found := v.yieldMost(request, roles, gone, &claim)
 		if found {
 			for _, r := range roles {
 				for _, member := range slices.Backward(r.Members) {
@@ -192,12 +192,32 @@ func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 	return claims
 }
 
+// yieldMost is [View.yield] for a group as such, and for as many runs of a sweep as can be had.
+func (v View) yieldMost(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
+	if !request.Sweep {
+		return v.yield(request, roles, gone, claim)
+	}
+	next = gone
+	_, runs, refusal := nearest(0, request.Runs(), func(runs int) (Decision, error) {
+		some := Claim{Request: request}
+		with, possible := v.yield(request.WithRuns(runs), roles, gone, &some)
+		if possible {
+			next, claim.Decision = with, some.Decision
+		}
+		return some.Decision, some.Refusal
+	})
+	if runs == 0 {
+		claim.Refusal = refusal
+	}
+	return next, runs > 0
+}
+
 // yield finds out what a request is to get, and returns who is gone then, beside those that go already.
 func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
 	fits := func(more map[string]bool) bool {
 		all := maps.Clone(gone)
 		maps.Copy(all, more)
-		decision, problems := Decide(v.without(roles, all), request.Spec)
+		decision, problems := v.without(roles, all).give(request)
 		if err := problems.Err(); err != nil {
 			claim.Refusal = err
 			return false
@@ -221,15 +241,19 @@ func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string
 
 // Hint says which roles would have room for a group that has none, and don't give way: those that are as important, or can't at the moment; "" where that
 // would not help, either.
-func (v View) Hint(spec domain.Group, y Yielders) string {
+func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 	v = v.settled()
+	spec := request.Spec
+	if request.Sweep {
+		request = request.WithRuns(1)
+	}
 	roles := slices.DeleteFunc(v.elastics(y), func(r elastic) bool { return r.group == spec.Name })
 	able := slices.Clone(roles)
 	for i, r := range able {
 		able[i].Priority, able[i].Least = spec.Priority-1, min(y.Policies[r.Key].Spec.Min, len(r.Members))
 	}
 	gone, found := placement.Yield(below(able, spec.Priority, nil), func(gone map[string]bool) bool {
-		_, problems := Decide(v.without(able, gone), spec)
+		_, problems := v.without(able, gone).give(request)
 		return problems.Err() == nil
 	})
 	if !found {
@@ -251,7 +275,7 @@ func (v View) Hint(spec domain.Group, y Yielders) string {
 	}
 	hint := strings.Join(said, "; ")
 	if enough > spec.Priority {
-		hint += fmt.Sprintf(". Roles under a policy give way to groups with a higher priority: this one has %d, and would have room with %d", spec.Priority, enough)
+		hint += fmt.Sprintf(". Roles under a policy give way to groups and sweeps with a higher priority: this one has %d, and would have room with %d", spec.Priority, enough)
 	}
 	return hint
 }
@@ -375,7 +399,7 @@ func (c Claim) answer(view View, y Yielders) string {
 	case c.Refusal == nil:
 		return "to give way: " + c.Yields(view)
 	}
-	if hint := view.Hint(c.Request.Spec, y); hint != "" {
+	if hint := view.Hint(c.Request, y); hint != "" {
 		return "nobody gives way: " + hint
 	}
 	return "nobody gives way: there would be no room even so"

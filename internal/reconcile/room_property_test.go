@@ -149,11 +149,13 @@ func (m *market) serve(claims []reconcile.Claim) {
 		if c.Refusal != nil {
 			continue
 		}
-		if len(c.Gone) == 0 {
-			must(m.T, reconcile.Reconciler{Engine: m.fake}.Update(within(m.T), c.Request.Spec))
-			m.withdraw(c.Request.Spec.Name)
-			m.served[c.Request.Spec.Name] = true
-			m.say("%s runs", c.Request.Spec.Name)
+		if name := c.Request.Spec.Name; len(c.Gone) == 0 {
+			if !c.Request.Sweep { // whose runs have ended by the time of the next step
+				must(m.T, reconcile.Reconciler{Engine: m.fake}.Update(within(m.T), c.Request.Spec))
+				m.served[name] = true
+			}
+			m.withdraw(name)
+			m.say("%s runs", name)
 		}
 		return
 	}
@@ -174,11 +176,15 @@ func TestSharedRoomProperty(t *testing.T) {
 			switch m.rnd.IntN(8) {
 			case 0:
 				name := fmt.Sprintf("urgent%d", step)
-				request := asks(name, m.rnd.IntN(4)-1, 1+m.rnd.IntN(3))
+				priority, members := m.rnd.IntN(4)-1, 1+m.rnd.IntN(3)
+				request := asks(name, priority, members)
+				if m.rnd.IntN(3) == 0 {
+					request = runsAsk(name, priority, 3*members)
+				}
 				request.Revision, request.Since = 1, m.now
 				set(m.fake, request)
 				m.waiting[name] = request
-				m.say("%s with priority %d waits for %d", name, request.Spec.Priority, *request.Spec.Roles["worker"].Replicas)
+				m.say("%s with priority %d waits for %d, each for itself: %t", request.What(), priority, members, request.Sweep)
 			case 1:
 				for name := range m.served {
 					must(t, reconcile.Reconciler{Engine: m.fake}.Destroy(within(t), name))

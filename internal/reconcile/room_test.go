@@ -118,7 +118,7 @@ func TestShare(t *testing.T) {
 			func(t *testing.T, f *fake) { f.shares(t, 1, 4, 1, "low") },
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
 			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
-				`Roles under a policy give way to groups with a higher priority: this one has 1, and would have room with 2`},
+				`Roles under a policy give way to groups and sweeps with a higher priority: this one has 1, and would have room with 2`},
 		},
 		"not below min": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 3, "low") },
@@ -304,7 +304,7 @@ func TestApplyDoesNotWait(t *testing.T) {
 		says                          string
 	}{
 		"a priority would help": {0, 1, 0, 2, `There would be room: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
-			`Roles under a policy give way to groups with a higher priority: this one has 0, and would have room with 1`},
+			`Roles under a policy give way to groups and sweeps with a higher priority: this one has 0, and would have room with 1`},
 		"nothing would": {0, 3, 5, 2, "Not enough CPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {

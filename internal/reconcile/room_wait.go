@@ -61,7 +61,7 @@ func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group,
 	}
 	claims := view.Claims(append(turn, domain.RoomRequest{Spec: group}), y)
 	if claim = claims[len(claims)-1]; claim.Refusal != nil {
-		if hint := view.Hint(group, y); hint != "" {
+		if hint := view.Hint(domain.RoomRequest{Spec: group}, y); hint != "" {
 			lacks = slices.Clone(lacks)
 			lacks[0].Detail += ". There would be room: " + hint
 		}
@@ -139,24 +139,25 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 		return nil, err
 	}
 	r.say(ctx, spec.Name, "group waits for room", slog.String("yields", claim.Yields(view)), slog.String("lacks", lacks.Error()))
-	return w, w.put(ctx)
+	w.request, err = r.putRequest(ctx, w.request)
+	return w, err
 }
 
-// put stores the request, whatever an apply that died left of one.
-func (w *roomWait) put(ctx context.Context) error {
+// putRequest stores a request for room, whatever is left of an earlier one, and returns it with what was answered so far.
+func (r Reconciler) putRequest(ctx context.Context, request domain.RoomRequest) (domain.RoomRequest, error) {
 	for {
-		stored, err := engine.Get[domain.RoomRequest](ctx, w.Engine, w.request.Spec.Name)
+		stored, err := engine.Get[domain.RoomRequest](ctx, r.Engine, request.Spec.Name)
 		switch {
-		case err == nil && stored.Since.Equal(w.request.Since):
-			w.request.Answer = stored.Answer
-			return nil
+		case err == nil && stored.Asks(request):
+			return stored, nil
 		case err != nil && !errors.Is(err, engine.ErrNotFound):
-			return err
+			return request, err
 		}
-		next := w.request
-		next.Revision = stored.Revision
-		if _, err = engine.Put(ctx, w.Engine, next); !errors.Is(err, engine.ErrConflict) {
-			return err
+		if request.Revision = stored.Revision; stored.Since.Equal(request.Since) {
+			request.Answer = stored.Answer
+		}
+		if stored, err = engine.Put(ctx, r.Engine, request); !errors.Is(err, engine.ErrConflict) {
+			return stored, err
 		}
 	}
 }
@@ -184,7 +185,7 @@ func (w *roomWait) allocate(ctx context.Context) (decision Decision, observed []
 			return false, next, err
 		}
 		w.lacks = lacks
-		if err := w.put(ctx); err != nil {
+		if w.request, err = w.putRequest(ctx, w.request); err != nil {
 			return false, next, err
 		}
 		return false, next, w.keep(ctx)

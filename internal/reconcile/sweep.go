@@ -359,6 +359,10 @@ func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepD
 			return err
 		}
 	}
+	// Nobody gives way to it any more. It is the sweep's: a group of its name can't be.
+	if err = engine.Delete[domain.RoomRequest](ctx, r.Engine, name); err != nil {
+		return err
+	}
 	observed, err := r.Engine.Observe(ctx, name)
 	if err != nil {
 		return err

@@ -3,12 +3,14 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
@@ -76,7 +78,86 @@ func (r Reconciler) RoomForSweeps(ctx context.Context, queues []sweep.Queue, m M
 	return c, nil
 }
 
-// claimsOnSweeps returns what groups are to get that wait for room, in their turn.
+// give returns what who waits for room is to have.
+func (v View) give(request domain.RoomRequest) (Decision, domain.Problems) {
+	if request.Sweep {
+		return v.giveRuns(request)
+	}
+	return Decide(v, request.Spec)
+}
+
+// giveRuns has placement find room for the runs of a sweep that wait, as it does when they start, beside those that are on.
+func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
+	name := request.Spec.Name
+	members := make([]domain.Member, request.Runs())
+	for i := range members {
+		members[i] = domain.Member{Name: domain.MemberName(name, domain.WaitingRuns, i), Role: domain.WaitingRuns, Index: i}
+	}
+	in := v.input(request.Spec, members)
+	in.Most = request.Most
+	placed, short := placement.Fill(in, false)
+	if short.Err() != nil {
+		return Decision{}, short
+	}
+	doc := v.Sweeps[name]
+	doc.Assignments, doc.Counts = maps.Clone(doc.Assignments), maps.Clone(doc.Counts)
+	roles := maps.Clone(request.Spec.Roles)
+	maps.Copy(roles, doc.Spec.Roles)
+	if doc.Assignments == nil {
+		doc.Assignments, doc.Counts = map[string]domain.Assignment{}, map[string]int{}
+	}
+	doc.Spec = request.Spec
+	doc.Spec.Roles = roles
+	maps.Copy(doc.Assignments, placed)
+	doc.Counts[domain.WaitingRuns] = len(members)
+	return Decision{Document: doc}, nil
+}
+
+// requestRoom has sweeps ask for room whose runs lack it, while there are policies whose roles may give some or take it, and takes back what no other asks
+// for. News tells that one asks for something else than before.
+func (r Reconciler) requestRoom(ctx context.Context, queues []sweep.Queue, wanted map[string]domain.RoomRequest) (news bool, err error) {
+	if len(wanted) > 0 {
+		policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
+		if err != nil {
+			return false, err
+		}
+		if len(policies) == 0 {
+			wanted = nil
+		}
+	}
+	stored, err := engine.List[domain.RoomRequest](ctx, r.Engine)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if known, asks := stored[name]; asks && known.Asks(wanted[name]) {
+			continue
+		}
+		news = true
+		if _, err := r.putRequest(ctx, wanted[name]); err != nil {
+			return news, err
+		}
+	}
+	for name, request := range stored {
+		_, asks := wanted[name]
+		held := slices.ContainsFunc(queues, func(q sweep.Queue) bool { return q.Spec.Name == name && q.Held != "" })
+		if !request.Sweep || asks || held {
+			continue
+		}
+		if err := engine.Delete[domain.RoomRequest](ctx, r.Engine, name); err != nil {
+			return news, err
+		}
+	}
+	return news, nil
+}
+
+// WithdrawRoom takes back what sweeps have asked for, as none of their runs waits any more.
+func (r Reconciler) WithdrawRoom(ctx context.Context) error {
+	_, err := r.requestRoom(ctx, nil, nil)
+	return err
+}
+
+// claimsOnSweeps returns what those are to get that wait for room, in their turn.
 func (r Reconciler) claimsOnSweeps(ctx context.Context, view View) (claims []sweep.Claim, err error) {
 	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
 	if err != nil || len(requests) == 0 {
@@ -124,7 +205,16 @@ func (r Reconciler) SweepOutlook(ctx context.Context) (map[string]string, error)
 	if err != nil {
 		return nil, err
 	}
+	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
+	if err != nil {
+		return nil, err
+	}
 	admission := sweep.Admit(room, queues, time.Now())
+	for name, request := range requests {
+		if admission.Waits[name] != "" && request.Answer != "" {
+			admission.Waits[name] += "; " + request.Answer
+		}
+	}
 	for _, admitted := range admission.Starts {
 		if admission.Waits[admitted.Sweep] == "" {
 			admission.Waits[admitted.Sweep] = "it is about to start"

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
+
+// runsRetry is how soon runs are tried again that others give way to, without any event.
+const runsRetry = time.Second
 
 // StartedRun is a run of a sweep that is started.
 type StartedRun struct {
@@ -100,6 +104,13 @@ func (r Reconciler) admitRuns(
 	}
 	now := time.Now().UTC()
 	admission = sweep.Admit(room, queues, now)
+	news, err := r.requestRoom(ctx, queues, admission.Requests)
+	if err != nil {
+		return admission, nil, free, err
+	}
+	if news || slices.ContainsFunc(room.Claims, func(c sweep.Claim) bool { return c.Request.Sweep }) {
+		admission.Wake(now.Add(runsRetry)) // somebody may give way
+	}
 	at := siteFor(r.Engine.Traits(), nil)
 	for _, a := range admission.Starts {
 		q := byName[a.Sweep]

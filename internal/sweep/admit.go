@@ -34,11 +34,11 @@ type Cluster struct {
 	FreeGPUMiB map[string]int64
 	// FreeMiB is how much memory is measured to be free, by host; one of which that is not known is left out.
 	FreeMiB map[string]int64
-	// Claims are what groups are to get that wait for room, in their turn.
+	// Claims are what groups are to get that wait for room, and sweeps, in their turn.
 	Claims []Claim
 }
 
-// Claim is the room that a group is to get that waits for it.
+// Claim is the room that somebody is to get who waits for it.
 type Claim struct {
 	Request  domain.RoomRequest
 	Document domain.GroupDocument
@@ -70,6 +70,8 @@ type Admission struct {
 	Starts []Admitted
 	// Waits say by sweep why those of its runs wait that are not started.
 	Waits map[string]string
+	// Requests are those of sweeps that have no room for runs that could start, by name.
+	Requests map[string]domain.RoomRequest
 	// Next is when to decide again though nothing changes; the zero time where there is nothing to wait for.
 	Next time.Time
 	// Measured reports that runs wait for what is measured: for memory to be free.
@@ -88,7 +90,7 @@ func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	queues = slices.SortedFunc(slices.Values(queues), func(a, b Queue) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Document.Since.Compare(b.Document.Since), cmp.Compare(a.Spec.Name, b.Spec.Name))
 	})
-	d := decision{cluster: c, now: now, admission: Admission{Waits: map[string]string{}}, occupied: make(map[string]domain.GroupDocument, len(c.Groups)+len(queues)), levels: map[string]int{}}
+	d := decision{cluster: c, now: now, admission: Admission{Waits: map[string]string{}, Requests: map[string]domain.RoomRequest{}}, occupied: make(map[string]domain.GroupDocument, len(c.Groups)+len(queues)), levels: map[string]int{}}
 	maps.Copy(d.occupied, c.Groups)
 	for _, q := range queues {
 		d.occupied[q.Spec.Name] = q.occupancy()
@@ -101,7 +103,9 @@ func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	waiting := c.Claims
 	for _, q := range queues {
 		for len(waiting) > 0 && waiting[0].precedes(q) {
-			d.occupied[waiting[0].Request.Spec.Name] = waiting[0].Document
+			if !waiting[0].Request.Sweep { // those have their turn here
+				d.occupied[waiting[0].Request.Spec.Name] = waiting[0].Document
+			}
 			waiting = waiting[1:]
 		}
 		if why := d.admit(q); why != "" {
@@ -174,6 +178,7 @@ func (d *decision) admit(q Queue) (why string) {
 			d.wake(d.now.Add(settle)) // one waits for what these have just been given
 		}
 		d.unresolved = func() { d.keep(s, first) }
+		d.request(q, len(candidates)-len(placed))
 		return reason(short)
 	case left == 0:
 		why = ""
@@ -276,10 +281,30 @@ func dueAt(r domain.Retry, run domain.Run, now time.Time) time.Time {
 }
 
 // wake notes that there may be something to decide at a moment.
-func (d *decision) wake(at time.Time) {
-	if d.admission.Next.IsZero() || at.Before(d.admission.Next) {
-		d.admission.Next = at
+func (d *decision) wake(at time.Time) { d.admission.Wake(at) }
+
+// Wake has it be decided again at a moment, or before.
+func (a *Admission) Wake(at time.Time) {
+	if a.Next.IsZero() || at.Before(a.Next) {
+		a.Next = at
 	}
+}
+
+// request has a sweep ask for room for so many of its runs, as far as its level has places for them.
+func (d *decision) request(q Queue, runs int) {
+	most := d.vacancies(q.Spec)
+	places := 0
+	for place, n := range most {
+		most[place] = max(n, 0)
+		places += most[place]
+	}
+	if most != nil {
+		runs = min(runs, places)
+	}
+	g := GroupOf(WithoutRuns(q.Spec), domain.WaitingRuns)
+	g.Template, g.Priority = domain.Template{Image: g.Image}, q.Spec.Priority
+	r := domain.RoomRequest{Spec: g, Sweep: true, Most: most, Since: q.Document.Since}
+	d.admission.Requests[q.Spec.Name] = r.WithRuns(runs)
 }
 
 // input returns what placement is asked about some runs of a sweep, beside all that runs already.
