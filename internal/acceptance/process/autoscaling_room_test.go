@@ -16,6 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
 // fourProcessors is this machine as a cluster, of which members have four processors.
@@ -31,7 +32,7 @@ func takesProcessors(name, attributes, role string) string {
 	return group(name, attributes+"\n  "+waiting(`resources = { cpus = 1 }, on_scale = "none", `+role))
 }
 
-// A role fills its host, gives way to a group that is more important and whose apply waits for it, and fills the host again.
+// A role fills its host, gives way to a group that is more important and whose apply waits for it, fills the host again, and gives way to a sweep.
 func TestAccScalingSharesRoom(t *testing.T) {
 	l := newFollowLab(t)
 	busy := newDial(t, 0)
@@ -112,9 +113,15 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	busy.awaitAsked(t)
 	l.awaitWorkers(4)
 
-	l.apply(fourProcessors, low, fills, urgent("", 3))
+	l.apply(fourProcessors, low, fills, urgent("", 2))
+	l.awaitWorkers(2)
+
+	// A sweep gets room for as many runs as may be on at a time.
+	runs := acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"}, "max_parallel = 1\n  resources = { cpus = 1 }")
+	l.apply(fourProcessors, low, fills, urgent("", 2), runs)
+	l.swept("its first run to be on", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
 	l.awaitWorkers(1)
-	l.expectCounts(1, 4, 2, 4, 1)
+	l.expectCounts(1, 4, 2, 4, 2, 1)
 }
 
 // requests are those for room.

@@ -32,7 +32,7 @@ var tests = map[string]func(*Lab){
 	"GroupCreate": groupCreate, "GroupUpdate": groupUpdate, "GroupGrowsWithoutRestart": groupGrowsWithoutRestart,
 	"GroupDrift": groupDrift, "Disappears": disappears, "GroupCompletes": groupCompletes, "GroupMemberFails": groupMemberFails,
 	"Import": imports, "Files": files, "FilesDrift": filesDrift, "Policy": aPolicy, "PolicyFollowsLoad": policyFollowsLoad,
-	"Sweep": aSweep, "GPUs": gpus,
+	"Sweep": aSweep, "GPUs": gpus, "GPUsShared": sharedGPUs,
 }
 
 // Run runs the tests, each in a lab of its own. An engine opens one with the GPUs of a control, which is nil for none.
@@ -42,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T, control *fakenvml.Control) Site) 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := &Lab{T: t}
-			if name == "GPUs" {
+			if strings.HasPrefix(name, "GPUs") {
 				l.nvml, l.devices = fakenvml.New(t), fakenvml.V100s("dgx", 8)
 				l.nvml.Set(l.devices...)
 			}
