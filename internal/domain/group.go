@@ -22,7 +22,7 @@ type Group struct {
 	RestartScope RestartScope      `json:"restart_scope"`
 	WaitFor      WaitFor           `json:"wait_for"`
 	Triggers     map[string]string `json:"triggers,omitempty"`
-	// Priority decides who gets room where there is too little: roles under a policy give way to groups with a higher one.
+	// Priority decides who gets room where there is too little: roles under a policy give way to groups and sweeps with a higher one.
 	Priority int `json:"priority,omitempty"`
 }
 

@@ -199,10 +199,15 @@ func (c *policyCheck) requested(at domain.Path, what, attribute string, given bo
 	}
 }
 
-// CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster.
-func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) domain.Problems {
+// CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster, and of one that is to have as many as there is place for
+// and could give none of that back.
+func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (problems domain.Problems) {
 	if p.FillsRoom() {
-		return nil // it is to have as many as there is place for
+		if view.scattered(group, p.Role) {
+			problems.Warn(domain.Path{"role"}, "Gives no room back", "a cluster of engine %q distributes the members of role %q over several hosts by itself, and chooses which go, so that it can't be told whose room that frees: "+
+				"none go for who has a higher priority. They do where the role's placement allows one host alone, or its members have gpus", view.Traits.Name, p.Role)
+		}
+		return problems
 	}
 	view = View{Traits: view.Traits, Inventory: engine.Inventory{Hosts: view.Inventory.Hosts, Addresses: view.Inventory.Addresses}, Pools: view.Pools}
 	role := group.Roles[p.Role]
@@ -214,7 +219,6 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) domain
 	_, found := Decide(view, group)
 	for _, problem := range found {
 		if !problem.Warning {
-			var problems domain.Problems
 			problems.Warn(domain.Path{"max"}, "No place for so many", "max is %d, and there is no place for that many members even if nothing else is in the cluster: %s. The policy never asks for more than there is place for", p.Max, problem.Detail)
 			return problems
 		}

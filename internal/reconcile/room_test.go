@@ -218,6 +218,41 @@ func TestShareOfHosts(t *testing.T) {
 	}
 }
 
+// Where the engine chooses who goes, members of one host alone give way: of several, another one than is needed may be freed.
+func TestShareOfScattered(t *testing.T) {
+	const stays = `urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: the engine chooses which of its members go, and may free another host`
+	for name, test := range map[string]struct {
+		hosts     []string
+		schedules bool
+		want      string
+	}{
+		"several hosts": {nil, true, stays},
+		"one host":      {[]string{"a"}, true, "urgent: low-worker-3 low-worker-2"},
+		"no choice":     {nil, false, "urgent: low-worker-3 low-worker-2"},
+	} {
+		f := crowded(4, 1)
+		f.traits.Schedules = test.schedules
+		low := sharer("low", 0, nil)
+		worker := low.Roles["worker"]
+		worker.Placement.Hosts = test.hosts
+		low.Framework, low.Roles = "spark", map[string]domain.Role{"master": {Replicas: new(1)}, "worker": worker}
+		must(t, reconcile.Reconciler{Engine: f}.Update(within(t), low))
+		set(f, domain.AutoscalingPolicyDocument{Header: domain.Header{Revision: 1}, Spec: idler("low", 1)})
+		f.grow(t, "low", 1, 4)
+		urgent := asks("urgent", 1, 1)
+		role := urgent.Spec.Roles["worker"]
+		role.Resources.CPUs, role.Placement.Hosts = 2, []string{"a"}
+		urgent.Spec.Roles["worker"] = role
+		if diff := cmp.Diff([]string{test.want}, f.share(t, urgent)); diff != "" {
+			t.Errorf("%s: who gives way (-want +got):\n%s", name, diff)
+		}
+		view := reconcile.View{Traits: f.traits, Inventory: engine.Inventory{Hosts: documents[domain.ClusterDocument](f)[""].Spec.Hosts}}
+		if problems := reconcile.CheckRoom(view, low, idler("low", 1)); (len(problems) > 0) != (test.want == stays) || problems.Err() != nil {
+			t.Errorf("%s: the plan of its policy says %v", name, problems)
+		}
+	}
+}
+
 // An apply waits for those who give way, tells them so by its request, and takes that back once it has the room. Nobody takes the room meanwhile.
 func TestApplyWaitsForRoom(t *testing.T) {
 	f := crowded(4)

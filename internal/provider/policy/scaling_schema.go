@@ -167,7 +167,7 @@ func algorithmAttributes() map[string]schema.Attribute {
 		}),
 		"external": algorithm("Has a program of yours decide, such as one that has learnt to. It is given what the policy sees as JSON, and answers with a count or a direction, see the guide \"Autoscaling\". "+
 			"Any failure is no answer, and changes nothing.", HookAttributes()),
-		"idle_room": algorithm("Has as many members as there is room for that nobody else uses, up to `max`. Nothing is measured, so that the metric has no `source`. For a group with a higher `priority` they go again, down to `min`.", map[string]schema.Attribute{
+		"idle_room": algorithm("Has as many members as there is room for that nobody else uses, up to `max`. Nothing is measured, so that the metric has no `source`. For a group or sweep with a higher `priority` they go again, down to `min`.", map[string]schema.Attribute{
 			"keep_free": scalingWhole("For how many more members room is left free when some are added, such as for groups that are to start at once. Defaults to 0."),
 		}),
 		"ratio": algorithm("Keeps the role in proportion to another one of its group.", map[string]schema.Attribute{

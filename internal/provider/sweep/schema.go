@@ -63,7 +63,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Validators: []validator.String{packed.NoNullValues()},
 		},
 		"max_parallel": number("Number of runs at a time, 1 or more. Defaults to as many as there is room for, or as finish most by their `progress`; of runs that request nothing and report none, to the number of the hosts' processors."),
-		"priority":     number("Of sweeps whose runs wait, the one with the higher number starts its runs first. It ends no run of another. Defaults to 0."),
+		"priority":     number("Of sweeps whose runs wait, the one with the higher number starts its runs first. It ends no run of another. Roles under a policy whose groups have a lower one give way to runs that wait for room, down to the policy's `min`, see the guide \"Autoscaling\". Defaults to 0."),
 		"resources":    group.ResourcesAttribute("run"),
 		"gpus": group.GPUsAttribute("run", "GPUs that each run gets of a GPU pool, all of them on one host. It finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. "+
 			"The next run may have them once it has ended."),

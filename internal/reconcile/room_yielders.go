@@ -1,0 +1,133 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
+	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
+)
+
+// Yielders are the policies of a cluster whose roles may have to give room to what is more important.
+type Yielders struct {
+	Policies map[string]domain.AutoscalingPolicyDocument
+	// Stays say of roles, by the keys of their policies, how many members they can't do without at the moment.
+	Stays map[string]Stay
+}
+
+// Stay is a count below which a role can't be brought, and why.
+type Stay struct {
+	Count int
+	Why   string
+}
+
+// stays returns how many members of a role a policy keeps whatever waits, and why those are more than its least count.
+func (y Yielders) stays(doc domain.AutoscalingPolicyDocument, count int) Stay {
+	policy := doc.Spec
+	why := ""
+	switch {
+	case doc.Ending:
+		why = "its policy ends"
+	case policy.DryRun:
+		why = "its policy is tried out"
+	case policy.Paused == domain.PauseAll, policy.Paused == domain.PauseIn:
+		why = "its policy is paused"
+	case policy.ScaleIn.Select == domain.SelectDisabled:
+		why = "its policy never scales in"
+	}
+	if why != "" {
+		return Stay{count, why}
+	}
+	if stay, known := y.Stays[policy.Key()]; known && stay.Count > policy.Min {
+		return stay
+	}
+	return Stay{Count: policy.Min}
+}
+
+// elastic is a role under a policy, with the members that it could do without.
+type elastic struct {
+	placement.Holding
+
+	group string
+	stay  Stay
+}
+
+// elastics are the roles under policies that have more members than they can't do without, or than their policies' least count.
+func (v View) elastics(y Yielders) []elastic {
+	var found []elastic
+	for _, key := range slices.Sorted(maps.Keys(y.Policies)) {
+		policy := y.Policies[key].Spec
+		doc, there := v.Groups[policy.Group]
+		role, declared := doc.Spec.Roles[policy.Role]
+		count := doc.Counts[policy.Role]
+		if !there || !declared || role.Replicas != nil || count <= policy.Min {
+			continue
+		}
+		stay := y.stays(y.Policies[key], count)
+		if v.scattered(doc.Spec, policy.Role) {
+			stay = Stay{count, "the engine chooses which of its members go, and may free another host"}
+		}
+		order := Scaling{Group: policy.Group, Role: policy.Role}.order(v.Traits, doc, doc.Indexes(policy.Role))
+		slices.Reverse(order)
+		members := make([]string, len(order))
+		for i, index := range order {
+			members[i] = domain.MemberName(policy.Group, policy.Role, index)
+		}
+		found = append(found, elastic{group: policy.Group, stay: stay, Holding: placement.Holding{
+			Key: key, Priority: doc.Spec.Priority, Least: min(stay.Count, count), Members: members, InOrder: v.goInOrder(doc, policy),
+		}})
+	}
+	return found
+}
+
+// scattered reports whether the engine chooses which members of a role go, of several hosts: whose room that frees can't be told before.
+func (v View) scattered(group domain.Group, role string) bool {
+	hosts := 0
+	for name, host := range v.Inventory.Hosts {
+		if placement.Allows(group.Roles[role].Placement, name, host) {
+			hosts++
+		}
+	}
+	return hosts > 1 && SchedulingOf(v.Traits, group, role) == domain.SchedulingEngine
+}
+
+// goInOrder tells whether members of a role only go from the highest index down. Of others, those go whose room is of use.
+func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolicy) bool {
+	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
+}
+
+// below returns those of less priority, without members that go already.
+func below(roles []elastic, priority int, gone map[string]bool) []placement.Holding {
+	var holdings []placement.Holding
+	for _, r := range roles {
+		if r.Priority < priority {
+			h := r.Holding
+			h.Members = slices.DeleteFunc(slices.Clone(h.Members), func(member string) bool { return gone[member] })
+			holdings = append(holdings, h)
+		}
+	}
+	return holdings
+}
+
+// Yielders reads who may have to give room: what keeps groups from being scaled keeps their roles from it.
+func (r Reconciler) Yielders(ctx context.Context) (Yielders, error) {
+	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
+	y := Yielders{Policies: policies, Stays: map[string]Stay{}}
+	if err != nil || len(policies) == 0 {
+		return y, err
+	}
+	scene, err := r.Scene(ctx)
+	if err != nil && scene.Groups == nil {
+		return y, err
+	}
+	for key, doc := range policies {
+		standing := scene.Standing(doc.Spec.Group, doc.Spec.Role)
+		if standing.Held != "" && !scene.Groups[doc.Spec.Group].Scaling {
+			y.Stays[key] = Stay{standing.Count, standing.Held}
+		}
+	}
+	return y, nil
+}
