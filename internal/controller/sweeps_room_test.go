@@ -123,8 +123,8 @@ func TestHookCalledOffWithWhoWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRebalancer(t)
 			l := newFullLab(t, func(p *domain.AutoscalingPolicy) { p.Hooks.BeforeRemoval = r.lasting() })
+			l.pass(l.controller(), time.Minute)
 			w := l.watcher()
-			w.until("the role to have all room", func() bool { return l.count() == 8 && w.idle() })
 			test.comes(l)
 			w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
 			test.goes(l)

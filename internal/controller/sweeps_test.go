@@ -141,13 +141,21 @@ func (l *track) check() {
 	}
 }
 
-// A controller that dies before or after any of its changes leaves nothing undone, and nothing is done twice.
+// A controller that dies before or after any of its changes leaves nothing undone, and nothing is done twice. Where there is room for two runs, it has asked for more
+// meanwhile, and asks no longer.
 func TestSweeperDies(t *testing.T) {
+	for name, cpus := range map[string]float64{"with room": 0, "without": 40} {
+		t.Run(name, func(t *testing.T) { sweeperDies(t, cpus) })
+	}
+}
+
+func sweeperDies(t *testing.T, cpus float64) {
+	asked := false
 	errDead := errors.New("dead")
 	for deadly := 0; ; deadly++ {
 		died := false
 		for _, after := range []bool{false, true} {
-			l := newTrack(t, func(*domain.Sweep) {})
+			l := newTrack(t, func(s *domain.Sweep) { s.Resources.CPUs = cpus })
 			var mutex sync.Mutex // several logs are kept at once
 			made, dead := 0, false
 			e := engine.Intercept(l, func(_ context.Context, call engine.Call, do func() error) error {
@@ -176,9 +184,13 @@ func TestSweeperDies(t *testing.T) {
 					s, dead = l.sweeper(e), false
 					continue
 				}
+				asked = asked || cpus > 0 && len(l.asked()) > 0
 				l.finish()
 			}
 			l.check()
+			if left := l.asked(); len(left) > 0 {
+				t.Errorf("in the end %v ask for room", left)
+			}
 			if t.Failed() {
 				t.Fatalf("the controller died at change %d (after it: %v)", deadly, after)
 			}
@@ -186,6 +198,9 @@ func TestSweeperDies(t *testing.T) {
 		if !died {
 			if deadly < 20 {
 				t.Errorf("only %d changes were made", deadly)
+			}
+			if asked != (cpus > 0) {
+				t.Errorf("it has asked for room: %t", asked)
 			}
 			return
 		}
