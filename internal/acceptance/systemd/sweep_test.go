@@ -61,11 +61,7 @@ resource "trainyard_group" "job" {
 // fetched returns the files that a command of the program fetches.
 func (l *lab) fetched(fetch ...string) map[string]string {
 	l.Helper()
-	home := l.TempDir()
-	l.must(os.Mkdir(filepath.Join(home, ".ssh"), 0o700))
-	for name, file := range map[string]string{"id_ed25519": l.bed.KeyFile, "known_hosts": l.bed.KnownHosts} {
-		l.must(os.Symlink(file, filepath.Join(home, ".ssh", name)))
-	}
+	home := l.bed.Home(l)
 	output := filepath.Join(home, "results.tar")
 	args := append(fetch, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name, "--output", output)
 	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -206,4 +208,20 @@ func (b *Hosts) logFailure(t testing.TB) {
 			}
 		}
 	})
+}
+
+// Home returns a home directory of somebody who logs in on the hosts without any option: with the key that they know, and
+// knowing theirs.
+func (b *Hosts) Home(t testing.TB) string {
+	t.Helper()
+	home := t.TempDir()
+	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string]string{"id_ed25519": b.KeyFile, "known_hosts": b.KnownHosts} {
+		if err := os.Symlink(file, filepath.Join(home, ".ssh", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return home
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,6 +129,23 @@ func (f faulty) must(err error) {
 func (f faulty) eventually(what string, holds func() bool) {
 	f.Helper()
 	acctest.Eventually(f.T, what, holds)
+}
+
+// runs runs a command of our program as an error says to, as somebody whose SSH finds the hosts, and returns what it prints.
+func (f faulty) runs(hint error, name string) string {
+	f.Helper()
+	_, line, found := strings.Cut(fmt.Sprint(hint), "terraform-provider-trainyard "+name+" ")
+	if !found {
+		f.Fatalf("no command %s in: %v", name, hint)
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	command := exec.CommandContext(f.bounded(), f.provider, append([]string{name}, strings.Fields(line)...)...)
+	command.Env = append(os.Environ(), "HOME="+f.bed.Home(f.T), "SSH_AUTH_SOCK=")
+	said, err := command.CombinedOutput()
+	if err != nil {
+		f.Fatalf("%v: %v\n%s", command.Args, err, said)
+	}
+	return string(said)
 }
 
 // sh runs a command on a host, as root.

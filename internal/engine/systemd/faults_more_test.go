@@ -152,13 +152,15 @@ func TestHostForgotten(t *testing.T) {
 	f.must(f.host(1).Kill())
 	err := formed(f.bounded(), f.Engine, f.without(1))
 	t.Logf("taken out: %v", err)
-	if err == nil || !strings.Contains(err.Error(), "host host2: ") || !strings.Contains(err.Error(), "trainyard forget --engine systemd --cluster lab") {
+	if err == nil || !strings.Contains(err.Error(), "host host2: ") {
 		t.Errorf("a dead host is taken out: %v", err)
 	}
 	if err := f.Forget(f.bounded(), "host3"); err == nil || !strings.Contains(err.Error(), "host host3 can be reached") {
 		t.Errorf("a host that is there is to be forgotten: %v", err)
 	}
-	f.must(f.Forget(f.bounded(), "host2"))
+	if said := f.runs(err, "forget"); !strings.Contains(said, "Host host2 of cluster lab is given up") {
+		t.Errorf("the command says %q", said)
+	}
 	f.eventually("its member to be elsewhere", func() bool {
 		members := f.observed(f.Engine, "job")
 		for _, o := range members {

@@ -71,8 +71,9 @@ func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, err
 func (e *Engine) writable(ctx context.Context) (place, error) {
 	p, err := e.now().find(ctx)
 	if err == nil && p.lost != nil {
-		err = fmt.Errorf("nothing of cluster %q can be changed while its store host %s is down (%w): wait for it, or have another host take its place: "+
-			"terraform-provider-trainyard promote --cluster %s --endpoint <address of that host>", e.ref.Name, p.ledger.Store, p.lost, e.ref.Name)
+		err = fmt.Errorf("nothing of cluster %q can be changed while its store host %s is down (%w): wait for it, or have another host "+
+			"take its place, such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
+			e.ref.Name, p.ledger.Store, p.lost, p.ledger.Host, Name, e.ref.Name, p.hosts[p.ledger.Host].Address)
 	}
 	return p, err
 }
