@@ -18,6 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
 )
 
@@ -26,6 +27,7 @@ func main() {
 	engines := engine.Registry{
 		process.Name: mortal(process.Driver(process.Program{File: program, Version: "dev"})),
 		swarm.Name:   mortal(swarm.Driver(swarm.Program{File: program, Version: "dev"})),
+		systemd.Name: mortal(systemd.Driver(systemd.Program{File: program})),
 	}
 	if err := provider.Serve("test", engines, false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
