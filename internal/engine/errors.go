@@ -16,6 +16,8 @@ var (
 	ErrNotFormed = errors.New("not a cluster")
 	// ErrUnreachable is wrapped by the errors of calls that did not get through to what runs the members.
 	ErrUnreachable = errors.New("can't be reached")
+	// ErrLockLost is wrapped by the error of the release of a lock that was not its holder's all the time.
+	ErrLockLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
 	// ErrUnwell is wrapped by the errors of calls to what runs the members that it could not answer for a reason of its own.
 	ErrUnwell = errors.New("answers with an error of its own")
 )

@@ -66,7 +66,13 @@ func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Deci
 	if err != nil {
 		return Decision{}, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer func() {
+		lost := release()
+		// What the group came to was stored on top of what was last read: who had the lock meanwhile, in an outage, did not change it.
+		if err != nil || !errors.Is(lost, engine.ErrLockLost) || !decision.Document.Spec.Equal(spec) {
+			err = errors.Join(err, lost)
+		}
+	}()
 
 	decision, observed, err := r.allocate(ctx, spec, nil)
 	if err != nil {

@@ -22,11 +22,12 @@ const (
 // with its own error; the engine goes on retrying it.
 func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Residents, err error) {
 	var silent, failing time.Time // since when the engine hasn't answered, and residents have failed
+	var unanswered error
 	look := func() (done bool, err error) {
 		if residents, err = r.Engine.Residents(ctx); err != nil {
 			return false, err
 		}
-		silent = time.Time{}
+		silent, unanswered = time.Time{}, nil
 		hopeless := residents.Hopeless()
 		switch trouble := residents.Failing(); {
 		case len(trouble) == 0:
@@ -47,7 +48,11 @@ func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Reside
 		case err == nil:
 			return residents, nil
 		case ctx.Err() != nil:
-			return residents, fmt.Errorf("%s: %w", strings.Join(residents.Awaited(), "\n\n"), context.Cause(ctx))
+			awaited := residents.Awaited()
+			if unanswered != nil {
+				awaited = append(awaited, unanswered.Error())
+			}
+			return residents, fmt.Errorf("%s: %w", strings.Join(awaited, "\n\n"), context.Cause(ctx))
 		case !passes(err):
 			return residents, err
 		case silent.IsZero():
@@ -55,9 +60,8 @@ func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Reside
 		case time.Since(silent) > engine.OutagePatience:
 			return residents, fmt.Errorf("for %s: %w", engine.OutagePatience, err)
 		}
-		if err := pause(ctx, outageRetry); err != nil {
-			return residents, err
-		}
+		unanswered = err
+		_ = pause(ctx, outageRetry) // the next look tells that it is over
 	}
 }
 

@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -85,7 +87,10 @@ func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, r
 		return false, next, err
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		state := string(last.Phase)
+		if away, is := errors.AsType[*outageError](err); is {
+			trouble = away.last.Error()
+		}
+		state := cmp.Or(string(last.Phase), "not seen")
 		if last.Reason != "" {
 			state += " (" + last.Reason + ")"
 		}
@@ -172,22 +177,40 @@ type look func([]domain.Observed) (seen bool, next time.Time, err error)
 // what it looks for. It outlasts that the engine can't be asked for a while: a training goes on without it.
 func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 	var since time.Time // when the engine was first found not to answer
+	var outage error    // why it did not answer last; nil while it does
 	for {
 		answered, err := r.watchUntilLost(ctx, group, look)
-		if err == nil || ctx.Err() != nil || !passes(err) {
+		if answered {
+			outage = nil
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil && outage != nil:
+			return &outageError{err, outage}
+		case ctx.Err() != nil || !passes(err):
 			return err
-		}
-		if answered || since.IsZero() {
+		case outage == nil:
 			since = time.Now()
-		}
-		if time.Since(since) > engine.OutagePatience {
+			r.say(ctx, group, "the engine can't be asked, and the wait goes on", slog.String("error", err.Error()))
+		case time.Since(since) > engine.OutagePatience:
 			return fmt.Errorf("for %s: %w", engine.OutagePatience, err)
 		}
+		outage = err
 		if err := pause(ctx, outageRetry); err != nil {
-			return err
+			return &outageError{err, outage}
 		}
 	}
 }
+
+// outageError is returned where a wait was ended while the engine could not be asked.
+type outageError struct{ ended, last error }
+
+// Error says both.
+func (e *outageError) Error() string { return fmt.Sprintf("%v, while %v", e.ended, e.last) }
+
+// Unwrap returns why the wait was ended.
+func (e *outageError) Unwrap() error { return e.ended }
 
 // passes tells whether an error may be over soon: a manager restarts, or the managers choose another leader.
 func passes(err error) bool {

@@ -60,8 +60,8 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 			err = l.free(ctx)
 		}
 		switch {
-		case errors.Is(err, relay.ErrLeaseLost):
-			return fmt.Errorf("lock %q was lost: %w", l.lease.Lock, relay.ErrLeaseLost)
+		case errors.Is(err, engine.ErrLockLost):
+			return fmt.Errorf("lock %q was lost: %w", l.lease.Lock, engine.ErrLockLost)
 		case errors.Is(err, engine.ErrNotFound):
 			return nil // the cluster went, with all its locks
 		case err != nil:
@@ -80,7 +80,7 @@ func (l *lock) free(ctx context.Context) error {
 		return err
 	}
 	// The connection broke: the lock may have been released before.
-	if err = l.ask(ctx, relay.Release); errors.Is(err, relay.ErrLeaseLost) {
+	if err = l.ask(ctx, relay.Release); errors.Is(err, engine.ErrLockLost) {
 		err = nil
 	}
 	return err
@@ -121,7 +121,7 @@ func (l *lock) renewUntil(ctx context.Context, lose context.CancelCauseFunc) err
 		err := l.ask(limited, relay.Acquire)
 		cancel()
 		switch {
-		case errors.Is(err, relay.ErrLeaseLost):
+		case errors.Is(err, engine.ErrLockLost):
 			lose(fmt.Errorf("lock %q was lost: %w", l.lease.Lock, err))
 			return err
 		case err == nil:

@@ -28,9 +28,6 @@ const (
 	renewals     = 3
 )
 
-// errLeaseLost is returned by the release of a lock that has not been its holder's all the time.
-var errLeaseLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
-
 // errNotRenewed is the cause of the end of what somebody does who holds a lock, and could not renew it for so long that it may be another's.
 var errNotRenewed = errors.New("no manager of the Swarm renewed it in time")
 
@@ -233,7 +230,7 @@ func raced(err error) bool {
 	return cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) || dockerapi.OutOfSequence(err)
 }
 
-// renew renews the lease and returns the lock's object, or [errLeaseLost].
+// renew renews the lease and returns the lock's object, or [engine.ErrLockLost].
 func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 	for {
 		found, current, err := l.look(ctx)
@@ -241,9 +238,9 @@ func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 		case err != nil:
 			return nil, err
 		case found == nil:
-			return nil, errLeaseLost
+			return nil, engine.ErrLockLost
 		case current.Token != l.own.Token:
-			return nil, fmt.Errorf("%w (%s took it over: %s)", errLeaseLost, current.Holder.Who, current.Holder.Operation)
+			return nil, fmt.Errorf("%w (%s took it over: %s)", engine.ErrLockLost, current.Holder.Who, current.Holder.Operation)
 		}
 		if err := l.write(ctx, found); !raced(err) {
 			return found, err
@@ -259,7 +256,7 @@ func (l *lock) remove(ctx context.Context) error {
 	asked := false
 	for {
 		found, err := l.renew(ctx)
-		if errors.Is(err, errLeaseLost) {
+		if errors.Is(err, engine.ErrLockLost) {
 			if asked {
 				return nil // a removal whose answer was lost was carried out
 			}
@@ -293,7 +290,7 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 			err = l.remove(ctx)
 		}
 		switch {
-		case errors.Is(err, errLeaseLost):
+		case errors.Is(err, engine.ErrLockLost):
 			return fmt.Errorf("lock %q was lost: %w", l.name, err)
 		case err != nil:
 			return fmt.Errorf("lock %q can't be released, and ends by itself after %s: %w", l.name, l.of.Leases.lease, err)
@@ -319,7 +316,7 @@ func (l *lock) renewUntil(ctx context.Context, lose context.CancelCauseFunc) err
 		}
 		err := l.renewWithin(ctx, period)
 		switch {
-		case errors.Is(err, errLeaseLost):
+		case errors.Is(err, engine.ErrLockLost):
 			lose(fmt.Errorf("lock %q was lost: %w", l.name, err))
 			return err
 		case err == nil:

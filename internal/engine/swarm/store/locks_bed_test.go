@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
@@ -54,7 +55,7 @@ func TestLockOfEndedTask(t *testing.T) {
 	wantLocked(t, err, ada)
 	must(t, docker.ContainerKill(t.Context(), holder.Status.ContainerStatus.ContainerID, "KILL"))
 	taken := takeover(t, other, ada)
-	if err := release(); !errors.Is(err, errLeaseLost) {
+	if err := release(); !errors.Is(err, engine.ErrLockLost) {
 		t.Errorf("the release of a lock that was taken over: %v", err)
 	}
 	must(t, taken())

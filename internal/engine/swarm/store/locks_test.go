@@ -141,7 +141,7 @@ func TestLockWithoutCluster(t *testing.T) {
 	release, err := e.Lock(t.Context(), jobLock, ada)
 	must(t, err)
 	must(t, deleteItems(t.Context(), e))
-	if err := release(); !errors.Is(err, errLeaseLost) {
+	if err := release(); !errors.Is(err, engine.ErrLockLost) {
 		t.Errorf("the release of a lock whose cluster was deleted: %v", err)
 	}
 }
@@ -242,7 +242,7 @@ func TestLockOfLostMachine(t *testing.T) {
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
 	taken := takeover(t, other, ada)
 
-	if err := release(); err == nil || errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), `"group job"`) {
+	if err := release(); err == nil || errors.Is(err, engine.ErrLockLost) || !strings.Contains(err.Error(), `"group job"`) {
 		t.Errorf("a release without a manager: %v", err)
 	}
 	proxy.Reset()
@@ -309,7 +309,7 @@ func TestLockTakenOver(t *testing.T) {
 				acctest.Eventually(t, "the holder's own look", func() bool { return len(proxy.Calls()) > 0 })
 			}
 			for range 2 {
-				if err := release(); !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), test.reason) {
+				if err := release(); !errors.Is(err, engine.ErrLockLost) || !strings.Contains(err.Error(), test.reason) {
 					t.Errorf("the release of a lock that was taken over: %v", err)
 				}
 			}
@@ -349,7 +349,7 @@ func TestHoldOfSilentManager(t *testing.T) {
 	if cause := context.Cause(held); !errors.Is(cause, errNotRenewed) || !strings.Contains(cause.Error(), jobLock) {
 		t.Errorf("it ended for %v", cause)
 	}
-	if err := release(); !errors.Is(err, errLeaseLost) {
+	if err := release(); !errors.Is(err, engine.ErrLockLost) {
 		t.Errorf("the release of a lock that was lost: %v", err)
 	}
 }
@@ -368,10 +368,10 @@ func TestHold(t *testing.T) {
 	taken, err := other.Lock(t.Context(), jobLock, bob)
 	must(t, err)
 	<-held.Done()
-	if cause := context.Cause(held); !errors.Is(cause, errLeaseLost) {
+	if cause := context.Cause(held); !errors.Is(cause, engine.ErrLockLost) {
 		t.Errorf("it ended for %v", cause)
 	}
-	if err := release(); !errors.Is(err, errLeaseLost) {
+	if err := release(); !errors.Is(err, engine.ErrLockLost) {
 		t.Errorf("the release of a lock that was lost: %v", err)
 	}
 	must(t, taken())

@@ -58,7 +58,7 @@ func (p part) acquire(ctx context.Context, lease relay.Lease) error {
 			}
 		}
 		if lease.Renew && (!there || current.Token != lease.Token) {
-			return fmt.Errorf("lock %q: %w", lease.Lock, relay.ErrLeaseLost)
+			return fmt.Errorf("lock %q: %w", lease.Lock, engine.ErrLockLost)
 		}
 		return statedir.Write(p.leaseFile(lease.Lock), held{lease, boot, now}, statedir.Volatile)
 	})
@@ -72,7 +72,7 @@ func (p part) release(ctx context.Context, lease relay.Lease) error {
 			return err
 		}
 		if current.Token != lease.Token {
-			return fmt.Errorf("lock %q: %w", lease.Lock, relay.ErrLeaseLost)
+			return fmt.Errorf("lock %q: %w", lease.Lock, engine.ErrLockLost)
 		}
 		return statedir.Delete(p.leaseFile(lease.Lock))
 	})

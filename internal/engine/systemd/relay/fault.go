@@ -12,14 +12,12 @@ var (
 	ErrBehind = errors.New("its copy misses earlier changes")
 	// ErrDeposed is for who takes a host for the store host that is not, or not any more.
 	ErrDeposed = errors.New("it is not the store host")
-	// ErrLeaseLost is for a lease that somebody else has by now, or that has ended.
-	ErrLeaseLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
 )
 
 // kinds are the errors that keep their meaning from one host to another.
 var kinds = map[string]error{
 	"not found": engine.ErrNotFound, "conflict": engine.ErrConflict,
-	"behind": ErrBehind, "deposed": ErrDeposed, "lease lost": ErrLeaseLost,
+	"behind": ErrBehind, "deposed": ErrDeposed, "lease lost": engine.ErrLockLost,
 }
 
 // fault is an error as it goes over the wire.
