@@ -9,24 +9,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// all does something with all hosts at once.
-func (f faulty) all(do func(*testbed.Host) error) {
+// all has something happen to all hosts at once.
+func (f faulty) all(what fault) {
 	f.Helper()
 	var hosts sync.WaitGroup
 	for _, h := range f.bed.Hosts {
 		hosts.Go(func() {
-			if err := do(h); err != nil {
+			if err := what.do(f, h); err != nil {
 				f.Error(err)
 			}
 		})
 	}
 	hosts.Wait()
+	f.tally.note(what.kind+" of all at once", len(f.bed.Hosts))
 }
 
 // TestAllHostsStartAnew: after a reboot of all, or a loss of their power, runs what should, and what ended stays ended.
@@ -40,16 +40,8 @@ func TestAllHostsStartAnew(t *testing.T) {
 	failing.Args = []string{"exit:3"}
 	ended.Roles["on2"] = failing
 	t.Logf("a group with a member that fails: %v", reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), ended))
-	for i, start := range []func(*testbed.Host) error{
-		func(h *testbed.Host) error { return h.Reboot(f.bounded()) },
-		func(h *testbed.Host) error {
-			if err := h.Kill(); err != nil {
-				return err
-			}
-			return h.Start(f.bounded())
-		},
-	} {
-		f.all(start)
+	for i, what := range []fault{reboot, powerLoss} {
+		f.all(what)
 		f.eventually("the members to run again", func() bool {
 			members := f.observed(f.Engine, "job")
 			for _, o := range members {
@@ -99,7 +91,8 @@ func TestHostLost(t *testing.T) {
 		t.Fatalf("no member is on host2: %v", f.observed(f.Engine, "job"))
 	}
 
-	f.must(f.host(1).Kill())
+	t.Logf("the members are on: %v", f.running("job", 2))
+	f.suffers(1, powerCut)
 	lost := time.Now()
 	f.must(reconcile.Reconciler{Engine: f.Engine}.Destroy(f.bounded(), "others")) // of which a member was on the host
 	f.eventually("the member to be elsewhere", func() bool {
@@ -119,6 +112,8 @@ func TestHostLost(t *testing.T) {
 	if len(there) != 2 {
 		t.Errorf("there run %v", there)
 	}
+	f.tally.lookAt(there)
+	t.Logf("on all hosts together were started: %v", f.starts("job"))
 	f.gone("others")
 	f.finish()
 }
@@ -129,7 +124,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", []int{0}, "wait")
 	missesWrites := func(command string) {
-		f.must(f.host(2).Kill())
+		f.suffers(2, powerCut)
 		g.Triggers = map[string]string{"change": command}
 		f.Engine = f.open(0, f.provider) // without a connection to the host, whose silence would be waited for
 		f.update(g)
@@ -146,7 +141,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	caughtUp()
 	f.Engine = f.open(0, f.provider) // that of before may be waiting for the host as it was
 	f.must(f.StopController(f.bounded()))
-	f.must(f.host(2).Kill())
+	f.suffers(2, powerCut)
 	f.Engine = f.open(0, f.provider)
 	document, err := engine.Get[domain.GroupDocument](f.bounded(), f.Engine, "job")
 	f.must(err)
@@ -156,6 +151,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	_, err = engine.Put(f.bounded(), f.open(0, f.provider), document)
 	f.must(err)
 	caughtUp()
+	f.started(g, 2) // once for each apply
 	f.finish()
 }
 
@@ -177,9 +173,11 @@ func TestTwoClusters(t *testing.T) {
 			t.Errorf("members of both were started: %q", starts)
 		}
 	}
-	if processes := f.processes("job"); len(processes) != 3 {
+	processes := f.processes("job")
+	if len(processes) != 3 {
 		t.Errorf("there run %v", processes)
 	}
+	f.tally.lookAt(processes)
 	f.must(reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), g))
 	f.finish()
 }

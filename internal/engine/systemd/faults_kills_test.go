@@ -22,16 +22,29 @@ var victims = map[string]string{
 	"relay":                      `pkill -9 -f ' relay$'`,
 	"sessions of the SSH server": `pkill -9 -f '^sshd: (ops|root)'`,
 	"connections with systemd":   `systemctl daemon-reexec`,
+	"SSH server":                 `systemctl reset-failed ssh.service; ` + killSSH,
 	"supervisor and controller":  `pkill -9 -f '/[^ ]* (supervise|controller) .*--cluster lab( |$)'`,
 }
 
-// kill kills one of the victims, wherever it is, and returns on how many hosts.
+const (
+	// killSSH kills the SSH server that takes new connections, and returns when systemd has noticed, which starts another one
+	// after 100 ms. Those that it took go on in processes of their own.
+	killSSH = `main() { systemctl show --property MainPID --value ssh.service; }
+old=$(main); kill -9 "$old" && while [ "$(main)" = "$old" ]; do sleep 0.01; done`
+	// awaitSSH returns when there is an SSH server.
+	awaitSSH = `until systemctl is-active --quiet ssh.service; do sleep 0.02; done
+`
+)
+
+// kill kills one of the victims, wherever it is, and returns on how many hosts. One after the other is killed: what takes a
+// login to be back has an SSH server.
 func (f faulty) kill(victim string) (killed int) {
 	for _, h := range f.bed.Hosts {
-		if _, err := h.Run(context.Background(), victims[victim]); err == nil {
+		if _, err := h.Run(context.Background(), awaitSSH+victims[victim]); err == nil {
 			killed++
 		}
 	}
+	f.tally.note("kill of "+victim, killed)
 	return killed
 }
 
@@ -45,6 +58,7 @@ func TestKilledBetweenApplies(t *testing.T) {
 		t.Log("killed: ", victim)
 		f.startedOnce(g)
 	}
+	f.anywhere(awaitSSH)
 	// All of them are back: what ends is seen, and the controller stops the rest.
 	f.sh(1, "pkill -TERM -f '^"+f.member+"'")
 	f.eventually("the end of a member", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].State == domain.StateCompleted })
@@ -75,12 +89,14 @@ func TestKilledDuringApply(t *testing.T) {
 			err := reconcile.Reconciler{Engine: deadly}.Update(f.bounded(), g)
 			t.Logf("the apply, after %d kills: %v", kills.Load(), err)
 			f.saysWhere(err)
+			f.anywhere(awaitSSH)
 			f.update(g)
 			f.startedOnce(g)
 			kills.Store(0)
 			err = reconcile.Reconciler{Engine: deadly}.Destroy(f.bounded(), g.Name)
 			t.Logf("the destroy, after %d kills: %v", kills.Load(), err)
 			f.saysWhere(err)
+			f.anywhere(awaitSSH)
 			f.destroy(g.Name)
 		})
 	}

@@ -34,6 +34,7 @@ type faulty struct {
 	*testing.T
 	lab
 	member string
+	tally  *tally
 }
 
 // newFaulty makes the cluster "lab", with its controller and agents.
@@ -55,9 +56,10 @@ func newHosts(t *testing.T) faulty {
 	beds <- struct{}{}
 	t.Cleanup(func() { <-beds })
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 3, Mounts: []string{shared}})
-	f := faulty{t, lab{bed: bed, spec: specOn(bed, "lab"), provider: provider}, member}
+	f := faulty{t, lab{bed: bed, spec: specOn(bed, "lab"), provider: provider}, member, &tally{faults: map[string]int{}}}
 	f.Engine = f.open(0, provider)
 	t.Cleanup(func() {
+		t.Log(f.tally)
 		if !t.Failed() {
 			return
 		}
@@ -247,7 +249,11 @@ func (f faulty) started(g domain.Group, times int) {
 	if len(members) != len(g.Roles) || len(processes) != len(members) || len(starts) != len(members) {
 		f.Errorf("%d roles have the members %v, the processes %v, the starts %v", len(g.Roles), members, processes, starts)
 	}
+	for range len(g.Roles) - len(members) {
+		f.tally.look(nil, 0, times)
+	}
 	for name, o := range members {
+		f.tally.look(processes[name], starts[name], times)
 		if o.State != domain.StateRunning || !slices.Equal(processes[name], []string{o.Host}) || starts[name] != times {
 			f.Errorf("%s is %s on %s, runs on %v, and was started %d times, not %d", name, o.State, o.Host, processes[name], starts[name], times)
 		}

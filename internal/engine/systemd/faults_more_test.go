@@ -125,7 +125,7 @@ func TestHostJoinsAndLeaves(t *testing.T) {
 	f.update(g)
 	f.form(f.spec)
 	f.update(f.group("third", []int{2}, "wait"))
-	f.must(f.host(2).Kill())
+	f.suffers(2, powerCut)
 	f.eventually("the controller to notice", func() bool { return f.away(2) })
 	f.must(f.host(2).Start(f.bounded()))
 	f.eventually("the controller to reach it again", func() bool { return !f.away(2) })
@@ -149,7 +149,7 @@ func TestHostForgotten(t *testing.T) {
 	g.Roles = map[string]domain.Role{"on": moves}
 	f.update(g)
 	f.running("job", 3)
-	f.must(f.host(1).Kill())
+	f.suffers(1, powerCut)
 	err := formed(f.bounded(), f.Engine, f.without(1))
 	t.Logf("taken out: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "host host2: ") {
@@ -175,8 +175,9 @@ func TestHostForgotten(t *testing.T) {
 	f.must(f.host(1).Start(f.bounded()))
 	f.Engine = f.open(0, f.provider) // that of before may be waiting for the host as it was
 	f.form(f.spec)
+	var running map[string][]string
 	f.eventually("the end of what is elsewhere", func() bool {
-		running := f.processes("job")
+		running = f.processes("job")
 		for _, hosts := range running {
 			if len(hosts) != 1 || hosts[0] == "host2" {
 				return false
@@ -184,6 +185,7 @@ func TestHostForgotten(t *testing.T) {
 		}
 		return len(running) == 3
 	})
+	f.tally.lookAt(running)
 	f.form(f.without(1))
 	f.cleaned(1)
 	f.finish()

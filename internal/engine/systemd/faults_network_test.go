@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -24,24 +23,30 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
+// waits has an engine apply the group "waiting", whose member is on the second host, and wait for its completion. It returns
+// when the wait has begun.
+func (f faulty) waits(e engine.Engine) (waited <-chan error) {
+	f.Helper()
+	waiting := f.group("waiting", []int{1}, "until:/var/tmp/go")
+	waiting.WaitFor = domain.WaitCompleted
+	ended, ctx := make(chan error, 1), f.bounded()
+	go func() { ended <- reconcile.Reconciler{Engine: e}.Update(ctx, waiting) }()
+	f.eventually("the wait", func() bool {
+		doc, err := engine.Get[domain.GroupDocument](f.bounded(), f.Engine, "waiting")
+		return err == nil && !doc.Applying
+	})
+	return ended
+}
+
 // TestNetworkCut: a host with members that can't be reached, for longer than a lease, ends nothing: not its members, not a
 // wait for them, and not an apply of others.
 func TestNetworkCut(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
 	f.update(g)
-	waiting := f.group("waiting", []int{1}, "until:/var/tmp/go")
-	waiting.WaitFor = domain.WaitCompleted
-	waited := make(chan error, 1)
-	go func() {
-		waited <- reconcile.Reconciler{Engine: f.open(0, f.provider)}.Update(acctest.Bounded(t), waiting)
-	}()
-	f.eventually("the wait", func() bool {
-		doc, err := engine.Get[domain.GroupDocument](f.bounded(), f.Engine, "waiting")
-		return err == nil && !doc.Applying
-	})
+	waited := f.waits(f.open(0, f.provider))
 
-	f.must(f.host(1).Cut())
+	f.suffers(1, networkCut)
 	cut := time.Now()
 	f.eventually("the cut to be noticed", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].HostTrouble != "" })
 	f.update(f.group("during", []int{0, 2}, "wait"))
@@ -67,15 +72,16 @@ func TestNetworkCut(t *testing.T) {
 }
 
 // TestStoreHostCutOff: while the store host is cut off, what is stored can be read, a change fails and says where, and who
-// holds a lock learns in time that it is lost.
+// holds a lock learns in time that it is lost. A wait of who knows no other host goes on, and asks it again.
 func TestStoreHostCutOff(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
 	f.update(g)
+	waited := f.waits(f.openThrough(stalling(t, f.host(0))))
 	held, release, err := f.open(0, f.provider).Hold(t.Context(), "mine", engine.Holder{Who: "the test", Process: os.Getpid()})
 	f.must(err)
 	second := f.group("second", everyHost, "wait")
-	cutting := dying(f.open(0, f.provider), "Start", func() { f.must(f.host(0).Cut()) })
+	cutting := dying(f.open(0, f.provider), "Start", func() { f.suffers(0, networkCut) })
 	err = reconcile.Reconciler{Engine: cutting}.Update(f.bounded(), second)
 	t.Logf("the apply: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "host1") {
@@ -85,8 +91,10 @@ func TestStoreHostCutOff(t *testing.T) {
 	if context.Cause(held) == nil || !strings.Contains(context.Cause(held).Error(), `lock "mine" was lost`) {
 		t.Errorf("the lock's end says: %v", context.Cause(held))
 	}
-	f.readable(f.open(1, f.provider), "host1", 2)
+	f.readable(f.open(1, f.provider), "host1", 3)
+	f.sh(1, "touch /var/tmp/go")
 	f.must(f.host(0).Heal())
+	f.must(<-waited)
 	f.eventually("the lock to be free", func() bool {
 		free, err := f.open(0, f.provider).Lock(f.bounded(), "mine", engine.Holder{Who: "another", Process: os.Getpid()})
 		if err == nil {

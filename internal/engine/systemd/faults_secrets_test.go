@@ -69,13 +69,13 @@ journalctl --no-pager | grep %[1]s; systemctl show '*' | grep %[1]s; ps -ef | gr
 	on := map[string]int{"host2": 1, "host3": 2}
 	from := on[f.observed(f.Engine, "job")["job-on2-0"].Host]
 	to := 3 - from
-	f.must(f.host(from).Kill())
+	f.suffers(from, powerCut)
 	f.eventually("the member to be elsewhere", func() bool {
 		o := f.observed(f.Engine, "job")["job-on2-0"]
 		return o.Host == f.host(to).Name && o.State == domain.StateRunning
 	})
 	f.must(f.host(from).Start(f.bounded()))
-	f.must(f.host(to).Reboot(f.bounded()))
+	f.suffers(to, reboot)
 	f.eventually("the member to run again", func() bool {
 		return strings.Count(f.sh(to, "cat "+f.dir().Log("job-on2-0")), fmt.Sprintf("%x", sha256.Sum256([]byte(first)))) == 2
 	})

@@ -94,7 +94,7 @@ func TestStoreHostLost(t *testing.T) {
 	f.update(g)
 	f.update(f.group("brief", []int{1}, "until:/var/tmp/go"))
 	late := f.group("late", []int{1, 2}, "wait")
-	err := reconcile.Reconciler{Engine: dying(f.Engine, "Stage", func() { f.must(f.host(0).Kill()) })}.Update(f.bounded(), late)
+	err := reconcile.Reconciler{Engine: dying(f.Engine, "Stage", func() { f.suffers(0, powerCut) })}.Update(f.bounded(), late)
 	t.Logf("the apply: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "host1") {
 		t.Errorf("an apply whose store host dies: %v", err)
@@ -114,7 +114,7 @@ func TestStoreHostLost(t *testing.T) {
 		t.Errorf("the command says %q", said)
 	}
 	// Before the new one could tell the old one, it is down, too.
-	f.must(f.host(1).Kill())
+	f.suffers(1, powerCut)
 	f.must(f.host(0).Start(f.bounded()))
 	f.readable(f.open(0, f.provider), "host2", 3)
 
@@ -129,6 +129,7 @@ func TestStoreHostLost(t *testing.T) {
 	f.Engine = f.open(0, f.provider)
 	f.update(late)
 	f.startedOnce(late)
+	f.tally.lookAt(f.running("job", 3))
 	found, err := reconcile.Reconciler{Engine: f.Engine}.AwaitResidents(f.bounded())
 	f.must(err)
 	if found.Controller.Host != "host2" {
@@ -155,11 +156,11 @@ func TestNoCopy(t *testing.T) {
 	if warnings := put(); len(warnings) > 0 {
 		t.Errorf("with all hosts: %v", warnings)
 	}
-	f.must(f.host(1).Kill())
+	f.suffers(1, powerCut)
 	if warnings := put(); len(warnings) > 0 {
 		t.Errorf("with a second host that has it: %v", warnings)
 	}
-	f.must(f.host(2).Kill())
+	f.suffers(2, powerCut)
 	warnings := put()
 	t.Log(warnings)
 	if len(warnings) != 1 || !strings.Contains(warnings[0].Detail, "stored on host host1 alone") ||
