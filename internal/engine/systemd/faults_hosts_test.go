@@ -151,7 +151,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	_, err = engine.Put(f.bounded(), f.open(0, f.provider), document)
 	f.must(err)
 	caughtUp()
-	f.started(g, 2) // once for each apply
+	f.startedOnce(g)
 	f.finish()
 }
 
