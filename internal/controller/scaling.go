@@ -433,7 +433,9 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		case f.changing && (decision.To > decision.From || decision.To == decision.From && f.yielding.needless()):
 			f.hurries = true
 			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted by now, and nobody goes", decision.To)})
-			entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal that is under way is called off first"
+			if f.removing.Load() { // or else it is too late
+				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal that is under way is called off first"
+			}
 			s.note(f.document.Spec, entry)
 		case decision.To == decision.From:
 			s.note(f.document.Spec, entry)

@@ -229,3 +229,34 @@ func TestScalerDiesWhileSomebodyWaits(t *testing.T) {
 		t.Errorf("there are %v workers", got)
 	}
 }
+
+// Who waits may go away while members go of which no hook is told: they do, and nothing is said to be called off.
+func TestScalerCallsOffHooksAlone(t *testing.T) {
+	l := newFullLab(t)
+	s := l.controller()
+	l.pass(s, time.Minute)
+	l.asks(1, 3)
+	for range changesAtOnce {
+		s.turns.ins <- struct{}{}
+	}
+	f := s.followed["job/worker"]
+	for !f.changing {
+		l.must(nil, l.look(s))
+		l.now = l.now.Add(time.Second)
+	}
+	l.withdraws("urgent")
+	l.must(nil, l.look(s))
+	for range changesAtOnce {
+		<-s.turns.ins
+	}
+	s.finish(<-s.outcomes)
+	if n := l.count(); n != 5 {
+		t.Errorf("there are %d workers", n)
+	}
+	l.must(nil, s.history.Flush(t.Context(), l.now))
+	for _, e := range l.entries(t, l.now, autoscale.Selection{}) {
+		if strings.Contains(e.OutcomeWhy, "called off") {
+			t.Errorf("the history says %+v", e)
+		}
+	}
+}
