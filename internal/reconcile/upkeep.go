@@ -45,7 +45,7 @@ func Keep(d Decision, observed []domain.Observed, lost map[string]string, now ti
 		return Upkeep{Resume: true}
 	}
 	keep := Upkeep{Move: stranded}
-	if due, ok := groupRestartDue(d.Document, observed); ok && len(stranded) == 0 {
+	if due, ok := groupRestartDue(d.Document, observed, now); ok && len(stranded) == 0 {
 		if !due.After(now) {
 			return Upkeep{Restart: true}
 		}
@@ -85,12 +85,15 @@ func stopRest(rule domain.CompletionRule, observed []domain.Observed, reason dom
 	return keep
 }
 
-func groupRestartDue(doc domain.GroupDocument, observed []domain.Observed) (time.Time, bool) {
+// clocksApart is how far clocks of hosts are allowed to be apart. An end that is later than that is told by a clock that is wrong.
+const clocksApart = time.Minute
+
+func groupRestartDue(doc domain.GroupDocument, observed []domain.Observed, now time.Time) (time.Time, bool) {
 	for _, o := range observed {
 		verdict, judged := judgeForGroup(doc, o)
 		if judged && verdict.State == domain.StateRestarting {
 			var ended time.Time
-			if o.FinishedAt != nil {
+			if o.FinishedAt != nil && o.FinishedAt.Sub(now) < clocksApart {
 				ended = *o.FinishedAt
 			}
 			return ended.Add(verdict.Delay), true

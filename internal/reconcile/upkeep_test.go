@@ -212,6 +212,14 @@ func TestKeep(t *testing.T) {
 			change: func(o []domain.Observed) { fail(&o[w1], 137, 59*time.Second) },
 			want:   reconcile.Upkeep{Next: epoch.Add(179 * time.Second)},
 		},
+		"a clock that is somewhat ahead delays it": {
+			spec: asAWhole, change: func(o []domain.Observed) { fail(&o[w1], 137, 119*time.Second) },
+			want: reconcile.Upkeep{Next: epoch.Add(120 * time.Second)},
+		},
+		"a clock that is far ahead delays nothing": {
+			spec: asAWhole, change: func(o []domain.Observed) { fail(&o[w1], 137, time.Hour) },
+			want: reconcile.Upkeep{Restart: true},
+		},
 		"the deadline comes before the restart": {
 			spec: func(g *domain.Group) {
 				asAWhole(g)
