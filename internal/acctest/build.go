@@ -22,6 +22,8 @@ const (
 	Member = module + "/internal/engine/enginetest/member"
 	// Trainer is the training program of the quickstart.
 	Trainer = module + "/examples/quickstart/trainer"
+	// agent is the part of the provider that hosts run.
+	agent = module + "/internal/program/trainyard-agent"
 )
 
 // BuiltVariable is the environment variable by which a test hands the folder with what it built to a test process
@@ -49,7 +51,7 @@ func BuildVersion(t testing.TB, version string) string {
 // BuildAgent builds the agent as it is released beside the provider, able to load NVIDIA's library.
 func BuildAgent(t testing.TB) string {
 	t.Helper()
-	return build(t, "agent", module+"/internal/program/trainyard-agent", "CGO_ENABLED=1", "-ldflags", stripped) // by another name than that by which the provider would find it
+	return build(t, "agent", agent, "CGO_ENABLED=1", "-ldflags", stripped) // by another name than that by which the provider would find it
 }
 
 const (

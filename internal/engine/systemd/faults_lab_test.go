@@ -48,6 +48,12 @@ func newFaulty(t *testing.T) faulty {
 // newHosts is newFaulty without any cluster yet.
 func newHosts(t *testing.T) faulty {
 	t.Helper()
+	return newHostsOf(t, 3)
+}
+
+// newHostsOf is newHosts with another number of hosts.
+func newHostsOf(t *testing.T, hosts int) faulty {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("this runs hosts with systemd, which takes time: run make test-systemd")
 	}
@@ -55,7 +61,7 @@ func newHosts(t *testing.T) faulty {
 	provider, member := acctest.Build(t, acctest.Provider), acctest.Build(t, acctest.Member)
 	beds <- struct{}{}
 	t.Cleanup(func() { <-beds })
-	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 3, Mounts: []string{shared}})
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: hosts, Mounts: []string{shared}})
 	f := faulty{t, lab{bed: bed, spec: specOn(bed, "lab"), provider: provider}, member, &tally{faults: map[string]int{}}}
 	f.Engine = f.open(0, provider)
 	t.Cleanup(func() {
