@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -189,43 +187,4 @@ func TestHostForgotten(t *testing.T) {
 	f.form(f.without(1))
 	f.cleaned(1)
 	f.finish()
-}
-
-// TestLogins: a cluster is the same for all who may become root on its hosts, and nothing is left of any of them.
-func TestLogins(t *testing.T) {
-	f := newFaulty(t)
-	g := f.group("job", everyHost, "wait")
-	f.update(g)
-	asRoot := f
-	asRoot.spec.Hosts = map[string]domain.Host{}
-	for name, host := range f.spec.Hosts {
-		host.Address = strings.Replace(host.Address, "ops@", "root@", 1)
-		asRoot.spec.Hosts[name] = host
-	}
-	asRoot.Engine = asRoot.open(0, f.provider)
-	asRoot.startedOnce(g)
-	release, err := f.Lock(f.bounded(), "mine", engine.Holder{Who: "ops", Process: os.Getpid()})
-	f.must(err)
-	if _, err := asRoot.Lock(f.bounded(), "mine", engine.Holder{Who: "root", Process: os.Getpid()}); err == nil || !strings.Contains(err.Error(), "locked by ops") {
-		t.Errorf("another login finds the lock: %v", err)
-	}
-	f.must(release())
-	asRoot.form(asRoot.spec)
-	asRoot.update(g)
-	f.startedOnce(g)
-
-	key, err := exec.Command("ssh-keygen", "-y", "-f", f.bed.KeyFile).Output()
-	f.must(err)
-	f.sh(2, fmt.Sprintf("useradd -m plain && mkdir /home/plain/.ssh && echo '%s' > /home/plain/.ssh/authorized_keys && chown -R plain /home/plain/.ssh", strings.TrimSpace(string(key))))
-	plain := f.spec
-	plain.Hosts = map[string]domain.Host{"host1": f.spec.Hosts["host1"], "host3": f.spec.Hosts["host3"]}
-	host := plain.Hosts["host3"]
-	host.Address = strings.Replace(host.Address, "ops@", "plain@", 1)
-	plain.Hosts["host3"] = host
-	_, problems, err := f.Complete(f.bounded(), plain)
-	f.must(err)
-	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), `plain ALL=(ALL) NOPASSWD: ALL`) || strings.Contains(err.Error(), "host1") {
-		t.Errorf("a user without sudo: %v", err)
-	}
-	asRoot.finish()
 }
