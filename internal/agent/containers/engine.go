@@ -102,10 +102,19 @@ func (e *Engine) explain(err error) error {
 	}
 	for _, is := range answers {
 		if is(err) {
-			return &RefusedError{Code: refusedCode, Reason: strings.TrimPrefix(err.Error(), "Error response from daemon: ")}
+			return &RefusedError{Code: refusedCode, Reason: reason(strings.TrimPrefix(err.Error(), "Error response from daemon: "))}
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrAway, err)
+}
+
+// reason is what an Engine said, and what that means where nobody could guess it: for a file system that the kernel doesn't know, the Engine has
+// the kernel's own words.
+func reason(said string) string {
+	if strings.Contains(said, "failed to mount local volume: ") && strings.HasSuffix(said, ": no such device") {
+		said += `; the kernel of this host has no file system of the "type" in the options of the volume's driver. For NFS: sudo modprobe nfs`
+	}
+	return said
 }
 
 // Facts are what an Engine is like.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -57,6 +58,42 @@ func TestFabric(t *testing.T) {
 	}
 	if _, host = render(spec, Place{}); len(host.Devices) > 0 {
 		t.Errorf("%+v", host)
+	}
+}
+
+// TestMounts: a volume is made by its driver with its options, such as those for an export of NFS.
+func TestMounts(t *testing.T) {
+	nfs := map[string]string{"type": "nfs", "o": "addr=nas,rw", "device": ":/export/data"}
+	spec := domain.MemberSpec{Mounts: []domain.Mount{
+		{Source: "/srv/data", Target: "/data", ReadOnly: true},
+		{Type: domain.MountVolume, Source: "data", Target: "/nas", Driver: &domain.VolumeDriver{Name: "local", Options: nfs}},
+		{Type: domain.MountVolume, Target: "/unnamed"},
+		{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 3},
+	}}
+	_, host := render(spec, Place{Shown: []Shown{{Source: "/var/lib/x", Target: "/run/x"}}})
+	want := []mount.Mount{
+		{Type: mount.TypeBind, Source: "/srv/data", Target: "/data", ReadOnly: true},
+		{Type: mount.TypeVolume, Source: "data", Target: "/nas", VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "local", Options: nfs}}},
+		{Type: mount.TypeVolume, Target: "/unnamed"},
+		{Type: mount.TypeTmpfs, Target: "/scratch", TmpfsOptions: &mount.TmpfsOptions{SizeBytes: 3 << 20}},
+		{Type: mount.TypeBind, Source: "/var/lib/x", Target: "/run/x", ReadOnly: true},
+	}
+	if diff := cmp.Diff(want, host.Mounts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestReason: what the kernel says of a file system that it doesn't know is explained.
+func TestReason(t *testing.T) {
+	const mounting = "error while mounting volume '/v/_data': failed to mount local volume: mount :/export/data:/v/_data, data: addr=10.0.0.9: "
+	for said, want := range map[string]string{
+		mounting + "no such device":     `mounting + no such device; the kernel of this host has no file system of the "type" in the options of the volume's driver. For NFS: sudo modprobe nfs`,
+		mounting + "connection refused": "mounting + connection refused",
+		"stat /dev/x: no such device":   "stat /dev/x: no such device",
+	} {
+		if got := reason(said); got != strings.Replace(want, "mounting + ", mounting, 1) {
+			t.Errorf("%q is told as %q", said, got)
+		}
 	}
 }
 

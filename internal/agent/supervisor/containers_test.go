@@ -36,6 +36,8 @@ func TestContainerEnds(t *testing.T) {
 			`it can't be started: the Docker Engine says: image "localhost:1/shell" can't be pulled: `},
 		"mount": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Source: "/no/such/folder", Target: "/data"}} }, 125,
 			`it can't be started: the Docker Engine says: `},
+		"NFS": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{unserved} }, 125,
+			`it can't be started: the Docker Engine says: error while mounting volume '/var/lib/docker/volumes/`},
 		"user": {func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 125, `it can't be started: the Docker Engine says: `},
 		"memory": {func(s *domain.MemberSpec) {
 			s.Args, s.Resources.Limits.MemoryMiB = []string{"-c", "sleep 0.5; exec tail /dev/zero"}, 32
@@ -62,6 +64,11 @@ func TestContainerEnds(t *testing.T) {
 		})
 	}
 }
+
+// unserved is an export of NFS that nobody serves. Most kernels that tests run on don't even know NFS.
+var unserved = domain.Mount{Type: domain.MountVolume, Target: "/data", Driver: &domain.VolumeDriver{
+	Name: "local", Options: map[string]string{"type": "nfs", "o": "addr=127.0.0.1,rw,soft,timeo=1", "device": ":/export/data"},
+}}
 
 func containedScript(text string) func(spec *domain.MemberSpec) {
 	return func(spec *domain.MemberSpec) { spec.Args = []string{"-c", text} }
@@ -128,7 +135,7 @@ func TestContainerSettings(t *testing.T) {
 	l := newContainerLab(t, "c-settings")
 	l.sh("mkdir -p /srv/c-settings && echo given >/srv/c-settings/file")
 	spec := l.contained("worker", `
-		echo "$0 $# $VARIABLE $PATH"; pwd; id -u; id -g; ulimit -n; df -k /dev/shm | tail -1; df -k /scratch | tail -1
+		echo "$0 $# $VARIABLE $PATH"; pwd; id -u; id -g; ulimit -n; df -k /dev/shm | tail -1; df -k /scratch | tail -1; df -k /made | tail -1
 		cat /srv/given/file /run/trainyard/hostfile "$HOSTFILE" /etc/worker.yaml /run/secrets/token
 		stat -c '%n %a %u %g' /etc/worker.yaml /run/secrets/token
 		touch /srv/given/file 2>/dev/null && echo writable
@@ -141,6 +148,9 @@ func TestContainerSettings(t *testing.T) {
 	spec.Mounts = []domain.Mount{
 		{Source: "/srv/c-settings", Target: "/srv/given", ReadOnly: true}, {Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 3},
 		{Type: domain.MountVolume, Source: "of-c-settings", Target: "/volume"}, {Type: domain.MountVolume, Target: "/unnamed"},
+		{Type: domain.MountVolume, Source: "made-for-c-settings", Target: "/made", Driver: &domain.VolumeDriver{
+			Name: "local", Options: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": "size=5m"},
+		}},
 	}
 	spec.Secrets = domain.SecretValues{"worker": {"token": []byte("secret\n")}}
 	spec.Container = domain.Container{
@@ -159,7 +169,7 @@ func TestContainerSettings(t *testing.T) {
 		t.Errorf("it says %q\nwant %q", said, want)
 	}
 	for _, want := range []string{
-		" 2048 ", " 3072 ", "given\nof all\nof all\nrate: 0.1\nsecret\n/etc/worker.yaml 444 0 0\n/run/secrets/token 444 0 0\n",
+		" 2048 ", " 3072 ", " 5120 ", "given\nof all\nof all\nrate: 0.1\nsecret\n/etc/worker.yaml 444 0 0\n/run/secrets/token 444 0 0\n",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it says %q\nwant %q", said, want)
@@ -193,7 +203,9 @@ func TestContainerSettings(t *testing.T) {
 	}
 	l.stop(spec)
 	l.await(spec, domain.StateStopped)
-	l.eventually("its volume to be free", func() bool { return l.out("docker volume rm of-c-settings") == "of-c-settings" })
+	l.eventually("its volumes to be free", func() bool {
+		return l.out("docker volume rm of-c-settings made-for-c-settings") == "of-c-settings\nmade-for-c-settings"
+	})
 	l.sh("rm -r /srv/c-settings /srv/kept-of-c-settings")
 }
 
