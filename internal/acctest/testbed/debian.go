@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,6 +118,7 @@ func (d debian) installInto(ctx context.Context, root string) error {
 		}
 		command = append([]string{"sh", "-c", addPackages, "add-packages", from, staging}, strings.Split(d.packages, ",")...)
 	}
+	began := time.Now()
 	var said bytes.Buffer
 	// In its own mount namespace: mounts of a debootstrap that is killed would outlive it.
 	install := exec.CommandContext(ctx, "unshare", append([]string{"--mount"}, command...)...)
@@ -130,5 +132,9 @@ func (d debian) installInto(ctx context.Context, root string) error {
 			return err
 		}
 	}
-	return os.Rename(staging, root)
+	if err := os.Rename(staging, root); err != nil {
+		return err
+	}
+	log.Printf("%s was installed into %s in %s", d.what, root, time.Since(began).Round(time.Second))
+	return nil
 }
