@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -54,7 +53,7 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	flags.StringVar(&o.keys, "keys", "", "folder with the keys of the cluster's agents (*.pem)")
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
 	flags.BoolVar(&o.units, "units", false, "ask systemd what instances receive and send that are its units")
-	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as 127.0.0.1:9465, or that of this host in a range, as 10.0.0.0/24:9465")
+	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as 127.0.0.1:9465, or that of this host in a range, as 10.0.0.0/24:9465; empty for none")
 	flags.StringVar(&o.history, "history", "", "file in which the agent leaves what it measured to its successor")
 	flags.Func("peer", "with sample: an agent to ask, as node=address; may be repeated", func(text string) error {
 		peer, err := telemetry.ParsePeer(text)
@@ -130,20 +129,19 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 			return telemetry.ListenToPeers(fmt.Sprintf(":%d", telemetry.PeerPort), o.keys)
 		}, resident.Handler()})
 	}
-	if o.metrics != "" {
-		doors = append(doors, door{"metrics", func() (net.Listener, error) { return telemetry.ListenWithin(o.metrics) }, metrics.Handler(resident.Report, host())})
-	}
 	all, ctx := errgroup.WithContext(ctx)
 	for _, d := range doors {
 		listener, err := d.listen()
-		if errors.Is(err, telemetry.ErrNoAddress) { // its cluster can do without
-			log.Error("the agent tells Prometheus nothing", "address", o.metrics, "error", err)
-			continue
-		}
 		if err != nil {
 			return fmt.Errorf("the agent can't be reached (%s): %w", d.what, err)
 		}
 		all.Go(func() error { return bounded.Serve(ctx, listener, d.answer) })
+	}
+	if o.metrics != "" {
+		all.Go(func() error {
+			metrics.Serve(ctx, o.metrics, metrics.Handler(resident.Report, host()), log)
+			return nil
+		})
 	}
 	all.Go(func() error {
 		resident.Run(ctx)

@@ -36,7 +36,7 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 	shown := newBoard()
 	if options.Metrics != "" {
 		running := newRoster(ctx, e, options.Cluster, log).running
-		go serve(ctx, options.Metrics, metrics.ControllerHandler(shown.statuses, running), log)
+		go metrics.Serve(ctx, options.Metrics, metrics.ControllerHandler(shown.statuses, running), log)
 	}
 	go func() {
 		for ctx.Err() == nil {

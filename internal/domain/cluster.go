@@ -87,6 +87,8 @@ type Agent struct {
 	Disabled bool `json:"disabled,omitempty"`
 	// Image is what agents run from where they are containers; empty is that of the controller.
 	Image string `json:"image,omitempty"`
+	// MetricsPort is where agents answer Prometheus, at the addresses of their hosts, and the controller at the port after it; 0 for nowhere.
+	MetricsPort int `json:"metrics_port,omitempty"`
 }
 
 // Network is the network that the members of a cluster share.
@@ -137,6 +139,7 @@ func (c Cluster) Validate() Problems {
 			ps.Add(at.At("availability"), "Unknown availability", "host %q can't be set to %q; there are %q", name, host.Availability, HostAvailabilities)
 		}
 	}
+	c.Agent.validate(&ps)
 	if c.Network != nil && c.Network.Subnet != "" {
 		at := Path{"network", "subnet"}
 		switch subnet, err := netip.ParsePrefix(c.Network.Subnet); {

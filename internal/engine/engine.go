@@ -147,6 +147,8 @@ type Traits struct {
 	// NoResidents says why an apply by this program can't start the cluster's controller and agents, and what to do; empty
 	// where it can.
 	NoResidents string
+	// NoMetricsPort says why agents can't be told at which port of their hosts they answer Prometheus, and what to do; empty where they can.
+	NoMetricsPort string
 	// MaxItem is how many bytes a stored item may have; 0 sets no bound.
 	MaxItem int
 	// FilesDir returns the folder in which a member without a container finds the files of its specification; it is nil
@@ -173,7 +175,7 @@ type Inventory struct {
 	// Taken says of names that members can't have whose they are, in words such as "a service of cluster lab".
 	Taken map[string]string
 	// BusyPorts are the ports on which something listens, by the address of the host. They include the ports
-	// of members that run.
+	// of members that run, and those that are kept for Prometheus.
 	BusyPorts map[string][]int
 }
 

@@ -39,6 +39,9 @@ func (t Traits) CheckCluster(c domain.Cluster) domain.Problems {
 	}
 	check(t.Supports.Endpoint, domain.Path{"endpoint"}, c.Endpoint)
 	check(t.Supports.Containers, domain.Path{"agent", "image"}, c.Agent.Image)
+	if c.Agent.MetricsPort != 0 && t.NoMetricsPort != "" {
+		ps.Add(domain.Path{"agent", "metrics_port"}, "Not supported by this engine", "the engine %q does not support metrics_port = %d: %s", t.Name, c.Agent.MetricsPort, t.NoMetricsPort)
+	}
 	if c.Network != nil && !t.Supports.Network {
 		t.unsupported(&ps, domain.Path{"network"}, "network")
 	}

@@ -47,6 +47,22 @@ func TestCheckCluster(t *testing.T) {
 	}
 }
 
+// TestNoMetricsPort: an engine that needs no port says why, and what to do.
+func TestNoMetricsPort(t *testing.T) {
+	cluster := domain.Cluster{Agent: domain.Agent{MetricsPort: 9465}}
+	if problems := plain.CheckCluster(cluster); len(problems) > 0 {
+		t.Errorf("where it is supported: %v", problems)
+	}
+	traits := engine.Traits{Name: "swarm", NoMetricsPort: "they answer elsewhere. Omit it"}
+	const want = `the engine "swarm" does not support metrics_port = 9465: they answer elsewhere. Omit it`
+	if problems := traits.CheckCluster(cluster); len(problems) != 1 || problems[0].Path.String() != "agent.metrics_port" || problems[0].Detail != want {
+		t.Errorf("got %v, want one that says %q", problems, want)
+	}
+	if problems := traits.CheckCluster(domain.Cluster{}); len(problems) > 0 {
+		t.Errorf("without a port: %v", problems)
+	}
+}
+
 // TestCheckMember: where there are no containers, what a member would look for in vain is refused, and what has no
 // effect is said.
 func TestCheckMember(t *testing.T) {

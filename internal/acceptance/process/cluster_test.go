@@ -4,6 +4,9 @@ package process_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -99,6 +102,20 @@ data "trainyard_utilisation" "now" {
 			return nil
 		}
 	}
+	answers := func(port int, want string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			acctest.Eventually(t, fmt.Sprintf("an answer at port %d", port), func() bool {
+				response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+				if err != nil {
+					return false
+				}
+				defer response.Body.Close()
+				text, err := io.ReadAll(response.Body)
+				return err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(text), want)
+			})
+			return nil
+		}
+	}
 	measured := resource.TestCheckResourceAttrSet("data.trainyard_utilisation.now", "hosts.local.memory_used_mib")
 	l.test(
 		resource.TestStep{Config: cluster("null"), Check: resource.ComposeAggregateTestCheckFunc(runs(true), measured)},
@@ -108,6 +125,13 @@ data "trainyard_utilisation" "now" {
 			Check:            resource.ComposeAggregateTestCheckFunc(runs(false), measured),
 		},
 		resource.TestStep{Config: cluster(`{ image = "ops/trainyard:1" }`), ExpectError: acceptance.Says(`agent.image`, `does not support image = "ops/trainyard:1"`)},
+		resource.TestStep{Config: cluster("{ metrics_port = 80 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `metrics_port = 80: 1024 to 65534 are allowed`)},
+		resource.TestStep{Config: cluster("{ metrics_port = 0 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `must be at least 1`)},
+		resource.TestStep{Config: cluster("{ metrics_port = 9465, enabled = false }"), ExpectError: acceptance.Says(`agent.metrics_port`, `enabled = false`)},
+		resource.TestStep{
+			Config: cluster(fmt.Sprintf("{ metrics_port = %d }", l.port)),
+			Check:  resource.ComposeAggregateTestCheckFunc(runs(true), answers(l.port, "trainyard_host_cpus{"), answers(l.port+1, "")),
+		},
 		resource.TestStep{Config: cluster("{ enabled = true }"), Check: runs(true)},
 		resource.TestStep{Config: cluster("{}"), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate))},
 	)

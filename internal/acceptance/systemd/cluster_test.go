@@ -46,6 +46,7 @@ func TestAccHosts(t *testing.T) {
 	one, two, three := l.hosts[0], l.hosts[1], l.hosts[2]
 	update := acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate))
 	const clusterData, usage = "data.trainyard_cluster.lab", "data.trainyard_utilisation.now"
+	var unit string // of a member, which is another one after each start
 	l.test(
 		resource.TestStep{
 			Config: l.config(l.cluster(one, two), waiting(2), reads),
@@ -60,14 +61,28 @@ func TestAccHosts(t *testing.T) {
 				resource.TestCheckResourceAttr(clusterData, "agents."+two.Name+".state", "running"),
 				resource.TestCheckResourceAttr(usage, "hosts.%", "2"),
 				resource.TestCheckResourceAttr(usage, "members.%", "2"),
+				resource.TestCheckNoResourceAttr(clusterData, "controller.metrics_address"),
+				resource.TestCheckNoResourceAttr(clusterData, "agents."+two.Name+".metrics_address"),
+				l.expectTop(one, two),
 			),
 		},
 		resource.TestStep{
 			PreConfig: func() { l.awaitLines("job-worker-1", 1) },
-			Config:    l.config(l.cluster(one, two, three), waiting(3), readLog), ConfigPlanChecks: update,
+			Config:    l.config(l.answering(l.cluster(one, two, three)), waiting(3), reads, readLog), ConfigPlanChecks: update,
 			Check: resource.ComposeTestCheckFunc(
 				l.expectMembers(1, 1, 1),
 				resource.TestCheckResourceAttr("data.trainyard_logs.job", "lines.0", "hello from job-worker-1"),
+				resource.TestCheckResourceAttr(clusterData, "controller.metrics_address", metricsAt(one, l.metricsPort()+1)),
+				resource.TestCheckResourceAttr(clusterData, "agents."+three.Name+".metrics_address", metricsAt(three, l.metricsPort())),
+				l.expectMetrics(one, two, three),
+				func(*terraform.State) error { unit = l.unitOf(three, "job-worker-2"); return nil },
+			),
+		},
+		resource.TestStep{
+			Config: l.config(l.cluster(one, two, three), waiting(3)), ConfigPlanChecks: update,
+			Check: resource.ComposeTestCheckFunc(
+				l.expectSilence(one, two, three),
+				func(*terraform.State) error { return acceptance.Differences(unit, l.unitOf(three, "job-worker-2")) },
 			),
 		},
 		resource.TestStep{

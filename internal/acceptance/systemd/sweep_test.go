@@ -61,14 +61,8 @@ resource "trainyard_group" "job" {
 // fetched returns the files that a command of the program fetches.
 func (l *lab) fetched(fetch ...string) map[string]string {
 	l.Helper()
-	home := l.bed.Home(l)
-	output := filepath.Join(home, "results.tar")
-	args := append(fetch, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name, "--output", output)
-	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
-	command.Env = append(os.Environ(), "HOME="+home, "SSH_AUTH_SOCK=")
-	if said, err := command.CombinedOutput(); err != nil {
-		l.Fatalf("%v: %v\n%s", command.Args, err, said)
-	}
+	output := filepath.Join(l.TempDir(), "results.tar")
+	l.runProgram(append(fetch, "--output", output)...)
 	content, err := os.ReadFile(output)
 	l.must(err)
 	files := map[string]string{}
@@ -84,4 +78,17 @@ func (l *lab) fetched(fetch ...string) map[string]string {
 			files[header.Name] = string(text)
 		}
 	}
+}
+
+// runProgram returns what a command of the program says about the cluster to who logs in as ssh would.
+func (l *lab) runProgram(args ...string) string {
+	l.Helper()
+	args = append(args, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name)
+	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
+	command.Env = append(os.Environ(), "HOME="+l.bed.Home(l), "SSH_AUTH_SOCK=")
+	said, err := command.CombinedOutput()
+	if err != nil {
+		l.Fatalf("%v: %v\n%s", command.Args, err, said)
+	}
+	return string(said)
 }

@@ -32,6 +32,8 @@ type Site struct {
 	// Controller are the arguments by which the controller is told which engine it is of and where. Without them the
 	// engine is [Name].
 	Controller []string
+	// Host is the name of this machine among the hosts of the cluster; empty where all of them are this machine.
+	Host string
 	// Elsewhere tells that the controller runs on another host.
 	Elsewhere bool
 	// Units tells that instances are units of systemd, by which agents know what they receive and send.

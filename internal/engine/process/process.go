@@ -126,7 +126,7 @@ const localHost = "local"
 
 // Complete gives a cluster without hosts this machine as its one host, and hosts without a capacity that of
 // this machine.
-func (e *Engine) Complete(_ context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error) {
+func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error) {
 	var problems domain.Problems
 	cpus, memory, err := telemetry.Capacity()
 	if err != nil {
@@ -154,7 +154,21 @@ func (e *Engine) Complete(_ context.Context, cluster domain.Cluster) (domain.Clu
 		hosts[name] = host
 	}
 	cluster.Hosts = hosts
-	return cluster, problems, nil
+	return cluster, problems, e.checkMetrics(ctx, &problems, cluster)
+}
+
+// checkMetrics adds a problem where somebody else has a port at which residents are to answer Prometheus.
+func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cluster domain.Cluster) error {
+	if cluster.Agent.MetricsPort == 0 {
+		return nil
+	}
+	stored, err := engine.Cluster(ctx, e)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	ports, err := telemetry.ListeningPorts()
+	cluster.Agent.CheckMetricsPorts(problems, e.answering(cluster), ports, stored.Spec.Agent)
+	return err
 }
 
 // isLocal tells whether a member can listen on the address.
@@ -172,6 +186,7 @@ func (e *Engine) Inventory(_ context.Context, cluster domain.Cluster) (engine.In
 	if err != nil {
 		return engine.Inventory{}, err
 	}
+	ports = append(ports, cluster.Agent.MetricsPorts()...)
 	busy := map[string][]int{}
 	for _, host := range cluster.Hosts {
 		busy[host.Address] = ports

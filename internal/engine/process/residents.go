@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -110,29 +112,36 @@ func (e *Engine) retire(ctx context.Context) error {
 	return e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
 }
 
-// StartController has the supervisor run the controller and the agent, as members of no group. Residents of another version are
-// replaced.
+// StartController has the supervisor run the controller and the agent of the stored cluster, see [Engine.RunResidents].
 func (e *Engine) StartController(ctx context.Context) error {
-	if err := e.retire(ctx); err != nil {
-		return err
-	}
 	cluster, err := engine.Cluster(ctx, e)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
+	return e.RunResidents(ctx, cluster.Spec)
+}
+
+// RunResidents has the supervisor run the controller and the agent of a cluster, as members of no group. Residents of another
+// version are replaced.
+func (e *Engine) RunResidents(ctx context.Context, cluster domain.Cluster) error {
+	if err := e.retire(ctx); err != nil {
+		return err
+	}
+	agentAt, controllerAt := cluster.MetricsAddresses(e.answering(cluster))
+	var err error
 	if e.site.Elsewhere {
 		err = e.Remove(ctx, []string{controllerMember})
 	} else {
-		err = e.putResident(controllerMember, e.controllerCommand()...)
+		err = e.putResident(controllerMember, e.environment(), append(e.controllerCommand(), metricsAt(controllerAt)...)...)
 	}
 	switch {
 	case err != nil:
 		return err
-	case cluster.Spec.Agent.Disabled:
+	case cluster.Agent.Disabled:
 		err = e.Remove(ctx, []string{agentMember})
 	default:
 		command := append([]string{cmp.Or(e.agentProgram(), supervisor.Self), "agent", "--socket", e.agentSocket()}, e.measured()...)
-		err = e.putResident(agentMember, command...)
+		err = e.putResident(agentMember, e.agentEnvironment(), append(command, metricsAt(agentAt)...)...)
 	}
 	if err != nil {
 		return err
@@ -148,6 +157,33 @@ func (e *Engine) measured() []string {
 	return []string{"--disk", e.dir.Path()}
 }
 
+// answering is the host at whose address residents answer Prometheus: this one, or of those that all are this machine, the first.
+func (e *Engine) answering(cluster domain.Cluster) string {
+	if names := cluster.HostNames(); e.site.Host == "" && len(names) > 0 {
+		return names[0]
+	}
+	return e.site.Host
+}
+
+// metricsAt are the arguments by which a resident is told where it answers Prometheus.
+func metricsAt(address string) []string {
+	if address == "" {
+		return nil
+	}
+	return []string{"--metrics", address}
+}
+
+// agentEnvironment is that of the agent, which tells Prometheus of its host by the name that the host has in the cluster.
+func (e *Engine) agentEnvironment() map[string]string {
+	env := e.environment()
+	if e.site.Host == "" {
+		return env
+	}
+	env = maps.Clone(env)
+	env[telemetry.HostVariable] = e.site.Host
+	return env
+}
+
 // controllerCommand is what the controller is run by.
 func (e *Engine) controllerCommand() []string {
 	which := e.site.Controller
@@ -158,7 +194,7 @@ func (e *Engine) controllerCommand() []string {
 }
 
 // putResident makes sure that the supervisor runs this version of a resident.
-func (e *Engine) putResident(member string, command ...string) error {
+func (e *Engine) putResident(member string, env map[string]string, command ...string) error {
 	hash := strings.Join(append(slices.Clone(command), e.program.Version), " ")
 	present, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
 	if err == nil && present.Hash == hash {
@@ -170,7 +206,7 @@ func (e *Engine) putResident(member string, command ...string) error {
 	return statedir.Write(e.dir.Document(statedir.Specs, member), domain.MemberSpec{
 		Cluster: e.dir.Cluster, Name: member, Role: strings.TrimPrefix(member, residentPrefix), Hash: hash, Run: present.Run + 1,
 		Command:     command,
-		Env:         e.environment(),
+		Env:         env,
 		WorkingDir:  "/",
 		Restart:     domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond)},
 		GracePeriod: domain.DefaultGracePeriod,
@@ -258,14 +294,17 @@ func (e *Engine) Residents(ctx context.Context) (domain.Residents, error) {
 	if err := e.supervise(ctx); err != nil {
 		return domain.Residents{}, err
 	}
+	agentAt, controllerAt := cluster.Spec.MetricsAddresses(e.answering(cluster.Spec))
 	var all domain.Residents
 	if !e.site.Elsewhere {
 		all.Controller, err = e.resident(controllerMember)
+		all.Controller.Metrics = controllerAt
 	}
 	if err != nil || cluster.Spec.Agent.Disabled {
 		return all, err
 	}
 	agent, err := e.resident(agentMember)
+	agent.Metrics = agentAt
 	all.Agents = map[string]domain.Resident{}
 	for name := range cluster.Spec.Hosts { // all of them are this machine
 		all.Agents[name] = agent

@@ -85,10 +85,11 @@ func (e *Engine) Traits() engine.Traits {
 		Supports: engine.Features{
 			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
 		},
-		Contained:   true,
-		NoResidents: e.NoResidents(),
-		MaxItem:     store.MaxItem,
-		FolderPlace: e.FolderPlace,
+		Contained:     true,
+		NoResidents:   e.NoResidents(),
+		NoMetricsPort: daemons.NoMetricsPort(e.Cluster),
+		MaxItem:       store.MaxItem,
+		FolderPlace:   e.FolderPlace,
 	}
 }
 

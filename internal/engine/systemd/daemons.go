@@ -11,14 +11,17 @@ import (
 
 // StartController has each host run its agent, and the store host the controller.
 func (e *Engine) StartController(ctx context.Context) error {
-	if e.reach.peers != nil { // the controller's own version
-		return everywhere(ctx, e, relay.StartResidents, relay.Programs{})
-	}
-	agents, err := e.reach.program.agents()
+	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
-	return everywhere(ctx, e, relay.StartResidents, relay.Programs{Agents: agents})
+	orders := relay.Orders{Cluster: &cluster.Spec}
+	if e.reach.peers == nil { // the controller has its own version run
+		if orders.Agents, err = e.reach.program.agents(); err != nil {
+			return err
+		}
+	}
+	return everywhere(ctx, e, relay.StartResidents, orders)
 }
 
 // Residents returns the states of the controller and the agents.
@@ -39,6 +42,7 @@ func (e *Engine) readResidents(ctx context.Context) (domain.Residents, error) {
 		all.Controller = unreachable(err)
 	}
 	all.Controller.Host = p.ledger.Store
+	_, all.Controller.Metrics = cluster.Spec.MetricsAddresses(p.ledger.Store)
 	if cluster.Spec.Agent.Disabled {
 		return all, ctx.Err()
 	}
@@ -51,6 +55,7 @@ func (e *Engine) readResidents(ctx context.Context) (domain.Residents, error) {
 			agent = domain.Resident{State: domain.ResidentStarting}
 		}
 		agent.Host = name
+		agent.Metrics, _ = cluster.Spec.MetricsAddresses(name)
 		all.Agents[name] = agent
 	}
 	return all, ctx.Err()

@@ -35,6 +35,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	problems = append(problems, facts.CheckAll(found, e.reach.program.residents().Architectures())...)
 	problems = append(problems, e.reach.program.check(found)...)
 	e.checkCrossings(ctx, &problems, cluster, found)
+	e.checkMetrics(ctx, &problems, cluster, found)
 	e.seen.set(found)
 	for name, f := range found {
 		host := cluster.Hosts[name]

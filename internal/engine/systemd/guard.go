@@ -48,7 +48,7 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 		if p.ledger.Newer(ledger) {
 			err := e.restore(ctx, p, name)
 			if err == nil && ledger.Store != p.ledger.Store { // it may have a controller
-				_, err = askHost(ctx, e, p, name, relay.StartResidents, relay.Programs{})
+				_, err = askHost(ctx, e, p, name, relay.StartResidents, relay.Orders{})
 			}
 			if err != nil {
 				failed[name] = err

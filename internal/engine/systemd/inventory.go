@@ -35,7 +35,7 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 		}
 	}
 	for name, busy := range ports {
-		inventory.BusyPorts[cluster.Hosts[name].MemberAddress()] = busy
+		inventory.BusyPorts[cluster.Hosts[name].MemberAddress()] = append(busy, cluster.Agent.MetricsPorts()...)
 	}
 	for name, err := range failed {
 		switch {

@@ -42,11 +42,15 @@ type controllerModel struct {
 	State string  `tfsdk:"state"`
 	Host  *string `tfsdk:"host"`
 	Error *string `tfsdk:"error"`
+
+	Metrics *string `tfsdk:"metrics_address"`
 }
 
 type agentResidentModel struct {
 	State string  `tfsdk:"state"`
 	Error *string `tfsdk:"error"`
+
+	Metrics *string `tfsdk:"metrics_address"`
 }
 
 func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
@@ -152,6 +156,10 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						MarkdownDescription: residentErrorDescription,
 						Computed:            true,
 					},
+					"metrics_address": schema.StringAttribute{
+						MarkdownDescription: residentMetricsDescription,
+						Computed:            true,
+					},
 				},
 			},
 			"agents": schema.MapNestedAttribute{
@@ -164,6 +172,10 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 					},
 					"error": schema.StringAttribute{
 						MarkdownDescription: residentErrorDescription,
+						Computed:            true,
+					},
+					"metrics_address": schema.StringAttribute{
+						MarkdownDescription: residentMetricsDescription,
 						Computed:            true,
 					},
 				}},
@@ -183,8 +195,9 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 }
 
 const (
-	residentStateDescription = "`running`, `starting`, `failing` (being retried, or no host can run it) or `absent` (not scheduled)."
-	residentErrorDescription = "Why it isn't running, and what to do; null if it is, or is starting."
+	residentStateDescription   = "`running`, `starting`, `failing` (being retried, or no host can run it) or `absent` (not scheduled)."
+	residentErrorDescription   = "Why it isn't running, and what to do; null if it is, or is starting."
+	residentMetricsDescription = "Where it answers Prometheus, at `/metrics`: an address with a port, such as `10.0.0.3:9465`; null without `agent.metrics_port`."
 )
 
 func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
@@ -220,12 +233,12 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
 		return
 	}
-	model.Controller = &controllerModel{string(residents.Controller.State), resourcekit.OrNull(residents.Controller.Host), residentError(residents.Controller)}
+	model.Controller = &controllerModel{string(residents.Controller.State), resourcekit.OrNull(residents.Controller.Host), residentError(residents.Controller), resourcekit.OrNull(residents.Controller.Metrics)}
 	if residents.Agents != nil {
 		model.Agents = map[string]agentResidentModel{}
 	}
 	for name, agent := range residents.Agents {
-		model.Agents[name] = agentResidentModel{string(agent.State), residentError(agent)}
+		model.Agents[name] = agentResidentModel{string(agent.State), residentError(agent), resourcekit.OrNull(agent.Metrics)}
 	}
 	model.ID, model.Engine = types.StringValue(key.Name), types.StringValue(key.Engine)
 	if model.Endpoint.IsNull() {

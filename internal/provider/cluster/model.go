@@ -53,6 +53,8 @@ type NetworkModel struct {
 type agentModel struct {
 	Enabled *bool   `tfsdk:"enabled"`
 	Image   *string `tfsdk:"image"`
+
+	MetricsPort *int64 `tfsdk:"metrics_port"`
 }
 
 type identity struct {
@@ -123,7 +125,7 @@ func (m *agentModel) Meaning() any {
 	if m == nil {
 		return nil
 	}
-	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: resourcekit.Value(m.Image)}
+	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: resourcekit.Value(m.Image), MetricsPort: int(resourcekit.Value(m.MetricsPort))}
 }
 
 // Spelled returns how hosts are measured, in the same words where it is the same.
@@ -132,7 +134,11 @@ func (m *agentModel) Spelled(meaning any) any {
 	if m.Meaning() == meaning {
 		return m
 	}
-	return &agentModel{Enabled: new(!agent.Disabled), Image: resourcekit.OrNull(agent.Image)}
+	spelled := &agentModel{Image: resourcekit.OrNull(agent.Image), MetricsPort: resourcekit.OrNull(int64(agent.MetricsPort))}
+	if agent.Disabled || m != nil && m.Enabled != nil {
+		spelled.Enabled = new(!agent.Disabled)
+	}
+	return spelled
 }
 
 // flattenNetwork returns a network; open stands for a subnet that is left to the engine.

@@ -57,6 +57,34 @@ func TestHostsGoThereAndBack(t *testing.T) {
 	}
 }
 
+// TestAgentGoesThereAndBack: what is written about agents keeps its words while it means what is stored, and what others changed is shown.
+func TestAgentGoesThereAndBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		written *agentModel
+		stored  domain.Agent
+		want    *agentModel
+	}{
+		"nothing":           {nil, domain.Agent{}, nil},
+		"nothing in it":     {&agentModel{}, domain.Agent{}, &agentModel{}},
+		"the default":       {&agentModel{Enabled: new(true)}, domain.Agent{}, &agentModel{Enabled: new(true)}},
+		"a port":            {&agentModel{MetricsPort: new(int64(9465))}, domain.Agent{MetricsPort: 9465}, &agentModel{MetricsPort: new(int64(9465))}},
+		"an imported port":  {nil, domain.Agent{MetricsPort: 9465}, &agentModel{MetricsPort: new(int64(9465))}},
+		"imported, without": {nil, domain.Agent{Disabled: true}, &agentModel{Enabled: new(false)}},
+		"another port":      {&agentModel{Enabled: new(true), MetricsPort: new(int64(9465))}, domain.Agent{MetricsPort: 9000}, &agentModel{Enabled: new(true), MetricsPort: new(int64(9000))}},
+		"no port any more":  {&agentModel{MetricsPort: new(int64(9465))}, domain.Agent{}, &agentModel{}},
+		"an image, a port":  {nil, domain.Agent{Image: "a:1", MetricsPort: 9465}, &agentModel{Image: new("a:1"), MetricsPort: new(int64(9465))}},
+	} {
+		got := resourcekit.Flatten(domain.Cluster{Agent: test.stored}, Model{Agent: test.written}).Agent
+		if !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+		var diags diag.Diagnostics
+		if back := (Model{Agent: got}).expand(&diags).Agent; back != test.stored || diags.HasError() {
+			t.Errorf("%s: it means %+v, %v", name, back, diags)
+		}
+	}
+}
+
 func TestNetworkOverStored(t *testing.T) {
 	stored := &domain.Network{Subnet: "10.1.0.0/20", Encrypted: true}
 	for name, test := range map[string]struct {

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -12,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
@@ -95,6 +98,13 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 					"enabled": schema.BoolAttribute{
 						MarkdownDescription: "Whether it runs. Without it `trainyard_utilisation` and `trainyard_gpus` know next to nothing, and there are no GPU pools. Defaults to `true`.",
 						Optional:            true,
+					},
+					"metrics_port": schema.Int64Attribute{
+						MarkdownDescription: fmt.Sprintf("Port at which the agent of each host answers Prometheus, see the guide \"Monitoring\", for `systemd` and `process`: %d to %d, such as `9465`. The controller answers on its host at the next one. "+
+							"They listen at the address by which the hosts reach each other (`advertise_address`, else that in `address`), and whoever reaches it may read. Defaults to null: nothing listens. "+
+							"For `swarm`, where they answer on the cluster's network, it is refused.", domain.LowestMetricsPort, domain.HighestMetricsPort),
+						Optional:   true,
+						Validators: []validator.Int64{int64validator.AtLeast(1)},
 					},
 					"image": schema.StringAttribute{
 						MarkdownDescription: "Image of Trainyard that agents run from, which all hosts pull, for `swarm` only. A tag is pinned to its digest when an apply starts them. Defaults to the image of the controller.",

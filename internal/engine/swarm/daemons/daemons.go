@@ -172,6 +172,12 @@ func metricsAt(on network.Summary, port int) string {
 	return net.JoinHostPort(dockerapi.ReadNetwork(on).Subnet, strconv.Itoa(port))
 }
 
+// NoMetricsPort says why residents have no ports on their hosts, and where they are found.
+func NoMetricsPort(cluster string) string {
+	return fmt.Sprintf("on a Swarm, agents and the controller answer Prometheus without it, on the cluster's network alone, at %s:%d and %s:%d. Omit it",
+		spec.ResidentName(cluster, spec.KindAgent), telemetry.MetricsPort, spec.ResidentName(cluster, spec.KindController), telemetry.ControllerMetricsPort)
+}
+
 // controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it. On the network it reaches
 // what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
 func controllerService(cluster string, from residentImage, on network.Summary, socket string, elsewhere []string) swarm.ServiceSpec {

@@ -37,7 +37,7 @@ func (n *Node) Handler() http.Handler {
 		return p.join(ctx, m)
 	})
 	act(n, mux, relay.Introduce, func(_ context.Context, p part, i relay.Introduction) error { return p.introduce(i) })
-	act(n, mux, relay.StartResidents, func(ctx context.Context, p part, of relay.Programs) error { return p.startResidents(ctx, of) })
+	act(n, mux, relay.StartResidents, func(ctx context.Context, p part, o relay.Orders) error { return p.startResidents(ctx, o) })
 	answer(n, mux, relay.Residents, func(ctx context.Context, p part, _ relay.None) (domain.Residents, error) { return p.residents(ctx) })
 	act(n, mux, relay.StopController, func(ctx context.Context, p part, _ relay.None) error { return p.StopController(ctx) })
 	act(n, mux, relay.Leave, func(ctx context.Context, p part, _ relay.None) error { return p.leave(ctx) })

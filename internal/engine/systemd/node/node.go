@@ -35,8 +35,8 @@ type Node struct {
 
 // engineKey is what an engine of a cluster is opened for.
 type engineKey struct {
-	cluster, agent, version string
-	elsewhere               bool
+	cluster, host, agent, version string
+	elsewhere                     bool
 }
 
 // New returns the node of this host.
@@ -82,7 +82,7 @@ func (n *Node) part(cluster string) (part, error) {
 	if err != nil && !notFound(err) {
 		return part{}, err
 	}
-	p.Engine = n.engine(dir, engineKey{cluster, p.agent(), p.version(), ledger.Host != ledger.Store})
+	p.Engine = n.engine(dir, engineKey{cluster, ledger.Host, p.agent(), p.version(), ledger.Host != ledger.Store})
 	return p, nil
 }
 
@@ -96,6 +96,7 @@ func (n *Node) engine(dir statedir.Dir, key engineKey) *process.Engine {
 	e := process.OpenAt(dir, process.Program{File: n.program, Agent: key.agent, Version: key.version}, process.Site{
 		Supervise:   func(ctx context.Context) error { return n.supervise(ctx, key) },
 		Controller:  []string{"--engine", layout.Engine},
+		Host:        key.host,
 		Elsewhere:   key.elsewhere,
 		Units:       true,
 		Environment: map[string]string{"PATH": defaultPath, "LANG": "C.UTF-8"},

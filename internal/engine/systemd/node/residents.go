@@ -48,13 +48,13 @@ const (
 )
 
 // startResidents has the supervisor, the controller and the agent be run from this program.
-func (p part) startResidents(ctx context.Context, programs relay.Programs) error {
+func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 	if err := relink(p.node.program, p.dir.Path(programLink)); err != nil {
 		return err
 	}
-	if programs.Agents != nil {
+	if orders.Agents != nil {
 		file := p.node.program // which knows no GPUs
-		if digest := programs.Agents[runtime.GOARCH]; digest != "" {
+		if digest := orders.Agents[runtime.GOARCH]; digest != "" {
 			file = filepath.Join(layout.Programs, digest, telemetry.AgentName)
 		}
 		if err := relink(file, p.dir.Path(agentLink)); err != nil {
@@ -67,6 +67,9 @@ func (p part) startResidents(ctx context.Context, programs relay.Programs) error
 	started, err := p.node.part(p.dir.Cluster) // with these programs
 	if err != nil {
 		return err
+	}
+	if orders.Cluster != nil {
+		return started.RunResidents(ctx, *orders.Cluster)
 	}
 	return started.StartController(ctx)
 }

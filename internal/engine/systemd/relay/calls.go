@@ -71,7 +71,7 @@ var (
 	Introduce = Call[Introduction, None]{name: "introduce"}
 	// StartResidents has the host's supervisor run, whenever the host does, and run the agent, and on the store host the
 	// controller: all of the version that answers.
-	StartResidents = Call[Programs, None]{name: "start-residents"}
+	StartResidents = Call[Orders, None]{name: "start-residents"}
 	// Residents returns the states of those that run on this host.
 	Residents = Call[None, domain.Residents]{name: "residents"}
 	// StopController ends the controller and the agent, and returns when they have ended.
@@ -244,10 +244,12 @@ type Membership struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Programs are what was brought to hosts.
-type Programs struct {
-	// Agents are the agents that know GPUs, by architecture and by their digests; nil to leave it as it is.
+// Orders say what residents a host is to run.
+type Orders struct {
+	// Agents are the agents that know GPUs and were brought to hosts, by architecture and by their digests; nil to leave it as it is.
 	Agents map[string]string `json:"agents"`
+	// Cluster is the cluster as it is stored, as the host's copy may be older; nil where that is known to be current.
+	Cluster *domain.Cluster `json:"cluster,omitempty"`
 }
 
 // Credentials are what the other hosts know a host by.

@@ -1,0 +1,63 @@
+package domain
+
+import (
+	"net"
+	"slices"
+	"strconv"
+)
+
+// The ports that agents may answer Prometheus at: those that take no root, and have a next one, which is the controller's.
+const (
+	LowestMetricsPort  = 1024
+	HighestMetricsPort = 65534
+)
+
+// MetricsPorts returns the ports that are kept for Prometheus on each host, as each may come to run the controller: the
+// agent's, and the controller's. Where Prometheus is not answered there are none.
+func (a Agent) MetricsPorts() []int {
+	if a.MetricsPort == 0 {
+		return nil
+	}
+	return []int{a.MetricsPort, a.MetricsPort + 1}
+}
+
+// MetricsAddresses returns where the agent of a host answers Prometheus, and where the controller does if it runs there: at the
+// address by which hosts reach each other. They are empty where Prometheus is not answered.
+func (c Cluster) MetricsAddresses(host string) (agent, controller string) {
+	ports := c.Agent.MetricsPorts()
+	if ports == nil {
+		return "", ""
+	}
+	at := func(port int) string { return net.JoinHostPort(c.Hosts[host].MemberAddress(), strconv.Itoa(port)) }
+	return at(ports[0]), at(ports[1])
+}
+
+// CheckMetricsPorts adds a problem for each port for Prometheus on which something listens on a host already, but what this
+// cluster has for that, as it was stored.
+func (a Agent) CheckMetricsPorts(ps *Problems, host string, listening []int, stored Agent) {
+	for i, port := range a.MetricsPorts() {
+		if !slices.Contains(listening, port) || slices.Contains(stored.MetricsPorts(), port) {
+			continue
+		}
+		who := "its agent"
+		if i > 0 {
+			who = "the controller, which has the one after metrics_port"
+		}
+		ps.Add(Path{"agent", "metrics_port"}, "Port in use",
+			"metrics_port = %d: on host %q, something listens on port %d already, at which %s is to answer Prometheus. Choose another one, or free it: sudo ss -tlnp 'sport = :%d' shows who has it",
+			a.MetricsPort, host, port, who, port)
+	}
+}
+
+// validate adds what is wrong with it, whatever engine runs the cluster.
+func (a Agent) validate(ps *Problems) {
+	at := Path{"agent", "metrics_port"}
+	switch {
+	case a.MetricsPort == 0:
+	case a.MetricsPort < LowestMetricsPort || a.MetricsPort > HighestMetricsPort:
+		ps.Add(at, "Invalid port", "metrics_port = %d: %d to %d are allowed, as agents answer Prometheus at that port, and the controller at the next",
+			a.MetricsPort, LowestMetricsPort, HighestMetricsPort)
+	case a.Disabled:
+		ps.Add(at, "No agents", "metrics_port = %d: without agents, which enabled = false leaves out, Prometheus would learn next to nothing. Omit one of the two", a.MetricsPort)
+	}
+}
