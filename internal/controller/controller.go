@@ -9,6 +9,7 @@ package controller
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/metrics"
@@ -31,27 +32,31 @@ type Options struct {
 	Metrics string
 }
 
-// Run acts for the cluster of an engine until ctx is done.
+// Run acts for the cluster of an engine until ctx is done, and has given back its locks when it returns: where they are leases, the next
+// controller would wait for them.
 func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger) error {
 	shown := newBoard()
 	if options.Metrics != "" {
 		running := newRoster(ctx, e, options.Cluster, log).running
 		go metrics.Serve(ctx, options.Metrics, metrics.ControllerHandler(shown.statuses, running), log)
 	}
-	go func() {
+	var duties sync.WaitGroup
+	duties.Go(func() {
 		for ctx.Err() == nil {
 			if err := e.Guard(ctx); err != nil {
 				log.Error("the engine can't be guarded; trying again", "error", err)
 			}
 			pause(ctx, afterFault)
 		}
-	}()
-	go again(ctx, e, log, watchGPUs)
-	go again(ctx, e, log, func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
-		return watchScaling(ctx, r, events, log, shown)
 	})
-	go again(ctx, e, log, watchSweeps)
-	again(ctx, e, log, watch)
+	duties.Go(func() { again(ctx, e, log, watchGPUs) })
+	followPolicies := func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+		return watchScaling(ctx, r, events, log, shown)
+	}
+	duties.Go(func() { again(ctx, e, log, followPolicies) })
+	duties.Go(func() { again(ctx, e, log, watchSweeps) })
+	duties.Go(func() { again(ctx, e, log, watch) })
+	duties.Wait()
 	return nil
 }
 

@@ -1,0 +1,56 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// leased is a lab whose locks are leases: to end one takes a moment, and one that isn't ended keeps the next controller waiting.
+type leased struct {
+	*lab
+
+	taken, ended chan struct{}
+}
+
+func (l leased) Snapshot() engine.Engine { return l }
+
+func (l leased) Guard(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (l leased) Hold(ctx context.Context, name string, holder engine.Holder) (context.Context, func() error, error) {
+	held, release, err := engine.HoldFor(ctx, l, name, holder)
+	l.taken <- struct{}{}
+	return held, func() error {
+		time.Sleep(time.Second)
+		l.ended <- struct{}{}
+		return release()
+	}, err
+}
+
+// TestEndsItsLocks: a controller that ends has given back its locks by then.
+func TestEndsItsLocks(t *testing.T) {
+	l := newLab(t, func(*domain.AutoscalingPolicy) {})
+	synctest.Test(t, func(t *testing.T) {
+		leases := leased{l, make(chan struct{}, 1), make(chan struct{}, 1)}
+		ctx, stop := context.WithCancel(t.Context())
+		returned := make(chan error, 1)
+		go func() { returned <- Run(ctx, leases, Options{Cluster: "lab"}, slog.New(slog.DiscardHandler)) }()
+		<-leases.taken
+		stop()
+		if err := <-returned; err != nil {
+			t.Error(err)
+		}
+		if len(leases.ended) == 0 {
+			t.Error("it has ended with the lock of the policies")
+			<-leases.ended
+		}
+	})
+}
