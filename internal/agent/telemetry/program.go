@@ -1,11 +1,11 @@
 package telemetry
 
 import (
-	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc"
 )
 
 // AgentName is what the program is called that is built to speak to NVIDIA's driver, which this one may not be.
@@ -37,21 +37,10 @@ func AgentProgram(program string) string {
 // hasLoader tells whether this machine has the dynamic loader that a program asks for: it has not where its C library is another one, such as
 // musl. Of what is no program of Linux its start will tell.
 func hasLoader(program string) bool {
-	binary, err := elf.Open(program)
-	if err != nil {
+	need, err := libc.Of(program)
+	if err != nil || need.Loader == "" {
 		return true
 	}
-	defer binary.Close()
-	for _, segment := range binary.Progs {
-		if segment.Type != elf.PT_INTERP {
-			continue
-		}
-		name := make([]byte, segment.Filesz)
-		if _, err := segment.ReadAt(name, 0); err != nil {
-			return false
-		}
-		_, err := os.Stat(strings.TrimRight(string(name), "\x00"))
-		return err == nil
-	}
-	return true
+	_, err = os.Stat(need.Loader)
+	return err == nil
 }

@@ -32,11 +32,13 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		e.excuse(ctx, &problems, cluster.Hosts, name, failed[name])
 	}
-	problems = append(problems, facts.CheckAll(found, e.reach.program.residents().Architectures())...)
-	problems = append(problems, e.reach.program.check(found)...)
+	lacks, err := e.judge(found)
+	if err != nil {
+		return cluster, nil, err
+	}
+	problems = append(problems, lacks...)
 	e.checkCrossings(ctx, &problems, cluster, found)
 	e.checkMetrics(ctx, &problems, cluster, found)
-	e.seen.set(found)
 	for name, f := range found {
 		host := cluster.Hosts[name]
 		if host.Capacity.CPUs == 0 {
@@ -101,6 +103,14 @@ func (e *Engine) check(cluster domain.Cluster) domain.Problems {
 	return problems
 }
 
+// judge tells what hosts lack, and remembers what they are like.
+func (e *Engine) judge(found map[string]facts.Facts) (domain.Problems, error) {
+	e.seen.set(found)
+	problems := facts.CheckAll(found, e.reach.program.residents().Architectures())
+	more, err := e.reach.program.check(found)
+	return append(problems, more...), err
+}
+
 // look returns the facts about hosts.
 func (e *Engine) look(ctx context.Context, hosts map[string]domain.Host) (map[string]facts.Facts, map[string]error) {
 	return onAll(hosts, func(name string) (facts.Facts, error) {
@@ -119,7 +129,11 @@ func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Clust
 	if err := joined(failed); err != nil {
 		return cluster, err
 	}
-	if err := facts.CheckAll(found, e.reach.program.residents().Architectures()).Err(); err != nil {
+	lacks, err := e.judge(found)
+	if err == nil {
+		err = lacks.Err()
+	}
+	if err != nil {
 		return cluster, err
 	}
 	_, failed = onAll(cluster.Hosts, func(name string) (relay.None, error) {

@@ -62,7 +62,7 @@ func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (doma
 	}
 	found, failed := onAll(byHost, func(name string) (relay.Findings, error) {
 		if _, known := p.hosts[name]; !known {
-			return relay.FindingsOf(e.seen.check(name, byHost[name])), nil
+			return relay.FindingsOf(e.seen.checkImages(name, byHost[name])), nil
 		}
 		return askHost(ctx, e, p, name, relay.Preflight, byHost[name])
 	})
@@ -72,7 +72,8 @@ func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (doma
 		}
 	}
 	var problems domain.Problems
-	for _, name := range slices.Sorted(maps.Keys(found)) {
+	for _, name := range slices.Sorted(maps.Keys(byHost)) {
+		problems = append(problems, e.checkGPUs(name, byHost[name])...)
 		problems = append(problems, found[name].Problems()...)
 	}
 	return problems, joined(failed)

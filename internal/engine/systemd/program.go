@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
@@ -81,22 +82,37 @@ var (
 	machines      = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 )
 
-// check returns the problems of those of the configured programs that hosts need.
-func (p Program) check(hosts map[string]facts.Facts) domain.Problems {
-	var problems domain.Problems
+// check returns the problems of hosts that can't run the programs that there are for their architectures.
+func (p Program) check(hosts map[string]facts.Facts) (problems domain.Problems, err error) {
+	programs := p.residents()
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		architecture := hosts[name].Architecture
-		file, given := p.Binaries[architecture]
-		if !given {
-			continue
+		f := hosts[name]
+		file, known := programs.Files[f.Architecture]
+		if !known {
+			continue // facts.Check says so
 		}
-		if err := runsOn(file, architecture); err != nil {
-			problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "No program for the architecture",
-				"host %q is a machine of the architecture %s, and for those the provider's configuration has agent_binaries = { %s = %q }: %v",
-				name, architecture, architecture, file, err)
+		if _, given := p.Binaries[f.Architecture]; given {
+			if err := runsOn(file, f.Architecture); err != nil {
+				problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "No program for the architecture",
+					"host %q is a machine of the architecture %s, and for those the provider's configuration has agent_binaries = { %s = %q }: %v",
+					name, f.Architecture, f.Architecture, file, err)
+				continue
+			}
+		}
+		need, err := libc.Of(file)
+		if err != nil {
+			return problems, err
+		}
+		facts.CheckProgram(&problems, name, f, file, need)
+		agent, found, err := p.agent(f.Architecture)
+		if err != nil {
+			return problems, err
+		}
+		if found {
+			facts.CheckAgent(&problems, name, f, agent.From, agent.need)
 		}
 	}
-	return problems
+	return problems, nil
 }
 
 func (p Program) file() (string, error) {
@@ -106,8 +122,14 @@ func (p Program) file() (string, error) {
 	return os.Executable()
 }
 
+// agentFile is an agent, and what it needs of a host.
+type agentFile struct {
+	install.File
+	need libc.Need
+}
+
 // agent returns the agent that knows GPUs, for hosts of an architecture, and false where there is none.
-func (p Program) agent(architecture string) (agent install.File, found bool, err error) {
+func (p Program) agent(architecture string) (agent agentFile, found bool, err error) {
 	program, found := p.residents().Files[architecture]
 	if !found {
 		return agent, false, nil
@@ -116,7 +138,10 @@ func (p Program) agent(architecture string) (agent install.File, found bool, err
 	if file == "" || file == program {
 		return agent, false, nil
 	}
-	agent, err = install.Open(telemetry.AgentName, file)
+	agent.need, err = libc.Of(file)
+	if err == nil || errors.Is(err, libc.ErrNoProgram) { // of a script, its start will tell
+		agent.File, err = install.Open(telemetry.AgentName, file)
+	}
 	return agent, err == nil, err
 }
 
@@ -151,19 +176,27 @@ func (p Program) agents() (map[string]string, error) {
 
 // install brings a host what it runs.
 func (p Program) install(ctx context.Context, client *sshclient.Client, f facts.Facts) error {
+	files, err := p.filesFor(f)
+	if err != nil {
+		return err
+	}
+	return install.Install(ctx, client, f, files...)
+}
+
+// filesFor returns what a host runs: an agent, only if the host can start it.
+func (p Program) filesFor(f facts.Facts) ([]install.File, error) {
 	program, err := p.residents().For(f.Architecture)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	bring := []install.File{program}
 	agent, found, err := p.agent(f.Architecture)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if found {
-		bring = append(bring, agent)
+	if why, _ := f.CantStart(agent.From, agent.need); !found || why != "" {
+		return []install.File{program}, nil
 	}
-	return install.Install(ctx, client, f, bring...)
+	return []install.File{program, agent.File}, nil
 }
 
 // relayScript runs the relay of a program, or says what is there instead: Trainyard of another version, or nothing.

@@ -75,6 +75,7 @@ func TestGivenPrograms(t *testing.T) {
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	provider := programFor(t, filepath.Join(folder, "provider"), elf.EM_X86_64)
 	hosts := map[string]facts.Facts{"a": {Architecture: "arm64"}, "b": {Architecture: "amd64"}}
 	for file, says := range map[string]string{
 		programFor(t, filepath.Join(folder, "right"), elf.EM_AARCH64): "",
@@ -82,8 +83,10 @@ func TestGivenPrograms(t *testing.T) {
 		text:                           "is no program for Linux",
 		filepath.Join(folder, "no-it"): "no-it",
 	} {
-		problems := Program{Binaries: map[string]string{"arm64": file}}.check(hosts)
+		problems, err := Program{File: provider, Binaries: map[string]string{"arm64": file}}.check(hosts)
 		switch {
+		case err != nil:
+			t.Errorf("%s: %v", file, err)
 		case says == "" && len(problems) > 0:
 			t.Errorf("%s: %v", file, problems)
 		case says != "" && (len(problems) != 1 || problems[0].Path.String() != `hosts["a"].address` || !strings.Contains(problems[0].Detail, says)):

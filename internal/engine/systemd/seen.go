@@ -20,11 +20,17 @@ func (s *seenHosts) set(found map[string]facts.Facts) {
 	s.facts = maps.Clone(found)
 }
 
-// check returns what a host lacks for specifications with images; nothing where it was not looked at.
-func (s *seenHosts) check(host string, specs []domain.MemberSpec) (problems domain.Problems) {
+// of returns the facts about a host, and false where it was not looked at.
+func (s *seenHosts) of(host string) (facts.Facts, bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	f, seen := s.facts[host]
-	s.mu.Unlock()
+	return f, seen
+}
+
+// checkImages returns what a host lacks for specifications with images; nothing where it was not looked at.
+func (s *seenHosts) checkImages(host string, specs []domain.MemberSpec) (problems domain.Problems) {
+	f, seen := s.of(host)
 	if !seen {
 		return nil
 	}
@@ -34,4 +40,41 @@ func (s *seenHosts) check(host string, specs []domain.MemberSpec) (problems doma
 		}
 	}
 	return problems
+}
+
+// blind reports whether a host that was looked at can't start the agent that there is for it, and so reads no GPUs.
+func (e *Engine) blind(host string) (f facts.Facts, agent agentFile, is bool) {
+	f, seen := e.seen.of(host)
+	if !seen {
+		return f, agent, false
+	}
+	agent, found, err := e.reach.program.agent(f.Architecture)
+	if err != nil || !found {
+		return f, agent, false
+	}
+	why, _ := f.CantStart(agent.From, agent.need)
+	return f, agent, why != ""
+}
+
+// checkGPUs returns the problems of specifications that ask for GPUs of a host that can't start the agent.
+func (e *Engine) checkGPUs(host string, specs []domain.MemberSpec) (problems domain.Problems) {
+	if f, agent, is := e.blind(host); is {
+		for _, spec := range specs {
+			if spec.UsesGPUs() {
+				facts.CheckGPUs(&problems, f, spec, agent.From, agent.need)
+			}
+		}
+	}
+	return problems
+}
+
+// explainGPUs says of GPUs that can't be read why the host's agent is one that can't.
+func (e *Engine) explainGPUs(host string, gpus *domain.HostGPUs) {
+	if gpus.Unknown == "" {
+		return
+	}
+	if f, agent, is := e.blind(host); is {
+		why, mend := f.CantStart(agent.From, agent.need)
+		gpus.Unknown = "it " + why + ". To have them read, " + mend
+	}
 }

@@ -49,6 +49,10 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 
 func (e *Engine) reports(ctx context.Context, p place, q telemetry.Query) map[string]telemetry.Answer {
 	answers, failed := askAll(ctx, e, p, relay.Report, q)
+	for name, answer := range answers {
+		e.explainGPUs(name, &answer.GPUs)
+		answers[name] = answer
+	}
 	for name, err := range failed {
 		answers[name] = telemetry.Answer{Why: err.Error()}
 	}

@@ -43,6 +43,7 @@ type Facts struct {
 	Controllers   []string
 	SELinux       bool     // enforcing
 	Glibc         string   // its version; "" where there is another C library
+	Loaders       []string // the files of the dynamic loaders, by which programs are started that are not linked statically
 	Python        string   // the version of python3
 	Lacks         []string // the commands that we use, and that are not there
 

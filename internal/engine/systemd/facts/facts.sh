@@ -44,6 +44,9 @@ system() {
 	say systemd "$(systemctl --version)"
 	say glibc "$(getconf GNU_LIBC_VERSION)"
 	say ldd "$(ldd --version)"
+	for loader in /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.* /lib/ld-musl-*.so.*; do
+		[ -e "$loader" ] && say loader "$loader"
+	done
 	say cpus "$(nproc || getconf _NPROCESSORS_ONLN)"
 	say memory "$(grep '^MemTotal:' /proc/meminfo)"
 	say python "$(python3 -V)"

@@ -51,6 +51,9 @@ func TestHost(t *testing.T) {
 		if f.Systemd < oldestSystemd || f.Glibc == "" || f.ControlGroups == "" || f.Capacity.CPUs < 1 || f.Capacity.MemoryMiB < 1 || f.Apart != 0 {
 			t.Errorf("as %s: %+v", user, f)
 		}
+		if len(f.Loaders) == 0 || !strings.Contains(f.Loaders[0], "ld-linux") {
+			t.Errorf("as %s, its loaders are %q", user, f.Loaders)
+		}
 		if !slices.Contains(f.Ports, 22) || !slices.Contains(f.Addresses, host.Address.String()) {
 			t.Errorf("as %s, it listens on %v of %v", user, f.Ports, f.Addresses)
 		}

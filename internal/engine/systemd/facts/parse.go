@@ -124,6 +124,8 @@ func (f *Facts) set(key, value string) {
 		f.Python = version.FindString(value)
 	case "selinux":
 		f.SELinux = value == "1"
+	case "loader":
+		add(&f.Loaders, value)
 	case "lacks":
 		add(&f.Lacks, value)
 	case "control_groups":

@@ -38,6 +38,7 @@ systemd_runs=yes
 systemd=systemd 255 (255.4-1ubuntu8.4)
 glibc=glibc 2.39
 ldd=ldd (Ubuntu GLIBC 2.39-0ubuntu8.3) 2.39
+loader=/lib64/ld-linux-x86-64.so.2
 cpus=64
 memory=MemTotal:       528165332 kB
 python=Python 3.12.3
@@ -79,7 +80,7 @@ func fullFacts() Facts {
 		OS:   OS{Name: "Ubuntu 24.04.1 LTS", IDs: []string{"ubuntu", "debian"}},
 		Init: "systemd", Systemd: 255, SystemdRuns: true,
 		ControlGroups: ControlGroups2, Controllers: []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"},
-		SELinux: true, Glibc: "2.39", Python: "3.12.3", Lacks: []string{"gzip"},
+		SELinux: true, Glibc: "2.39", Loaders: []string{"/lib64/ld-linux-x86-64.so.2"}, Python: "3.12.3", Lacks: []string{"gzip"},
 		Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 515786},
 		Home: Home{
 			Folder: "/data/my disk/trainyard", FreeBytes: 50241860 << 10, Writable: true,

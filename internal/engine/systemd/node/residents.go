@@ -53,11 +53,7 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 		return err
 	}
 	if orders.Agents != nil {
-		file := p.node.program // which knows no GPUs
-		if digest := orders.Agents[runtime.GOARCH]; digest != "" {
-			file = filepath.Join(layout.Programs, digest, telemetry.AgentName)
-		}
-		if err := relink(file, p.dir.Path(agentLink)); err != nil {
+		if err := relink(p.node.agent(orders), p.dir.Path(agentLink)); err != nil {
 			return err
 		}
 	}
@@ -72,6 +68,18 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 		return started.RunResidents(ctx, *orders.Cluster)
 	}
 	return started.StartController(ctx)
+}
+
+// agent returns the file that agents are run from here: where what knows GPUs was not brought, as this host can't start it,
+// that is this program, which knows none.
+func (n *Node) agent(orders relay.Orders) string {
+	if digest := orders.Agents[runtime.GOARCH]; digest != "" {
+		file := filepath.Join(layout.Programs, digest, telemetry.AgentName)
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return file
+		}
+	}
+	return n.program
 }
 
 // writeUnit has systemd run the supervisor whenever this host runs.

@@ -1,0 +1,99 @@
+// Package libc tells what a program needs of the C library of the machine that runs it.
+package libc
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Need is what a program needs of a machine; the zero value is a program that is linked statically, which needs nothing.
+type Need struct {
+	// Loader is the file of the dynamic loader that starts the program, such as /lib64/ld-linux-x86-64.so.2.
+	Loader string
+	// Glibc is the oldest version of glibc that has all that the program calls; "" for one of another C library.
+	Glibc string
+}
+
+// prefix begins the names by which programs ask for versions of glibc.
+const prefix = "GLIBC_"
+
+// since are the versions of glibc that came with what is asked for by another name.
+var since = map[string]string{"GLIBC_ABI_DT_RELR": "2.36", "GLIBC_ABI_GNU_TLS": "2.42", "GLIBC_ABI_GNU2_TLS": "2.42"}
+
+// ErrNoProgram is for files that are no programs for Linux: of a script, say, it isn't known what it needs.
+var ErrNoProgram = errors.New("is no program for Linux")
+
+// Of returns what a program for Linux needs, by the head of its file.
+func Of(file string) (Need, error) {
+	program, err := elf.Open(file)
+	if err != nil {
+		return Need{}, fmt.Errorf("%s %w: %w", file, ErrNoProgram, err)
+	}
+	defer program.Close()
+	need, err := of(program)
+	if err != nil {
+		return need, fmt.Errorf("what %s needs of a machine can't be read: %w", file, err)
+	}
+	return need, nil
+}
+
+func of(program *elf.File) (need Need, err error) {
+	for _, segment := range program.Progs {
+		if segment.Type != elf.PT_INTERP {
+			continue
+		}
+		name := make([]byte, segment.Filesz)
+		if _, err := segment.ReadAt(name, 0); err != nil {
+			return need, err
+		}
+		need.Loader = strings.TrimRight(string(name), "\x00")
+	}
+	if need.Loader == "" || program.SectionByType(elf.SHT_GNU_VERNEED) == nil {
+		return need, nil
+	}
+	libraries, err := program.DynamicVersionNeeds()
+	if err != nil {
+		return need, err
+	}
+	for _, library := range libraries {
+		for _, version := range library.Needs {
+			number, isGlibc := strings.CutPrefix(version.Dep, prefix)
+			if !isGlibc {
+				continue
+			}
+			if known := since[version.Dep]; known != "" {
+				number = known
+			}
+			if _, err := parts(number); err != nil {
+				return need, fmt.Errorf("it asks for %s, which is no version of glibc that is known", version.Dep)
+			}
+			if Older(need.Glibc, number) {
+				need.Glibc = number
+			}
+		}
+	}
+	return need, nil
+}
+
+// Older reports whether a version comes before another one; "" comes before all.
+func Older(version, than string) bool {
+	a, _ := parts(version)
+	b, _ := parts(than)
+	return slices.Compare(a, b) < 0
+}
+
+// parts returns the numbers of a version.
+func parts(version string) (numbers []int, err error) {
+	for part := range strings.SplitSeq(version, ".") {
+		number, err := strconv.Atoi(part)
+		if err != nil || number < 0 {
+			return nil, errors.New("not a version")
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, nil
+}

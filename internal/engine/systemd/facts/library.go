@@ -1,0 +1,59 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// noGPUs is the summary of what comes of an agent that a host can't start.
+const noGPUs = "GPUs can't be read"
+
+// CantStart tells why a host can't start a program that needs this of its C library, and what mends that; "" where it can.
+func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
+	here := check{Facts: f}
+	switch {
+	case need.Loader == "":
+		return "", ""
+	case f.Glibc != "" && libc.Older(f.Glibc, need.Glibc):
+		return fmt.Sprintf("has glibc %s (%s), and %s needs glibc %s or newer", f.Glibc, here.system(), program, need.Glibc),
+			here.upgrade() + ", or build the program with an older glibc"
+	case need.Glibc != "" && f.Glibc == "", !slices.Contains(f.Loaders, need.Loader):
+		needs := need.Loader
+		if need.Glibc != "" {
+			needs += " of glibc " + need.Glibc + " or newer"
+		}
+		return fmt.Sprintf("has another C library (%s) than %s needs: that is started by %s, and the host's loader is %s",
+			here.system(), program, needs, list(f.Loaders)), "use a host with that C library"
+	}
+	return "", ""
+}
+
+// CheckProgram adds the problem of a host that can't start a program, without which it can't be one of ours.
+func CheckProgram(problems *domain.Problems, host string, f Facts, program string, need libc.Need) {
+	if why, mend := f.CantStart(program, need); why != "" {
+		problems.Add(address(host), "Program can't be started", "host %q (%s) %s. Build it with CGO_ENABLED=0, and it needs no C library; or %s",
+			host, f.Address, why, mend)
+	}
+}
+
+// CheckAgent warns of a host with GPUs that can't start the agent that would read them.
+func CheckAgent(problems *domain.Problems, host string, f Facts, agent string, need libc.Need) {
+	if why, mend := f.CantStart(agent, need); why != "" && f.NVIDIA.present() {
+		problems.Warn(address(host), noGPUs, "host %q (%s) %s. It is measured and runs members all the same, but none can have its GPUs. "+
+			"To have them, %s", host, f.Address, why, mend)
+	}
+}
+
+// CheckGPUs adds the problem of a member that asks for GPUs of a host that can't start the agent.
+func CheckGPUs(problems *domain.Problems, f Facts, spec domain.MemberSpec, agent string, need libc.Need) {
+	if why, mend := f.CantStart(agent, need); why != "" {
+		problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, noGPUs,
+			"role %q asks for GPUs of host %q, which %s. To have them, %s", spec.Role, spec.Host, why, mend)
+	}
+}
+
+// present tells whether there is a driver.
+func (n NVIDIA) present() bool { return n.Driver != "" || n.SMI }
