@@ -13,6 +13,10 @@ what() {
     command -v apt-get >/dev/null || program=true # other systems have certificates elsewhere
     ;;
   gcc) program=gcc use="to build what reads GPUs, with cgo" ;;
+  gcc-aarch64-linux-gnu) program=aarch64-linux-gnu-gcc use="to build what reads GPUs for hosts of the architecture arm64" ;;
+  gcc-x86-64-linux-gnu) program=x86_64-linux-gnu-gcc use="to build what reads GPUs for hosts of the architecture amd64" ;;
+  libc6-dev-arm64-cross) program=/usr/aarch64-linux-gnu/include/stdlib.h use="for gcc-aarch64-linux-gnu" ;;
+  libc6-dev-amd64-cross) program=/usr/x86_64-linux-gnu/include/stdlib.h use="for gcc-x86-64-linux-gnu" ;;
   libc6-dev) program=/usr/include/stdlib.h use="for gcc" ;;
   docker.io) program=dockerd use="for the tests' own Docker Engines" ;;
   iptables) program=iptables use="for Docker Engines" ;;
@@ -37,7 +41,7 @@ done
 echo "Packages are missing:" >&2
 for package in "${missing[@]}"; do
   what "$package"
-  printf '  %-16s %s\n' "$package" "$use" >&2
+  printf '  %-22s %s\n' "$package" "$use" >&2
 done
 
 by_hand() {

@@ -1,12 +1,18 @@
-// Command check fails where a program needs a newer glibc than a version: check 2.31 FILE…
+// Command check fails where a program may not run with a version of glibc and all newer ones: check 2.31 FILE…
 package main
 
 import (
+	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc"
 )
+
+// loadedLater begins the names of NVIDIA's functions, which are looked for when they are called.
+const loadedLater = "nvml"
 
 func main() {
 	if len(os.Args) < 3 {
@@ -15,18 +21,39 @@ func main() {
 	}
 	failed := false
 	for _, file := range os.Args[2:] {
-		need, err := libc.Of(file)
-		switch {
-		case err != nil:
+		if err := errors.Join(newer(file, os.Args[1]), unversioned(file)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-		case libc.Older(os.Args[1], need.Glibc):
-			fmt.Fprintf(os.Stderr, "%s needs glibc %s, and may need %s at most: objdump -T shows what it calls of that\n", file, need.Glibc, os.Args[1])
-		default:
-			continue
+			failed = true
 		}
-		failed = true
 	}
 	if failed {
 		os.Exit(1)
 	}
+}
+
+func newer(file, allowed string) error {
+	need, err := libc.Of(file)
+	if err == nil && libc.Older(allowed, need.Glibc) {
+		err = fmt.Errorf("%s needs glibc %s, and may need %s at most: objdump -T shows what it calls of that", file, need.Glibc, allowed)
+	}
+	return err
+}
+
+// unversioned finds functions that were linked with no library, and may be anywhere or nowhere.
+func unversioned(file string) error {
+	program, err := elf.Open(file)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	functions, err := program.ImportedSymbols()
+	if errors.Is(err, elf.ErrNoSymbols) {
+		return nil // it is linked statically
+	}
+	for _, f := range functions {
+		if f.Version == "" && !strings.HasPrefix(f.Name, loadedLater) {
+			err = errors.Join(err, fmt.Errorf("%s calls %s, which it was linked with no library for", file, f.Name))
+		}
+	}
+	return err
 }

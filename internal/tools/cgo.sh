@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs go so that what it builds has cgo, and runs with glibc 2.31, which is Debian 11's, and newer, whatever this machine has:
+# GOARCH=arm64 cgo.sh build …
+#
+# A linker takes the version of each function from the library that it finds. Here it finds libraries that have the functions
+# of glibc.txt as glibc 2.31 has them, and no code. A function that is not there is an error of the linker: add it, with objdump -T
+# of such a glibc. Started by the newer crt1.o, a program has no constructors run by an older glibc: those of Go have none.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+host=$(go env GOHOSTARCH)
+export GOOS=linux GOARCH=${GOARCH:-$host} CGO_ENABLED=1
+declare -A gcc=([amd64]=x86_64-linux-gnu-gcc [arm64]=aarch64-linux-gnu-gcc)
+declare -A first=([amd64]=GLIBC_2.2.5 [arm64]=GLIBC_2.17)
+if [[ -z ${gcc[$GOARCH]:-} ]]; then
+  printf 'cgo.sh: hosts are of the architectures %s, and not %s.\n' "${!gcc[*]}" "$GOARCH" >&2
+  exit 2
+fi
+if [[ $GOARCH == "$host" ]]; then
+  export CC=${CC:-gcc}
+else
+  export CC=${gcc[$GOARCH]}
+fi
+if ! command -v "$CC" >/dev/null; then
+  printf 'cgo.sh: there is no %s, the C compiler for %s: apt-get install gcc-%s\n' "$CC" "$GOARCH" "$(tr _ - <<<"${gcc[$GOARCH]%-gcc}")" >&2
+  exit 1
+fi
+
+key=$(cat "$0" "$here/glibc.txt" | sha256sum)
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/glibc-$GOARCH-${key:0:12}
+
+# link SONAME FILE: writes the library of that name into a folder.
+link() {
+  awk -v library="$1" -v arch="$GOARCH" -v first="${first[$GOARCH]}" -v map="$staging/map" '
+    BEGIN { print ".section .note.GNU-stack,\"\",%progbits\n.data" }
+    $1 == library {
+      version = arch == "amd64" && $3 ? $3 : first
+      names[version] = names[version] " " $2 ";"
+      kind = $2 == "stderr" ? "object" : "function"
+      printf ".globl %s\n.type %s, %%%s\n.size %s, 8\n%s: .zero 8\n", $2, $2, kind, $2, $2
+    }
+    END { for (version in names) print version " {" names[version] " };" >map }
+  ' "$here/glibc.txt" >"$staging/functions.s"
+  "$CC" -shared -nostdlib -Wl,-soname,"$1" -Wl,--version-script,"$staging/map" -o "$staging/$2" "$staging/functions.s"
+}
+
+if [[ ! -d $folder ]]; then
+  mkdir -p "$(dirname "$folder")"
+  staging=$(mktemp -d "$folder.XXXXXX")
+  trap 'rm -rf "$staging"' EXIT
+  link libc.so.6 libc.so.6
+  link libpthread.so.0 libpthread.so
+  link libdl.so.2 libdl.so
+  echo "INPUT ( libc.so.6 libc_nonshared.a )" >"$staging/libc.so" # the latter, in each program, is this machine's
+  mv -T "$staging" "$folder" 2>/dev/null || [[ -d $folder ]]      # another did the same
+fi
+
+# What protects C's stack and strings calls functions of its own; hardly any C is here.
+export CGO_CFLAGS="-g -O2 -Wno-deprecated-declarations -fno-stack-protector -U_FORTIFY_SOURCE"
+export CGO_LDFLAGS="-L$folder"
+# Names of hosts and users are looked up as by the programs without cgo.
+export GOFLAGS="${GOFLAGS:-} -tags=netgo,osusergo"
+exec go "$@"
