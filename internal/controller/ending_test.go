@@ -29,7 +29,7 @@ func (l leased) Hold(ctx context.Context, name string, holder engine.Holder) (co
 	held, release, err := engine.HoldFor(ctx, l, name, holder)
 	l.taken <- struct{}{}
 	return held, func() error {
-		time.Sleep(time.Second)
+		<-time.After(time.Second) // by the clock of the test
 		l.ended <- struct{}{}
 		return release()
 	}, err
