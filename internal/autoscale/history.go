@@ -310,7 +310,7 @@ type Selection struct {
 	Limit int
 }
 
-// Covers tells whether the entries of a policy are wanted.
+// Covers reports whether the selection includes the entries of a policy.
 func (s Selection) Covers(policy string) bool {
 	group, role := Entry{Policy: policy}.Key()
 	return (s.Group == "" || s.Group == group) && (s.Role == "" || s.Role == role)

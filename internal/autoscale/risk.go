@@ -247,8 +247,8 @@ func (r *Risk) priced(forecast int, share float64) float64 {
 	return math.Exp(r.Price+urgency) * r.Forecasts[forecast].Usual / share
 }
 
-// overspent tells whether there were too few members for longer than was asked for, and what is needed now is not weighed any more. The price alone takes
-// hours to rise where errors were next to nothing so far, as before the first load. Once it has had time to learn, it is left some leeway.
+// overspent reports whether there were too few members for longer than the policy allows. The load is met at any cost then: the price alone takes hours
+// to rise after errors close to zero, as before the first load. After a day of learning, the policy has some leeway.
 func (r *Risk) overspent(share float64) bool {
 	allowed := share * r.Total
 	if r.Total >= priceMemory.Seconds() {

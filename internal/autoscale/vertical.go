@@ -54,7 +54,7 @@ type Used struct {
 	// Requested is what a member requests that is started now, Size what of that policies have moved, and Sized when they did so last.
 	Requested, Size domain.Resources
 	Sized           time.Time
-	// InPlace tells that members that run were to have that size, too.
+	// InPlace is whether running members were to have that size, too.
 	InPlace bool
 }
 

@@ -86,7 +86,7 @@ type sweeper struct {
 	// and again when they are tried though it has not.
 	stirred bool
 	again   time.Time
-	// asks tells that a sweep asks for room.
+	// asks is whether a sweep asks for room.
 	asks bool
 }
 

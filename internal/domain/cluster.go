@@ -87,7 +87,7 @@ type Agent struct {
 	Disabled bool `json:"disabled,omitempty"`
 	// Image is what agents run from where they are containers; empty is that of the controller.
 	Image string `json:"image,omitempty"`
-	// MetricsPort is where agents answer Prometheus, at the addresses of their hosts, and the controller at the port after it; 0 for nowhere.
+	// MetricsPort is the port at which the agent of each host serves metrics to Prometheus; the controller has the next one. 0 serves none.
 	MetricsPort int `json:"metrics_port,omitempty"`
 }
 

@@ -13,7 +13,7 @@ type RoomRequest struct {
 	Header
 	// Spec is the group as it is to be. Of a sweep, it is a group of its name whose only role, [WaitingRuns], has as many replicas as runs wait.
 	Spec Group `json:"spec"`
-	// Sweep tells that it is a sweep that waits: it gets room for as many of its runs as can be had, and a group for all of its members or for none.
+	// Sweep is true for a sweep, which gets room for as many of its runs as can be had, and a group for all of its members or for none.
 	Sweep bool `json:"sweep,omitempty"`
 	// Most bounds how many of the runs a host or device takes, by name or UUID; those that are not in it take as many as fit.
 	Most map[string]int `json:"most,omitempty"`

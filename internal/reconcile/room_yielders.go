@@ -94,7 +94,7 @@ func (v View) scattered(group domain.Group, role string) bool {
 	return hosts > 1 && SchedulingOf(v.Traits, group, role) == domain.SchedulingEngine
 }
 
-// goInOrder tells whether members of a role only go from the highest index down. Of others, those go whose room is of use.
+// goInOrder reports whether only the members with the highest indexes of a role can go. In other roles, those go whose room is needed.
 func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolicy) bool {
 	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
 }

@@ -183,6 +183,9 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 		if answered {
 			outage = nil
 		}
+		if ctx.Err() != nil && passes(err) && !errors.Is(err, ctx.Err()) {
+			outage, err = err, ctx.Err() // both at one moment
+		}
 		switch {
 		case err == nil:
 			return nil

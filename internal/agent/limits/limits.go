@@ -153,7 +153,7 @@ func (d directory) below(memoryMiB int64) bool {
 		file = "memory.max"
 	}
 	content, err := os.ReadFile(filepath.Join(d.path, file))
-	bytes, failed := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64) // "max" is no number
+	bytes, failed := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64) // fails for "max": no limit
 	return err == nil && failed == nil && bytes>>20 < memoryMiB
 }
 

@@ -154,7 +154,8 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 		hosts[name] = host
 	}
 	cluster.Hosts = hosts
-	return cluster, problems, e.checkMetrics(ctx, &problems, cluster)
+	err = e.checkMetrics(ctx, &problems, cluster)
+	return cluster, problems, err
 }
 
 // checkMetrics adds a problem where somebody else has a port at which residents are to answer Prometheus.

@@ -88,7 +88,7 @@ func resolved(output string) (addresses []string) {
 	return addresses
 }
 
-// orNone lists addresses, or says that there are none.
+// orNone joins addresses for a message, and is "none" without any.
 func orNone(addresses []string) string {
 	if len(addresses) == 0 {
 		return "none"

@@ -55,5 +55,5 @@ func CheckGPUs(problems *domain.Problems, f Facts, spec domain.MemberSpec, agent
 	}
 }
 
-// present tells whether there is a driver.
+// present reports whether the host has NVIDIA's driver.
 func (n NVIDIA) present() bool { return n.Driver != "" || n.SMI }

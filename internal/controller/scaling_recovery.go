@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// recover takes notice of what was carried out without being noted, by a controller that died just then, or that got no answer, and of the time in which
+// none decided.
+func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
+	policy := f.document.Spec
+	last := scene.Groups[policy.Group].Scaled[policy.Role]
+	if f.unheeded(last) {
+		if s.unnoted(policy.Key(), last) {
+			e := madeBy(policy.Key(), last)
+			e.OutcomeWhy = "carried out, though whoever decided it could not note that"
+			s.history.Add(e)
+		}
+		f.autoscaler.Changed(&f.state, last.At, last.From, last.To)
+		s.changed = true
+	}
+	if f.restored {
+		f.restored = false
+		f.autoscaler.Resume(&f.state, now, seen.Count)
+	}
+}
+
+// unheeded tells whether a policy does not know of the last change of its role, though that was made since it decides.
+func (f *followed) unheeded(last domain.Scaled) bool {
+	since := f.state.Since
+	return !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange)
+}
+
+// unnoted tells whether a change of which the present controller has not noted anything is not in the history that it has read.
+func (s *scaler) unnoted(key string, last domain.Scaled) bool {
+	return last.At.Sub(s.scaledAt[key]) > time.Millisecond // to which it is kept
+}
+
+// madeBy is the entry of a change of which nothing is known but what the role tells of it.
+func madeBy(policy string, last domain.Scaled) autoscale.Entry {
+	return autoscale.Entry{
+		Policy: policy, At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
+	}
+}
