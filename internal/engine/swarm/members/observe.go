@@ -381,7 +381,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		code := value(o.ExitCode)
 		verdict := rule.Judge(code, o.Restarts)
 		o.State, o.LastError = verdict.State, verdict.Reason
-		o.Unstarted = strings.HasPrefix(status.Err, notStarted)
+		o.Unstarted = strings.HasPrefix(status.Err, notStarted) && !strings.HasSuffix(status.Err, busy)
 		// The Swarm's own words, where they say more than the code: why the container could not even be started, say.
 		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
 			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
@@ -397,6 +397,10 @@ const unhealthy = "unhealthy"
 
 // notStarted is the start of a task's error if its container never ran.
 const notStarted = "starting container failed"
+
+// busy is the end of a task's error if another attempt may start its container: Engines now and then fail to make the
+// mount of its secrets read-only (moby#48783).
+const busy = "device or resource busy"
 
 // killedCode is the exit code of what was killed by SIGKILL.
 const killedCode = 137
