@@ -135,11 +135,11 @@ func TestObserveMember(t *testing.T) {
 			h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
 		},
 			seen{State: domain.StateRestarting, Code: 128, Error: "exit code 128: starting container failed: OCI runtime create failed", Unstarted: true}},
-		"could not be started for now": {onFailure, nil, func(h *history) {
-			h.task(2, shutdown, failed, 128, "starting container failed: unable to remount dir as readonly: mount tmpfs:/secrets, flags: 0x21: device or resource busy")
+		"could not be started, busy": {onFailure, nil, func(h *history) {
+			h.task(2, shutdown, failed, 128, "starting container failed: unable to remount dir as readonly: device or resource busy")
 		},
 			seen{State: domain.StateRestarting, Code: 128,
-				Error: "exit code 128: starting container failed: unable to remount dir as readonly: mount tmpfs:/secrets, flags: 0x21: device or resource busy"}},
+				Error: "exit code 128: starting container failed: unable to remount dir as readonly: device or resource busy"}},
 		"not well, to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "task: non-zero exit (137): unhealthy container") },
 			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9): task: non-zero exit (137): unhealthy container"}},
 		"could not be started, being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
