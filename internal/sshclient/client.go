@@ -15,22 +15,22 @@ import (
 type Client struct {
 	host    Host
 	limit   time.Duration
-	connect func(context.Context) (*ssh.Client, error)
+	connect func(context.Context, *steps) (*ssh.Client, error)
 
 	mu   sync.Mutex
 	link *link // the one for the next use; nil if it has to be made
 }
 
-// New returns a client of a host, without connecting to it: an error is about the credentials. dialTimeout bounds each
-// attempt to log in, and then to open a stream or to start a command; 15 s where it is 0. A wait for the logins of others
-// does not count.
-func New(host Host, credentials Credentials, dialTimeout time.Duration) (*Client, error) {
+// New returns a client of a host, without connecting to it: an error is about the credentials. stepTimeout bounds each
+// step: that a server shows its key, lets us in, opens a stream, starts a command; 30 s where it is 0. A wait for the
+// logins of others does not count.
+func New(host Host, credentials Credentials, stepTimeout time.Duration) (*Client, error) {
 	hops, err := route(host, credentials)
 	if err != nil {
 		return nil, At(host.String(), err)
 	}
-	return &Client{host: host, limit: dialTimeout, connect: func(ctx context.Context) (*ssh.Client, error) {
-		return connect(ctx, hops, credentials)
+	return &Client{host: host, limit: stepTimeout, connect: func(ctx context.Context, steps *steps) (*ssh.Client, error) {
+		return connect(ctx, steps, hops, credentials)
 	}}, nil
 }
 

@@ -79,9 +79,9 @@ func TestBrokenBeforeUse(t *testing.T) {
 	} {
 		made, client := 0, openTo(t, server)
 		connect := client.connect
-		client.connect = func(ctx context.Context) (*ssh.Client, error) {
+		client.connect = func(ctx context.Context, steps *steps) (*ssh.Client, error) {
 			made++
-			broken, err := connect(ctx)
+			broken, err := connect(ctx, steps)
 			if err == nil && made == 1 {
 				must(t, broken.Close())
 			}
@@ -184,9 +184,9 @@ func TestCancelledByOneOfTwo(t *testing.T) {
 	socket := startEcho(t)
 	client := openTo(t, server)
 	proceed, connect := make(chan struct{}), client.connect
-	client.connect = func(ctx context.Context) (*ssh.Client, error) {
+	client.connect = func(ctx context.Context, steps *steps) (*ssh.Client, error) {
 		<-proceed
-		return connect(ctx)
+		return connect(ctx, steps)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	first := client.dialing(ctx, socket)

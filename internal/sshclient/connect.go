@@ -64,7 +64,7 @@ func loginName(goos, user string) string {
 
 // connect logs in to each server through the one before, and returns the connection to the last. Its end is the
 // end of all.
-func connect(ctx context.Context, hops []hop, credentials Credentials) (*ssh.Client, error) {
+func connect(ctx context.Context, steps *steps, hops []hop, credentials Credentials) (*ssh.Client, error) {
 	known, err := loadKnownHosts(credentials)
 	if err != nil {
 		return nil, err
@@ -81,19 +81,26 @@ func connect(ctx context.Context, hops []hop, credentials Credentials) (*ssh.Cli
 		var conn net.Conn
 		var err error
 		if i == 0 {
-			conn, err = NetDial(ctx, "tcp", h.HostPort())
+			conn, err = dial(ctx, h)
 		} else {
 			conn, err = dialThrough(ctx, last, before, h)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if last, err = login(ctx, conn, h, hostKeys{known: known, hop: h, through: before}, keys); err != nil {
+		if last, err = login(ctx, conn, h, hostKeys{known: known, hop: h, through: before}, keys, steps); err != nil {
 			return nil, err
 		}
 		before = h
 	}
 	return last, nil
+}
+
+// dial connects to the first server.
+func dial(ctx context.Context, h hop) (net.Conn, error) {
+	ctx, cancel := Within(ctx, networkLimit)
+	defer cancel()
+	return NetDial(ctx, "tcp", h.HostPort())
 }
 
 // dialThrough connects to a server from the one before it, whose connection ends with this one.
@@ -121,8 +128,9 @@ type inner struct {
 // Close closes both connections.
 func (c inner) Close() error { return c.outer.Close() }
 
-// login verifies a server and logs in to it over a connection, which it closes on failure.
-func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring) (*ssh.Client, error) {
+// login verifies a server and logs in to it over a connection, which it closes on failure. To show its key is one step, and to let us
+// in another: under load, a server is slow, but there.
+func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring, steps *steps) (*ssh.Client, error) {
 	var verified bool
 	var untrusted error
 	config := &ssh.ClientConfig{
@@ -131,7 +139,10 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 		HostKeyAlgorithms: verifier.algorithms(),
 		HostKeyCallback: func(addr string, remote net.Addr, key ssh.PublicKey) error {
 			untrusted = verifier.check(addr, remote, key)
-			verified = untrusted == nil
+			if untrusted == nil && !verified { // keys are exchanged again later
+				verified = true
+				steps.next("it answers, but lets nobody in within %s; see on it what holds its SSH server up: load, a full disk, a lookup of names (UseDNS in sshd_config), PAM")
+			}
 			return untrusted
 		},
 	}
@@ -145,6 +156,7 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 		return nil, context.Cause(ctx)
 	}
 	if err == nil {
+		steps.next(noAnswer)
 		return ssh.NewClient(c, channels, requests), nil
 	}
 	_ = conn.Close()

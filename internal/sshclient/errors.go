@@ -73,16 +73,13 @@ func Outcome(ctx context.Context, otherwise func() error) error {
 	return otherwise()
 }
 
-// UsualLimit is how long connecting may take where nothing else is said.
-const UsualLimit = 15 * time.Second
+// UsualLimit is how long a step of connecting may take where nothing else is said: as for Docker's own client.
+const UsualLimit = 30 * time.Second
 
-// Within returns a context that ends with a failure of its own after a time to connect in, 15 s where that is 0.
+// Within returns a context that ends with a failure of its own after a time for one step of connecting, 30 s where that is 0.
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit <= 0 {
-		limit = UsualLimit
-	}
-	return context.WithTimeoutCause(ctx, limit, Failed(ErrTimeout,
-		"no answer within %s; check the address, the network and firewalls in between", limit))
+	limit = limitOr(limit)
+	return context.WithTimeoutCause(ctx, limit, Failed(ErrTimeout, noAnswer, limit))
 }
 
 // Pipe is the network of Windows' named pipes, for [NetDial].

@@ -97,10 +97,10 @@ func (c *Client) logIn(ctx context.Context) (*ssh.Client, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-logins }()
-	ctx, cancel := Within(ctx, c.limit)
-	defer cancel()
+	ctx, steps := inSteps(ctx, c.limit)
+	defer steps.end()
 	for pause := firstPause; ; pause *= 2 {
-		client, err := c.connect(ctx)
+		client, err := c.connect(ctx, steps)
 		if pause > longestPause || !errors.Is(err, errTurnedAway) {
 			return client, err
 		}

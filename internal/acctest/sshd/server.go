@@ -31,6 +31,8 @@ type Options struct {
 	HostKeys []ssh.Signer
 	// Prohibit forbids to forward.
 	Prohibit bool
+	// Stuck, if not nil, gets a value when somebody offers a key, which then gets no answer.
+	Stuck chan<- struct{}
 	// NoSessions refuses commands before they are named.
 	NoSessions bool
 	// Absent are sockets that the server reports as missing.
@@ -116,6 +118,10 @@ func Start(t testing.TB, options Options) *Server {
 // admit lets the key with a fingerprint in, and notes all that are offered.
 func (s *Server) admit(authorized string) func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
 	return func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if s.options.Stuck != nil {
+			s.options.Stuck <- struct{}{}
+			<-s.ctx.Done()
+		}
 		fingerprint := ssh.FingerprintSHA256(key)
 		s.mu.Lock()
 		defer s.mu.Unlock()
