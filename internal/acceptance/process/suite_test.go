@@ -35,6 +35,11 @@ func TestAcc(t *testing.T) {
 			// What a member is started by outlives its command.
 			Kill:  "kill -KILL $(cat /proc/%[1]d/task/%[1]d/children)",
 			Alive: func() int { return acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)) },
+			Told: func(command ...string) string {
+				said, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
+				l.must(err)
+				return string(said)
+			},
 		}
 	})
 }

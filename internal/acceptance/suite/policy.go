@@ -4,6 +4,7 @@ package suite
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func aPolicy(l *Lab) {
 	)
 }
 
-// The role follows the memory that its members hold, up and down again, and no plan finds anything to do.
+// The role follows the memory that its members hold, up and down again, and no plan finds anything to do. What was decided is told later.
 func policyFollowsLoad(l *Lab) {
 	load := acceptance.NewLoad(l.T)
 	config := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)), acceptance.Follows("job", `min = 1
@@ -129,5 +130,21 @@ func policyFollowsLoad(l *Lab) {
 		resource.TestStep{Config: config, Check: l.expectAlive(1)},
 		resource.TestStep{PreConfig: workers(100, 3), Config: config, PlanOnly: true},
 		resource.TestStep{PreConfig: workers(0, 1), Config: config, PlanOnly: true},
+		resource.TestStep{
+			PreConfig: func() {
+				acctest.Eventually(l, "the last change to be told", func() bool {
+					return strings.Contains(l.Told("autoscale", "explain", "-n", "0", "job/worker"), " → 1\n")
+				})
+			},
+			Config: config + `
+data "trainyard_scaling_history" "it" {
+  cluster      = trainyard_cluster.lab
+  group        = trainyard_group.job.name
+  only_changes = true
+}
+`,
+			ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue("data.trainyard_scaling_history.it", tfjsonpath.New("json_lines"),
+				knownvalue.StringRegexp(regexp.MustCompile(`"to":1,.*"outcome":"done"`)))},
+		},
 	)
 }

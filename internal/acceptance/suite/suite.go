@@ -75,6 +75,8 @@ type Site struct {
 	Kill string
 	// Alive counts the processes of members.
 	Alive func() int
+	// Told returns what a command of the program says about the cluster.
+	Told func(command ...string) string
 }
 
 // Lab is a site on which a test works.

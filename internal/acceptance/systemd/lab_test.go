@@ -272,6 +272,7 @@ func TestAcc(t *testing.T) {
 			},
 			Kill:  "kill -KILL %[1]d",
 			Alive: func() int { return l.members(host) },
+			Told:  l.runProgram,
 		}
 	})
 }
