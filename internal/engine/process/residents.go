@@ -30,9 +30,11 @@ const (
 	residentPrefix   = "trainyard-"
 	controllerMember = residentPrefix + "controller"
 	agentMember      = residentPrefix + "agent"
-	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for.
-	startPatience = 10 * time.Second
+	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for, and startAgain how soon it is
+	// started once more, and then twice as late each time: systemd takes one that is about to end for one that runs.
+	startPatience = 30 * time.Second
 	startLook     = 2 * time.Millisecond
+	startAgain    = time.Second
 	// lookAgain is how soon a wait looks again without any change: the supervisor may have died.
 	lookAgain = 2 * time.Second
 )
@@ -41,20 +43,20 @@ const (
 func (e *Engine) supervise(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	started := false
-	for {
+	var started time.Time
+	for again := time.Duration(0); ; {
 		_, atWork, err := supervisor.AtWork(e.dir)
 		if err != nil || atWork {
 			return err
 		}
-		if !started {
+		if time.Since(started) >= again {
 			if exists, err := e.dir.Exists(); err != nil || !exists {
 				return err
 			}
 			if err := e.startSupervisor(ctx); err != nil {
 				return fmt.Errorf("the supervisor can't be started: %w", err)
 			}
-			started = true
+			started, again = time.Now(), max(startAgain, 2*again)
 		}
 		select {
 		case <-ctx.Done():

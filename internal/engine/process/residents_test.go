@@ -3,11 +3,15 @@
 package process
 
 import (
+	"context"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 func TestJudgeResident(t *testing.T) {
@@ -31,5 +35,35 @@ func TestJudgeResident(t *testing.T) {
 		if got := judge(test.state, now); got.State != test.want || got.Attempts != test.attempts {
 			t.Errorf("%s: got %s after %d attempts, want %s after %d", name, got.State, got.Attempts, test.want, test.attempts)
 		}
+	}
+}
+
+// TestSupervisorAboutToEnd: systemd starts no supervisor while the one before has given its lock up and is not quite gone. It is
+// started once that is.
+func TestSupervisorAboutToEnd(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := statedir.Open(t.TempDir(), "lab")
+	must(err)
+	must(dir.Create())
+	self, err := proctree.Lookup(os.Getpid())
+	must(err)
+	asked := 0
+	e := OpenAt(dir, Program{}, Site{Supervise: func(context.Context) error {
+		if asked++; asked == 1 {
+			return nil // it still counts as running
+		}
+		_, err := dir.Lock(statedir.SupervisorLock, engine.Holder{Process: self.PID, StartTime: self.StartTime})
+		return err
+	}})
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab"}})
+	must(err)
+	must(e.supervise(t.Context()))
+	if asked != 2 {
+		t.Errorf("it was started %d times, want 2", asked)
 	}
 }
