@@ -13,7 +13,10 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
 // idleHosts is what supervisors and agents took on hosts with members that do nothing.
@@ -22,9 +25,10 @@ type idleHosts []idleHost
 // idleHost is that of one host.
 type idleHost struct {
 	name string
-	// supervisor and agent are their private memory, resident is all memory of both, with that of their programs.
-	supervisor, agent, resident uint64
-	cpu, elapsed                time.Duration
+	// supervisor and agent are their private memory, resident is all memory of both, with that of their programs, and charged is what
+	// systemd accounts to their units.
+	supervisor, agent, resident, charged uint64
+	cpu, elapsed                         time.Duration
 }
 
 // share is that of a core.
@@ -58,6 +62,9 @@ func (h *hostsBench) idle(ctx context.Context, w *workspace) (idle idleHosts, er
 			return idle, fmt.Errorf("%s: %w", host.Name, err)
 		}
 		now.name, now.cpu, now.elapsed = host.Name, now.cpu-before[i], time.Since(began)
+		if now.charged, err = charged(ctx, host, w.name); err != nil {
+			return nil, fmt.Errorf("%s: %w", host.Name, err)
+		}
 		idle[i] = now
 	}
 	return idle, nil
@@ -102,21 +109,44 @@ func residentsOf(root string) (r idleHost, err error) {
 	return r, err
 }
 
+// charged returns what systemd accounts to the units of the supervisor and the agent on a host.
+func charged(ctx context.Context, host *testbed.Host, cluster string) (sum uint64, err error) {
+	agent := strings.TrimSuffix(units.Name(cluster, telemetry.AgentName, ""), ".service") + "*.service"
+	said, err := host.Run(ctx, fmt.Sprintf("systemctl show --property MemoryCurrent --value '%s' '%s'",
+		layout.SupervisorUnit(cluster), strings.ReplaceAll(agent, `\`, "?")))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(said)
+	if len(fields) != 2 {
+		return 0, fmt.Errorf("systemd knows no unit of the supervisor, or none of the agent: %q", said)
+	}
+	for _, field := range fields {
+		each, err := strconv.ParseUint(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("systemd does not account for memory: %q", said)
+		}
+		sum += each
+	}
+	return sum, nil
+}
+
 func (i idleHosts) table() []fmt.Stringer {
-	t := &table{head: []string{"host", "members", "supervisor", "agent", "both", "resident", "of a core"}}
+	t := &table{head: []string{"host", "members", "supervisor", "agent", "both", "by systemd", "resident", "of a core"}}
 	var memory uint64
 	share := 0.0
 	for _, row := range i {
 		both := row.supervisor + row.agent
 		t.add(row.name, count(hostMembers), mebibytes(row.supervisor), mebibytes(row.agent), mebibytes(both),
-			mebibytes(row.resident), fmt.Sprintf("%.2f %%", 100*row.share()))
-		memory, share = max(memory, both), max(share, row.share())
+			mebibytes(row.charged), mebibytes(row.resident), fmt.Sprintf("%.2f %%", 100*row.share()))
+		memory, share = max(memory, both, row.charged), max(share, row.share())
 	}
 	return []fmt.Stringer{
 		t,
 		note(fmt.Sprintf("Private memory, and processor time over %s in which nothing changes; the controller asks the agents", idleFor)),
-		note(fmt.Sprintf("every %s. Resident is what both have in memory in all, with what is mapped of their programs' files.", asked)),
-		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory: %s. Under %.0f %% of a core: %s.\n",
+		note(fmt.Sprintf("every %s. By systemd is what it accounts to their two units (MemoryCurrent). Resident is what both have in memory in all, with what", asked)),
+		note("is mapped of their programs' files: page cache, which the kernel takes back when it needs memory, and maps by up to 2 MiB at once."),
+		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory, and of what systemd accounts to them: %s. Under %.0f %% of a core: %s.\n",
 			mebibytes(hostMemoryBar), verdict(float64(memory) < hostMemoryBar), 100*hostCPUBar, verdict(share < hostCPUBar))),
 	}
 }
