@@ -337,16 +337,16 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 		w.configure(cluster, l.group(fmt.Sprintf(`
   image = %q
   args  = ["wait"]
-  roles = { worker = { replicas = 2, placement = { hosts = ["node1", "node2"] } } }`, memberImage)))
+  roles = {
+    first  = { replicas = 1, placement = { hosts = ["node1"] } }
+    second = { replicas = 1, placement = { hosts = ["node2"] } }
+  }`, memberImage)))
 	}
 	configure(l.wholeBed(5))
 	w.Must("apply", "-auto-approve")
-	// On a busy machine the Swarm may miss a node for a while, and replace its tasks by itself.
-	services := func() (found []dockerswarm.ServiceSpec) {
-		for i := range 2 {
-			found = append(found, l.service(l.member("worker", i)).Spec)
-		}
-		return found
+	// On a busy machine the Swarm may miss a node for a while, and replace its tasks by itself. Members that may be on another node would move.
+	services := func() []dockerswarm.ServiceSpec {
+		return []dockerswarm.ServiceSpec{l.service(l.member("first", 0)).Spec, l.service(l.member("second", 0)).Spec}
 	}
 	applied := services()
 	ctx := acctest.Bounded(t)

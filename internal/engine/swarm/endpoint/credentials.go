@@ -13,7 +13,7 @@ type Credentials struct {
 	// SSH is for hosts with an ssh:// address.
 	SSH sshclient.Credentials
 	TLS TLS
-	// DialTimeout bounds each attempt to connect, up to the engine's socket; 30 s where it is 0.
+	// DialTimeout bounds each step of connecting, up to the engine's socket; 30 s where it is 0.
 	DialTimeout time.Duration
 	// OnSocket, if not nil, is called with the path of an SSH host's socket if the address has none and it isn't at the
 	// default path.

@@ -34,13 +34,13 @@ type farSocket struct {
 // dial returns a new connection to the socket. If there is none at the default path, it takes the one that the host's
 // docker command uses.
 func (f *farSocket) dial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := sshclient.Within(ctx, f.credentials.DialTimeout)
-	defer cancel()
 	release, err := f.client.Hold(ctx) // one login for all that is tried
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	ctx, cancel := sshclient.Within(ctx, f.credentials.DialTimeout)
+	defer cancel()
 	f.mu.Lock()
 	path := f.path
 	f.mu.Unlock()
