@@ -25,8 +25,8 @@ type idleHosts []idleHost
 // idleHost is that of one host.
 type idleHost struct {
 	name string
-	// supervisor and agent are their private memory, resident is all memory of both, with that of their programs, and charged is what
-	// systemd accounts to their units.
+	// supervisor and agent are their private memory, resident is all memory of both, with that of their programs, and
+	// charged is what systemd accounts to their units.
 	supervisor, agent, resident, charged uint64
 	cpu, elapsed                         time.Duration
 }
@@ -144,9 +144,10 @@ func (i idleHosts) table() []fmt.Stringer {
 	return []fmt.Stringer{
 		t,
 		note(fmt.Sprintf("Private memory, and processor time over %s in which nothing changes; the controller asks the agents", idleFor)),
-		note(fmt.Sprintf("every %s. By systemd is what it accounts to their two units (MemoryCurrent). Resident is what both have in memory in all, with what", asked)),
-		note("is mapped of their programs' files: page cache, which the kernel takes back when it needs memory, and maps by up to 2 MiB at once."),
-		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory, and of what systemd accounts to them: %s. Under %.0f %% of a core: %s.\n",
+		note(fmt.Sprintf("every %s. By systemd is what it accounts to their two units (MemoryCurrent). Resident is what both", asked)),
+		note("have in memory in all, with what is mapped of their programs' files: page cache, which the kernel takes back when"),
+		note("it needs memory, and maps by up to 2 MiB at once."),
+		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory, and by systemd: %s. Under %.0f %% of a core: %s.\n",
 			mebibytes(hostMemoryBar), verdict(float64(memory) < hostMemoryBar), 100*hostCPUBar, verdict(share < hostCPUBar))),
 	}
 }

@@ -128,8 +128,8 @@ type inner struct {
 // Close closes both connections.
 func (c inner) Close() error { return c.outer.Close() }
 
-// login verifies a server and logs in to it over a connection, which it closes on failure. To show its key is one step, and to let us
-// in another: under load, a server is slow, but there.
+// login verifies a server and logs in to it over a connection, which it closes on failure. To show its key is one step,
+// and to let us in another: under load, a server is slow, but there.
 func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring, steps *steps) (*ssh.Client, error) {
 	var verified bool
 	var untrusted error
@@ -141,7 +141,8 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 			untrusted = verifier.check(addr, remote, key)
 			if untrusted == nil && !verified { // keys are exchanged again later
 				verified = true
-				steps.next("it answers, but lets nobody in within %s; see on it what holds its SSH server up: load, a full disk, a lookup of names (UseDNS in sshd_config), PAM")
+				steps.next("it answers, but lets nobody in within %s; see on it what holds its SSH server up: " +
+					"load, a full disk, a lookup of names (UseDNS in sshd_config), PAM")
 			}
 			return untrusted
 		},

@@ -76,7 +76,8 @@ func Outcome(ctx context.Context, otherwise func() error) error {
 // UsualLimit is how long a step of connecting may take where nothing else is said: as for Docker's own client.
 const UsualLimit = 30 * time.Second
 
-// Within returns a context that ends with a failure of its own after a time for one step of connecting, 30 s where that is 0.
+// Within returns a context that ends with a failure of its own after a time for one step of connecting, 30 s where that
+// is 0.
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	limit = limitOr(limit)
 	return context.WithTimeoutCause(ctx, limit, Failed(ErrTimeout, noAnswer, limit))

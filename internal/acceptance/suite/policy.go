@@ -112,7 +112,8 @@ func aPolicy(l *Lab) {
 	)
 }
 
-// The role follows the memory that its members hold, up and down again, and no plan finds anything to do. What was decided is told later.
+// The role follows the memory that its members hold, up and down again, and no plan finds anything to do. What was decided
+// is told later.
 func policyFollowsLoad(l *Lab) {
 	load := acceptance.NewLoad(l.T)
 	config := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)), acceptance.Follows("job", `min = 1
@@ -143,8 +144,10 @@ data "trainyard_scaling_history" "it" {
   only_changes = true
 }
 `,
-			ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue("data.trainyard_scaling_history.it", tfjsonpath.New("json_lines"),
-				knownvalue.StringRegexp(regexp.MustCompile(`"to":1,.*"outcome":"done"`)))},
+			ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue(
+				"data.trainyard_scaling_history.it", tfjsonpath.New("json_lines"),
+				knownvalue.StringRegexp(regexp.MustCompile(`"to":1,.*"outcome":"done"`)),
+			)},
 		},
 	)
 }

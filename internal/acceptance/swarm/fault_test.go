@@ -344,7 +344,8 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	}
 	configure(l.wholeBed(5))
 	w.Must("apply", "-auto-approve")
-	// On a busy machine the Swarm may miss a node for a while, and replace its tasks by itself. Members that may be on another node would move.
+	// On a busy machine the Swarm may miss a node for a while, and replace its tasks by itself. Members that may be on
+	// another node would move.
 	services := func() []dockerswarm.ServiceSpec {
 		return []dockerswarm.ServiceSpec{l.service(l.member("first", 0)).Spec, l.service(l.member("second", 0)).Spec}
 	}

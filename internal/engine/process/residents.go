@@ -30,8 +30,9 @@ const (
 	residentPrefix   = "trainyard-"
 	controllerMember = residentPrefix + "controller"
 	agentMember      = residentPrefix + "agent"
-	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for, and startAgain how soon it is
-	// started once more, and then twice as late each time: systemd takes one that is about to end for one that runs.
+	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for, and startAgain
+	// how soon it is started once more, and then twice as late each time: systemd takes one that is about to end for one
+	// that runs.
 	startPatience = 30 * time.Second
 	startLook     = 2 * time.Millisecond
 	startAgain    = time.Second

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -112,7 +113,11 @@ func (s shelf) forget(id string) {
 	for _, node := range s.bed.Nodes {
 		held, err := images.InspectImage(ctx, node.Client(), id)
 		if err == nil {
-			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
+			// A container may outlive its service for a while.
+			acctest.Eventually(s.T, "an image to be used by nobody", func() bool {
+				_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
+				return !cerrdefs.IsConflict(err)
+			})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			s.Error(err)
