@@ -17,6 +17,7 @@ func TestBounds(t *testing.T) {
 		"workers of Spark":                {"spark", "worker", map[string]int{"master": 1}, 0, 0},
 		"the master of Spark":             {"spark", "master", map[string]int{"worker": 3}, 1, 1},
 		"workers of MPI":                  {"mpi", "worker", map[string]int{"launcher": 1}, 1, 0},
+		"workers of JAX":                  {"jax", "worker", nil, 1, 0},
 		"workers with a master":           {"pytorch", "worker", map[string]int{"master": 1}, 0, 0},
 		"workers with none":               {"pytorch", "worker", nil, 1, 0},
 		"workers with a master of nobody": {"pytorch", "worker", map[string]int{"master": 0}, 1, 0},

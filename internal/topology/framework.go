@@ -8,6 +8,7 @@ import (
 
 // frameworks is the table of the known frameworks: one line each, a file each.
 var frameworks = []framework{
+	jax,
 	mpi,
 	none,
 	pytorch,
@@ -42,6 +43,8 @@ type role struct {
 	interchangeable bool
 	// serves tells that its members run until they are stopped: they complete no group.
 	serves bool
+	// fixed tells that members agree on their number when they start: none joins or leaves those that run.
+	fixed bool
 }
 
 // Names returns the names of the known frameworks, sorted.

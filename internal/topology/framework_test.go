@@ -2,6 +2,7 @@ package topology
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -56,6 +57,16 @@ func TestEnvironment(t *testing.T) {
 			"MASTER_ADDR": "worker0", "MASTER_PORT": "2222", "WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "0",
 			"PET_MASTER_ADDR": "worker0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1",
 			"PYTHONUNBUFFERED": "1",
+		}},
+		// "Introduction to multi-controller JAX": the coordinator is process 0, and the processes are numbered from there.
+		"jax: coordinator": {"jax", map[string]int{"worker": 3}, "worker", 0, map[string]string{
+			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "0", "PYTHONUNBUFFERED": "1",
+		}},
+		"jax: the last process": {"jax", map[string]int{"worker": 3}, "worker", 2, map[string]string{
+			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2", "PYTHONUNBUFFERED": "1",
+		}},
+		"jax: alone": {"jax", map[string]int{"worker": 1}, "worker", 0, map[string]string{
+			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0", "PYTHONUNBUFFERED": "1",
 		}},
 		// Kubeflow's mpi-operator, ompiEnvVars, mpichEnvVars and intelEnvVars; PRRTE for Open MPI 5.
 		"mpi": {"mpi", map[string]int{"launcher": 1, "worker": 2}, "launcher", 0, map[string]string{
@@ -123,6 +134,28 @@ func TestProcessesPerNode(t *testing.T) {
 		}
 		if env["PET_NNODES"] != "3" || env["WORLD_SIZE"] != "3" {
 			t.Errorf("there are %s nodes, and a world of %s, of 3 members", env["PET_NNODES"], env["WORLD_SIZE"])
+		}
+	}
+}
+
+// TestProcessesOfJAX: one process takes all GPUs of its member, which JAX_LOCAL_DEVICE_IDS would cut down to one of them.
+func TestProcessesOfJAX(t *testing.T) {
+	g := group("jax", map[string]int{"worker": 2})
+	worker := g.Roles["worker"]
+	worker.GPUs = &domain.GPURequest{Pool: "p", Count: new(2)}
+	g.Roles["worker"] = worker
+	members := Expand(g, Counts(g, nil), nil)
+	for i := range members {
+		members[i].Host, members[i].Address, members[i].GPUs = "dgx", fmt.Sprintf("dgx:%d", 29500+i), domain.NewDeviceSet(fmt.Sprintf("GPU-%d", 2*i), fmt.Sprintf("GPU-%d", 2*i+1))
+	}
+	l := NewLayout(g, members, nil)
+	for i, want := range []string{"GPU-0,GPU-1", "GPU-2,GPU-3"} {
+		env := specOf(t, l, "worker", i).Env
+		if env["CUDA_VISIBLE_DEVICES"] != want || env["JAX_NUM_PROCESSES"] != "2" || env["JAX_COORDINATOR_ADDRESS"] != "dgx:29500" {
+			t.Errorf("worker %d has the devices %q, is one of %s, and looks for %s; want %s, 2, dgx:29500", i, env["CUDA_VISIBLE_DEVICES"], env["JAX_NUM_PROCESSES"], env["JAX_COORDINATOR_ADDRESS"], want)
+		}
+		if ids, found := env["JAX_LOCAL_DEVICE_IDS"]; found {
+			t.Errorf("worker %d takes %q of its GPUs, want all", i, ids)
 		}
 	}
 }

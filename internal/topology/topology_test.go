@@ -138,6 +138,8 @@ func TestRule(t *testing.T) {
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-worker-0"}, StopRest: true}},
 		"pytorch: all": {"pytorch", map[string]int{"master": 1, "worker": 1}, domain.Completion{},
 			domain.CompletionRule{When: "all", Members: []string{"mnist-master-0", "mnist-worker-0"}, StopRest: true}},
+		"jax: all": {"jax", map[string]int{"worker": 2}, domain.Completion{},
+			domain.CompletionRule{When: "all", Members: []string{"mnist-worker-0", "mnist-worker-1"}, StopRest: true}},
 		"mpi: launcher": {"mpi", map[string]int{"launcher": 1, "worker": 2}, domain.Completion{},
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-launcher-0"}, StopRest: true}},
 		"spark: service": {"spark", map[string]int{"master": 1, "worker": 2}, domain.Completion{},

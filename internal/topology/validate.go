@@ -69,6 +69,10 @@ func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, domain.Quoted(f.roleNames()))
 			ps.DecidedBy([]domain.Path{{"framework"}})
 		}
+		if f.role(name).fixed && g.Roles[name].OnScale == domain.OnScaleNone {
+			ps.Add(domain.Path{"roles", domain.Key(name), "on_scale"}, "Members can't join", "members of framework %q agree on their number when they start, so that none can join or leave while the others go on (on_scale is %q): use %q, or leave it out", f.name, domain.OnScaleNone, domain.OnScaleRestart)
+			ps.DecidedBy([]domain.Path{{"framework"}})
+		}
 	}
 	if total == 0 {
 		ps.Add(domain.Path{"roles"}, "No members", "a group needs at least one role with at least one replica")

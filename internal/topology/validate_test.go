@@ -117,6 +117,10 @@ func TestValidateRejects(t *testing.T) {
 		"completion":                  {func(g *domain.Group) { g.Completion.When = "x" }, `completion.when`, []string{`"chief", "all", "any", "never"`}},
 		"negative deadline":           {func(g *domain.Group) { g.Completion.Deadline = new(domain.Duration(-1)) }, `completion.deadline`, []string{"-1ns"}},
 		"completion of whom":          {func(g *domain.Group) { g.Completion.Roles = []string{"worker", "chef"} }, `completion.roles[1]`, []string{`"chef"`, `"ps", "worker"`}},
+		"scaling what is fixed": {func(g *domain.Group) {
+			*g = group("jax", map[string]int{"worker": 2})
+			edit("worker", func(r *domain.Role) { r.OnScale = domain.OnScaleNone })(g)
+		}, `roles["worker"].on_scale`, []string{`"jax"`, `"none"`, `use "restart"`}},
 		"no chief": {func(g *domain.Group) {
 			*g = group("none", map[string]int{"a": 1, "b": 1})
 			g.Completion.When = domain.WhenChief

@@ -78,6 +78,15 @@ var frameworkCases = []frameworkCase{
 		},
 	},
 	{
+		framework: "jax",
+		roles:     map[string]int{"worker": 2},
+		variables: []string{"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "PYTHONUNBUFFERED"},
+		want: map[string][]string{
+			"worker-0": {"<worker-0>", "2", "0", "1"},
+			"worker-1": {"<worker-0>", "2", "1", "1"},
+		},
+	},
+	{
 		framework: "mpi",
 		roles:     map[string]int{"launcher": 1, "worker": 2},
 		variables: []string{"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"},

@@ -35,6 +35,7 @@ The framework decides which roles there are and what members find in their envir
 | ` + "`tensorflow`" + ` | ` + "`chief`, `master`, `worker`, `ps`, `evaluator`" + ` | ` + "`TF_CONFIG`" + ` |
 | ` + "`tensorflow_v1`" + ` | ` + "`ps`, `worker`" + ` | ` + "`PS_HOSTS`, `WORKER_HOSTS`, `JOB_NAME`, `TASK_INDEX`" + ` |
 | ` + "`pytorch`" + ` | ` + "`master`, `worker`" + ` | ` + "`MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE`, `RANK`, `LOCAL_RANK`, and torchrun's `PET_*`" + ` |
+| ` + "`jax`" + ` | ` + "`worker`" + ` | ` + "`JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES`, `JAX_PROCESS_ID`" + ` |
 | ` + "`mpi`" + ` | ` + "`launcher`, `worker`" + ` | a hostfile, and the variables by which Open MPI and Hydra find it |
 | ` + "`spark`" + ` | ` + "`master`, `worker`, `submit`" + ` | ` + "`SPARK_MASTER_URI`" + ` |
 | ` + "`ray`" + ` | ` + "`head`, `worker`, `submit`" + ` | ` + "`RAY_ADDRESS`" + ` |
@@ -64,7 +65,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"framework": schema.StringAttribute{
-			MarkdownDescription: "What the members speak: `none`, `tensorflow`, `tensorflow_v1`, `pytorch`, `mpi`, `spark` or `ray`, see above. Defaults to `none`.",
+			MarkdownDescription: "What the members speak: `none`, `tensorflow`, `tensorflow_v1`, `pytorch`, `jax`, `mpi`, `spark` or `ray`, see above. Defaults to `none`.",
 			Optional:            true,
 			Computed:            true,
 			Default:             stringdefault.StaticString(defaultFramework),
@@ -231,7 +232,7 @@ func roleAttributes() map[string]schema.Attribute {
 		},
 		"on_scale": schema.StringAttribute{
 			MarkdownDescription: "What another number of members of this role does to the other members of the group: `restart` (all of them start anew, with the addresses of those that there are now), or `none` (they go on with the addresses that they know; " +
-				"members that start find all), for frameworks whose members join and leave by themselves, and services. It counts for `replicas` as for a policy. Interchangeable members (workers of `spark` and `ray`) are known to nobody, and restart nobody. " +
+				"members that start find all), for frameworks whose members join and leave by themselves, and services. Members of `jax` can't. It counts for `replicas` as for a policy. Interchangeable members (workers of `spark` and `ray`) are known to nobody, and restart nobody. " +
 				"A change of this attribute itself restarts all members once. Defaults to `restart`.",
 			Optional: true,
 		},
@@ -300,7 +301,7 @@ func CompletionAttribute() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			"when": schema.StringAttribute{
 				MarkdownDescription: "Whose end with exit code 0 completes the group: that of the `chief`, of `all` members of `roles`, of `any` of them, or `never` (a service). The chief is member 0 of the first of `roles` that has members, or of the framework's. " +
-					"Defaults to `all` for `none` and `pytorch`, and else to `chief`, or to `never` where there is no chief.",
+					"Defaults to `all` for `none`, `pytorch` and `jax`, and else to `chief`, or to `never` where there is no chief.",
 				Optional: true,
 			},
 			"roles": schema.ListAttribute{
