@@ -23,6 +23,7 @@ func exampleVariables(t *testing.T) map[string]string {
 	return map[string]string{
 		"quickstart":                fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
 		"pytorch":                   fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
+		"jax":                       fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"provider":                  `registry_password = "secret"`,
 		"swarm":                     `token = "secret"`,
 		"resources/trainyard_group": `token = "secret"`,
