@@ -33,7 +33,7 @@ type ansible struct {
 // ansible prepares Ansible for the hosts, and installs it where it isn't yet.
 func (h *hostsBench) ansible(ctx context.Context) (_ *ansible, err error) {
 	h.say("hosts: installing Ansible, unless it is there")
-	install := exec.CommandContext(ctx, "internal/tools/ansible.sh")
+	install := exec.CommandContext(ctx, "internal/tools/python.sh", "ansible")
 	var said bytes.Buffer
 	install.Stderr = &said
 	folder, err := install.Output()

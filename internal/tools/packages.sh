@@ -23,6 +23,10 @@ what() {
   debootstrap) program=debootstrap use="to install the Debian systems of test machines into a cache folder" ;;
   prometheus) program=prometheus use="for tests that ask one" ;;
   redis-server) program=redis-server use="for tests that measure queues" ;;
+  python3-venv)
+    program=python3-venv use="to install Python's packages from PyPI into environments of their own"
+    ! python3 -c 'import ensurepip, venv' 2>/dev/null || program=true
+    ;;
   git) program=git use="for tests that compare with what it ignores" ;;
   *)
     printf 'packages.sh knows no package %s.\n' "$1" >&2

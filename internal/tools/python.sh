@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Prints the folder with the programs of a Python environment: python.sh ansible, with which the benchmarks compare, or
+# python.sh tensorflow, with which reference systems train. It is installed from PyPI, once into the user's cache folder,
+# at the versions of NAME.txt, whose digests are checked. Messages go to standard error.
+#
+# NAME.txt is written by: printf '%s\n' PACKAGES | uv pip compile --universal --python-version 3.11 --generate-hashes --no-header - -o NAME.txt
+#   ansible     ansible-core
+#   tensorflow  tensorflow-cpu tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+name=${1:?the name of an environment, such as tensorflow}
+lock=$here/$name.txt
+if [[ ! -f $lock ]]; then
+  printf 'python.sh knows no environment %s: there is no %s.\n' "$name" "$lock" >&2
+  exit 2
+fi
+key=$(sha256sum <"$lock")
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/$name-${key:0:12}
+
+if [[ ! -e $folder/complete ]]; then # a virtual environment can't be moved
+  rm -rf "$folder"
+  mkdir -p "$(dirname "$folder")"
+  {
+    printf 'Installing %s from PyPI into %s (once).\n' "$name" "$folder"
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all: --requirement "$lock"
+    printf 'It is installed in %d s: %s.\n' "$SECONDS" "$(du -sh "$folder" | cut -f 1)"
+  } >&2
+  touch "$folder/complete"
+fi
+printf '%s\n' "$folder/bin"
