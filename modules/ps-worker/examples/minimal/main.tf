@@ -1,0 +1,46 @@
+# Two parameter servers and two workers train the module's own model on this machine, as processes. The apply returns when
+# they have trained.
+
+terraform {
+  required_version = ">= 1.9"
+
+  required_providers {
+    trainyard = {
+      source  = "trainyard/trainyard"
+      version = ">= 0.1.0"
+    }
+  }
+}
+
+variable "python" {
+  description = "A Python that has TensorFlow."
+  type        = string
+  default     = "python3"
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "process"
+}
+
+module "mnist" {
+  source = "../.."
+
+  cluster     = trainyard_cluster.lab
+  name        = "mnist"
+  python      = var.python
+  train_steps = 2000
+  wait_for    = "completed"
+}
+
+data "trainyard_logs" "chief" {
+  cluster = trainyard_cluster.lab
+  member  = module.mnist.chief
+
+  depends_on = [module.mnist] # its log is whole then
+}
+
+output "result" {
+  description = "What the chief said in the end: step, accuracy, seconds."
+  value       = try([for line in reverse(data.trainyard_logs.chief.lines) : jsondecode(line) if can(jsondecode(line).accuracy)][0], null)
+}

@@ -1,0 +1,152 @@
+locals {
+  cluster = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
+  swarm   = var.cluster.engine == "swarm"
+  v1      = var.framework == "tensorflow_v1"
+  job     = var.train_steps > 0
+
+  # The chief trains, saves and evaluates, and its log tells how far training is: worker 0, or the coordinator of TensorFlow 2.
+  chief_role = local.v1 ? "worker" : "chief"
+  chief      = "${var.name}-${local.chief_role}-0"
+
+  # The program of the module, unless there is a command. Bare hosts and processes get a folder, containers of a Swarm get configs.
+  own     = var.command == null
+  program = local.v1 ? "train_v1.py" : "train_v2.py"
+  brought = !local.swarm && (local.own || var.files != null)
+  folder  = local.swarm ? "/srv/ps-worker" : one(trainyard_files.this[*].path)
+  configs = {
+    for file in [local.program, "data.py"] : file => {
+      target  = "${local.folder}/${file}"
+      content = file("${path.module}/train/${file}")
+    } if local.swarm && local.own
+  }
+
+  # On bare hosts with an image, members are containers, which have to see the folder, too.
+  images = compact([var.image, var.ps.image, var.worker.image, var.chief.image])
+  mounts = concat(
+    coalesce(var.mounts, []),
+    local.brought && var.cluster.engine == "systemd" && length(local.images) > 0 ? [{
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+    }] : [],
+  )
+
+  settings = merge(
+    {
+      BATCH_SIZE              = tostring(var.batch_size)
+      LEARNING_RATE           = tostring(var.learning_rate)
+      HIDDEN_UNITS            = tostring(var.hidden_units)
+      TRAIN_STEPS             = tostring(var.train_steps)
+      PYTHONUNBUFFERED        = "1" # logs arrive as they are written
+      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+    },
+    var.log_dir == null ? {} : { LOG_DIR = var.log_dir },
+  )
+
+  roles = merge(
+    {
+      ps     = merge(var.ps, { gpus = null })
+      worker = merge(var.worker, { replicas = var.autoscale == null ? coalesce(var.worker.replicas, 2) : null })
+    },
+    local.v1 ? {} : { chief = merge(var.chief, { replicas = 1, gpus = null }) },
+  )
+}
+
+resource "trainyard_files" "this" {
+  count = local.brought ? 1 : 0
+
+  cluster = local.cluster
+  name    = var.name
+  source  = coalesce(var.files, "${path.module}/train")
+
+  # Members refer to the path: another name of the files comes before the former one goes.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "trainyard_group" "this" {
+  cluster   = local.cluster
+  name      = var.name
+  framework = var.framework
+
+  image       = var.image
+  command     = local.own ? [var.python, "${local.folder}/${local.program}"] : var.command
+  args        = var.args
+  env         = merge(local.settings, var.env)
+  working_dir = local.brought ? local.folder : null
+  container   = length(local.configs) == 0 ? null : { configs = local.configs }
+
+  roles = {
+    for name, role in local.roles : name => {
+      replicas     = role.replicas
+      port         = role.port
+      image        = role.image
+      env          = role.env
+      mounts       = length(concat(local.mounts, coalesce(role.mounts, []))) == 0 ? null : concat(local.mounts, coalesce(role.mounts, []))
+      resources    = role.resources
+      gpus         = role.gpus
+      placement    = role.placement
+      grace_period = var.grace_period
+      restart      = { condition = "on_failure", max_attempts = var.max_restarts }
+    }
+  }
+
+  # Parameter servers never end by themselves: the chief's end is that of the training.
+  completion = local.job ? { when = "chief", deadline = var.deadline } : { when = "never" }
+  wait_for   = var.wait_for
+  priority   = var.priority
+  triggers   = var.triggers
+  timeouts   = var.timeouts
+}
+
+resource "trainyard_autoscaling_policy" "this" {
+  count = var.autoscale == null ? 0 : 1
+
+  cluster = local.cluster
+  group   = trainyard_group.this.name
+  role    = "worker"
+  min     = var.autoscale.min
+  max     = var.autoscale.max
+  dry_run = var.autoscale.dry_run
+
+  metrics = {
+    steps = {
+      # The step is that of all workers together, so that whoever tells of the latest one tells of all.
+      source = { progress = { pattern = var.autoscale.pattern, combine = "max", role = local.chief_role } }
+
+      algorithm = {
+        marginal_gain = {
+          threshold   = var.autoscale.threshold
+          settle      = var.autoscale.settle
+          retry_after = var.autoscale.retry_after
+        }
+      }
+    }
+  }
+}
+
+# A group of its own: it goes on when training has completed, and training does not start anew for it.
+resource "trainyard_group" "tensorboard" {
+  count = var.tensorboard == null ? 0 : 1
+
+  cluster = local.cluster
+  name    = "${var.name}-tensorboard"
+
+  roles = {
+    web = {
+      image     = try(coalesce(var.tensorboard.image, var.image), null)
+      command   = var.tensorboard.command
+      args      = ["--logdir", var.log_dir, "--host", "{{ hostname .Address }}", "--port", "{{ .Port }}"]
+      port      = var.tensorboard.port
+      mounts    = length(coalesce(var.mounts, [])) == 0 ? null : var.mounts
+      resources = var.tensorboard.resources
+      placement = var.tensorboard.placement
+      restart   = { condition = "always" }
+
+      container = var.tensorboard.published_port == null ? null : {
+        ports = { web = { target = var.tensorboard.port, published = var.tensorboard.published_port } }
+      }
+    }
+  }
+
+  completion = { when = "never" }
+}

@@ -1,0 +1,146 @@
+# How the program comes to members, by engine.
+
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
+
+run "swarm" {
+  variables {
+    cluster     = { name = "lab", engine = "swarm" }
+    image       = "tensorflow/tensorflow:2.21.0"
+    log_dir     = "/logs"
+    mounts      = [{ type = "volume", source = "mnist", target = "/logs" }]
+    ps          = { mounts = [{ type = "tmpfs", target = "/scratch" }] }
+    worker      = { gpus = { pool = "v100" }, env = { NCCL_DEBUG = "INFO" } }
+    tensorboard = { published_port = 16006, placement = { hosts = ["gpu1"] } }
+  }
+
+  assert {
+    condition     = length(trainyard_files.this) == 0 && output.path == null && trainyard_group.this.working_dir == null
+    error_message = "Containers of a Swarm get no files."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.command == tolist(["python3", "/srv/ps-worker/train_v1.py"])
+      && { for name, config in trainyard_group.this.container.configs : config.target => config.content } == {
+        "/srv/ps-worker/train_v1.py" = file("train/train_v1.py")
+        "/srv/ps-worker/data.py"     = file("train/data.py")
+      }
+    )
+    error_message = "The module's own program comes as configs."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.ps.mounts[*].target == tolist(["/logs", "/scratch"]) && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs"])
+      && trainyard_group.this.roles.worker.gpus.pool == "v100" && trainyard_group.this.roles.ps.gpus == null
+      && trainyard_group.this.roles.worker.env.NCCL_DEBUG == "INFO" && trainyard_group.this.env.LOG_DIR == "/logs"
+    )
+    error_message = "All have the module's mounts, and workers alone have GPUs."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.tensorboard[0].roles.web.image == "tensorflow/tensorflow:2.21.0"
+      && trainyard_group.tensorboard[0].roles.web.mounts[0].source == "mnist"
+      && trainyard_group.tensorboard[0].roles.web.container.ports.web.published == 16006
+      && trainyard_group.tensorboard[0].roles.web.container.ports.web.target == 6006
+      && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
+      && trainyard_group.tensorboard[0].completion.when == "never"
+    )
+    error_message = "TensorBoard has to see the folder, and to be published where it was asked for."
+  }
+}
+
+run "program_of_an_image" {
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1.2"
+    command = ["/trainer"]
+    args    = ["--ps_hosts={{ addresses \"ps\" }}"]
+    env     = { BATCH_SIZE = "64" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.args[0] == "--ps_hosts={{ addresses \"ps\" }}" && trainyard_group.this.container == null
+    error_message = "The image's program has to run as it was asked for."
+  }
+
+  assert {
+    condition     = trainyard_group.this.env.BATCH_SIZE == "64" && trainyard_group.this.env.HIDDEN_UNITS == "100"
+    error_message = "What env says goes before the module's settings."
+  }
+}
+
+run "files_of_processes" {
+  variables {
+    cluster = { name = "lab", engine = "process" }
+    files   = "./train"
+    command = ["python3", "train_v1.py"]
+  }
+
+  assert {
+    condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.working_dir == "/srv/files" && trainyard_group.this.command[1] == "train_v1.py"
+    error_message = "The command has to run in the folder of the files."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.mounts == null
+    error_message = "Processes see the files of their host."
+  }
+}
+
+run "containers_on_bare_hosts" {
+  variables {
+    cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    image   = "tensorflow/tensorflow:2.21.0"
+    files   = "./train"
+    command = ["python3", "train_v1.py"]
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.mounts[0].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[0].target == "/srv/files" && trainyard_group.this.roles.worker.mounts[0].read_only
+    error_message = "Containers have to see the files."
+  }
+}
+
+run "policy" {
+  variables {
+    cluster   = { name = "lab" }
+    log_dir   = "/srv/logs"
+    autoscale = { min = 2, max = 6, settle = "2m" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.ps.replicas == 2
+    error_message = "The policy is about workers alone."
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].role == "worker" && trainyard_autoscaling_policy.this[0].group == "ps-worker"
+      && trainyard_autoscaling_policy.this[0].min == 2 && trainyard_autoscaling_policy.this[0].max == 6
+      && trainyard_autoscaling_policy.this[0].metrics.steps.algorithm.marginal_gain.settle == "2m"
+      && trainyard_autoscaling_policy.this[0].metrics.steps.algorithm.marginal_gain.threshold == 0.1
+      && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.role == "worker"
+      && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.combine == "max"
+    )
+    error_message = "The policy has to follow the steps that the chief tells of."
+  }
+}
+
+run "policy_of_a_coordinator" {
+  variables {
+    cluster   = { name = "lab" }
+    framework = "tensorflow"
+    autoscale = { max = 6, dry_run = true }
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.role == "chief" && trainyard_autoscaling_policy.this[0].dry_run
+    error_message = "The coordinator tells of the steps."
+  }
+}

@@ -1,0 +1,106 @@
+"""Asynchronous training between graphs, with servers of tf.compat.v1, as in B. Krasuski's experiments of 2020.
+
+PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX say who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS
+(0: no end) how to train; LOG_DIR, where checkpoints and summaries go. The log is lines of JSON.
+"""
+
+import json
+import os
+import time
+
+import tensorflow.compat.v1 as tf
+
+import data
+
+EVALUATED = 2000
+
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def dense(name, inputs, units, activation=None):
+    fan_in = int(inputs.shape[1])
+    kernel = tf.get_variable(name + "/kernel", [fan_in, units], initializer=tf.truncated_normal_initializer(stddev=fan_in**-0.5))
+    bias = tf.get_variable(name + "/bias", [units], initializer=tf.zeros_initializer())
+    outputs = tf.matmul(inputs, kernel) + bias
+    return activation(outputs) if activation else outputs
+
+
+def model(images, hidden_units):
+    with tf.variable_scope("model", reuse=tf.AUTO_REUSE):
+        return dense("logits", dense("hidden", images, hidden_units, tf.nn.relu), data.CLASSES)
+
+
+class Log(tf.train.SessionRunHook):
+    """Says every hundredth step of all workers together, and how good the model is in the end."""
+
+    def __init__(self, worker, loss, accuracy, every=100):
+        self.worker, self.loss, self.accuracy, self.every = worker, loss, accuracy, every
+        self.next, self.started = 0, time.time()
+
+    def before_run(self, _):
+        return tf.train.SessionRunArgs([tf.train.get_global_step(), self.loss])
+
+    def after_run(self, _, values):
+        step, loss = values.results
+        if step >= self.next:
+            say(step=int(step), loss=round(float(loss), 4), worker=self.worker)
+            self.next = step - step % self.every + self.every
+
+    def end(self, session):
+        step, accuracy = session.run([tf.train.get_global_step(), self.accuracy])
+        say(step=int(step), accuracy=round(float(accuracy), 4), examples=EVALUATED, seconds=round(time.time() - self.started, 1), worker=self.worker)
+
+
+def train(server, cluster, index):
+    batch_size = int(os.environ["BATCH_SIZE"])
+    hidden_units = int(os.environ["HIDDEN_UNITS"])
+    train_steps = int(os.environ["TRAIN_STEPS"])
+
+    # The variables are on the parameter servers in turn, all else is computed here.
+    with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{index}")):
+        step = tf.train.get_or_create_global_step()
+        turn = tf.placeholder(tf.int32, [])
+        images, labels = data.batch([index + 1, turn], batch_size)
+        logits = model(images, hidden_units)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        tf.summary.scalar("loss", loss)
+        update = tf.train.AdamOptimizer(float(os.environ["LEARNING_RATE"])).minimize(loss, global_step=step)
+
+        images, labels = data.batch([0, 0], EVALUATED)
+        guesses = tf.argmax(model(images, hidden_units), 1, output_type=tf.int32)
+        accuracy = tf.reduce_mean(tf.cast(tf.equal(guesses, labels), tf.float32))
+
+    hooks = [Log(index, loss, accuracy)]
+    if train_steps > 0:
+        hooks.append(tf.train.StopAtStepHook(last_step=train_steps))
+    # A worker needs the parameter servers, and doesn't wait for other workers.
+    config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
+
+    taken = 0
+    with tf.train.MonitoredTrainingSession(
+        master=server.target,
+        is_chief=index == 0,
+        checkpoint_dir=os.environ.get("LOG_DIR"),
+        hooks=hooks,
+        save_checkpoint_secs=30,
+        config=config,
+    ) as session:
+        while not session.should_stop():
+            session.run(update, {turn: taken})
+            taken += 1
+
+
+def main():
+    tf.disable_v2_behavior()
+    job, index = os.environ["JOB_NAME"], int(os.environ["TASK_INDEX"])
+    cluster = tf.train.ClusterSpec({"ps": os.environ["PS_HOSTS"].split(","), "worker": os.environ["WORKER_HOSTS"].split(",")})
+    server = tf.train.Server(cluster, job_name=job, task_index=index)
+    if job == "ps":
+        server.join()  # never returns
+    train(server, cluster, index)
+
+
+if __name__ == "__main__":
+    main()

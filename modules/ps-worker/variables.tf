@@ -1,0 +1,507 @@
+variable "cluster" {
+  description = "The cluster on which training runs, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+  })
+  nullable = false
+
+  validation {
+    condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the group that the module makes. Its members are `<name>-ps-0`, `<name>-worker-0` and so on, and TensorBoard is `<name>-tensorboard-web-0`."
+  type        = string
+  default     = "ps-worker"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$", var.name))
+    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-tensorboard-web-0, fit into 63."
+  }
+}
+
+variable "framework" {
+  description = "How the program trains: `tensorflow_v1` with servers of `tf.compat.v1`, which read `PS_HOSTS`, `WORKER_HOSTS`, `JOB_NAME` and `TASK_INDEX`, or `tensorflow` with `ParameterServerStrategy`, which reads `TF_CONFIG` and has a `chief` besides."
+  type        = string
+  default     = "tensorflow_v1"
+  nullable    = false
+
+  validation {
+    condition     = contains(["tensorflow", "tensorflow_v1"], var.framework)
+    error_message = "framework is \"${var.framework}\": it has to be \"tensorflow_v1\" (servers of tf.compat.v1) or \"tensorflow\" (ParameterServerStrategy)."
+  }
+}
+
+variable "files" {
+  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of `command`. Left out, with `command` left out, it is the module's own program. On a Swarm, `image` brings it."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.files == null || var.cluster.engine != "swarm"
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into image, and leave files out."
+  }
+
+  validation {
+    condition     = var.files == null || var.command != null
+    error_message = "files is \"${coalesce(var.files, "-")}\", and command is left out: it has to say what to run in there, such as [\"python3\", \"train.py\"]."
+  }
+}
+
+variable "image" {
+  description = "Image with TensorFlow, and your program if there is a `command`. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
+    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"tensorflow/tensorflow:2.21.0\"; elsewhere leave it out to have none."
+  }
+}
+
+variable "python" {
+  description = "Python that runs the module's own program: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with TensorFlow."
+  type        = string
+  default     = "python3"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
+    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/tensorflow/bin/python\"."
+  }
+}
+
+variable "command" {
+  description = "Your program and its first arguments, run in the folder of `files`, instead of the module's own. Strings can be templates, as in `trainyard_group`."
+  type        = list(string)
+  default     = null
+
+  validation {
+    condition     = var.command == null ? true : length(var.command) > 0 && try(trimspace(var.command[0]), "") != ""
+    error_message = "command is empty: it has to name a program, such as [\"python3\", \"train.py\"], or be left out to run the module's own."
+  }
+}
+
+variable "args" {
+  description = "Arguments that follow `command`. Strings can be templates: `--ps_hosts={{ addresses \"ps\" }}`."
+  type        = list(string)
+  default     = null
+
+  validation {
+    condition     = var.args == null || var.command != null
+    error_message = "args is ${jsonencode(var.args)}, and command is left out: the module's own program takes no arguments, but env and the inputs beside it."
+  }
+}
+
+variable "env" {
+  description = "Further environment variables of all members, by name. They take the place of those that the module sets."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+}
+
+variable "mounts" {
+  description = "Storage that all members and TensorBoard see, as in `trainyard_group`: where `log_dir` is, or your data."
+  type = list(object({
+    target    = string
+    type      = optional(string)
+    source    = optional(string)
+    read_only = optional(bool)
+    size_mib  = optional(number)
+  }))
+  default = null
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "ps" {
+  description = "The parameter servers, which hold the variables: `replicas`, the first `port`, and as in a role of `trainyard_group`, `image`, `env`, `resources`, `placement` and `mounts`, which are added to the module's. They have no GPUs."
+  type = object({
+    replicas = optional(number, 2)
+    port     = optional(number, 8000)
+    image    = optional(string)
+    env      = optional(map(string))
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.ps.replicas >= 1 && var.ps.replicas <= 10000 && floor(var.ps.replicas) == var.ps.replicas
+    error_message = "ps.replicas is ${var.ps.replicas}: it has to be a whole number from 1 to 10000, as somebody has to hold the variables."
+  }
+
+  validation {
+    condition     = var.ps.port >= 1 && var.ps.port <= 65535 && floor(var.ps.port) == var.ps.port
+    error_message = "ps.port is ${var.ps.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.ps.image == null ? true : trimspace(var.ps.image) != ""
+    error_message = "ps.image is empty: it has to be the name of an image, or be left out."
+  }
+}
+
+variable "worker" {
+  description = "The workers, as `ps`, and their `gpus`: `pool`, `count` and `memory_mib`. `replicas` is 2 by default, and has to be left out with `autoscale`."
+  type = object({
+    replicas = optional(number)
+    port     = optional(number, 9000)
+    image    = optional(string)
+    env      = optional(map(string))
+    gpus = optional(object({
+      pool       = string
+      count      = optional(number)
+      memory_mib = optional(number)
+    }))
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.worker.replicas == null ? true : var.worker.replicas >= 1 && var.worker.replicas <= 10000 && floor(var.worker.replicas) == var.worker.replicas
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}: it has to be a whole number from 1 to 10000."
+  }
+
+  validation {
+    condition     = var.worker.replicas == null || var.autoscale == null
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}, and autoscale is set, too: leave replicas out, as the policy chooses from autoscale.min to autoscale.max."
+  }
+
+  validation {
+    condition     = var.worker.port >= 1 && var.worker.port <= 65535 && floor(var.worker.port) == var.worker.port
+    error_message = "worker.port is ${var.worker.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.worker.image == null ? true : trimspace(var.worker.image) != ""
+    error_message = "worker.image is empty: it has to be the name of an image, or be left out."
+  }
+
+  validation {
+    condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+  }
+}
+
+variable "chief" {
+  description = "The coordinator, with `framework = \"tensorflow\"` alone, as `ps`, and always one. It hands out the steps, and computes nothing itself."
+  type = object({
+    port  = optional(number, 7000)
+    image = optional(string)
+    env   = optional(map(string))
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.chief.port >= 1 && var.chief.port <= 65535 && floor(var.chief.port) == var.chief.port
+    error_message = "chief.port is ${var.chief.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.chief.image == null ? true : trimspace(var.chief.image) != ""
+    error_message = "chief.image is empty: it has to be the name of an image, or be left out."
+  }
+}
+
+variable "batch_size" {
+  description = "Number of examples in a step of a worker, in `BATCH_SIZE`."
+  type        = number
+  default     = 20
+  nullable    = false
+
+  validation {
+    condition     = var.batch_size >= 1 && floor(var.batch_size) == var.batch_size
+    error_message = "batch_size is ${var.batch_size}: it has to be a whole number from 1."
+  }
+}
+
+variable "learning_rate" {
+  description = "Learning rate, in `LEARNING_RATE`."
+  type        = number
+  default     = 0.001
+  nullable    = false
+
+  validation {
+    condition     = var.learning_rate > 0 && var.learning_rate <= 1
+    error_message = "learning_rate is ${var.learning_rate}: it has to be above 0, and 1 at most."
+  }
+}
+
+variable "hidden_units" {
+  description = "Number of units of the hidden layer, in `HIDDEN_UNITS`."
+  type        = number
+  default     = 100
+  nullable    = false
+
+  validation {
+    condition     = var.hidden_units >= 1 && floor(var.hidden_units) == var.hidden_units
+    error_message = "hidden_units is ${var.hidden_units}: it has to be a whole number from 1."
+  }
+}
+
+variable "train_steps" {
+  description = "Steps of all workers together after which training has completed, in `TRAIN_STEPS`. With 0 there is no end: the group is a service."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.train_steps >= 0 && floor(var.train_steps) == var.train_steps
+    error_message = "train_steps is ${var.train_steps}: it has to be a whole number from 1, or 0 for training without an end."
+  }
+}
+
+variable "wait_for" {
+  description = "What an apply waits for: `running` members, or that training has `completed`."
+  type        = string
+  default     = "running"
+  nullable    = false
+
+  validation {
+    condition     = contains(["running", "completed"], var.wait_for)
+    error_message = "wait_for is \"${var.wait_for}\": it has to be \"running\" or \"completed\"."
+  }
+
+  validation {
+    condition     = var.wait_for != "completed" || var.train_steps > 0
+    error_message = "wait_for is \"completed\", but with train_steps = 0 training has no end: set train_steps, or wait for \"running\"."
+  }
+}
+
+variable "deadline" {
+  description = "Time from the first start within which training has to complete, as a duration such as `12h`. After that it has failed. Left out, there is none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.deadline == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.deadline))
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it has to be a duration with the units ms, s, m or h, such as \"12h\"."
+  }
+
+  validation {
+    condition     = var.deadline == null || var.train_steps > 0
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\", but with train_steps = 0 training has no end: set train_steps, or leave deadline out."
+  }
+}
+
+variable "max_restarts" {
+  description = "Number of restarts of a member that failed, after which training has failed. With 0 there is no bound."
+  type        = number
+  default     = 6
+  nullable    = false
+
+  validation {
+    condition     = var.max_restarts >= 0 && floor(var.max_restarts) == var.max_restarts
+    error_message = "max_restarts is ${var.max_restarts}: it has to be a whole number from 1, or 0 for no bound."
+  }
+}
+
+variable "grace_period" {
+  description = "Time that a member has to end after it was asked to, before it is killed, as a duration."
+  type        = string
+  default     = "10s"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.grace_period))
+    error_message = "grace_period is \"${var.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+  }
+}
+
+variable "priority" {
+  description = "How important training is beside other groups: roles of those with a lower one that follow a policy give way to it."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.priority == null ? true : floor(var.priority) == var.priority
+    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+  }
+}
+
+variable "triggers" {
+  description = "Any strings by any names. When one changes, training starts anew, also where it has completed."
+  type        = map(string)
+  default     = null
+}
+
+variable "timeouts" {
+  description = "How long an apply waits for training, `create` and `update`, and a destroy for its end, `delete`, as durations."
+  type = object({
+    create = optional(string)
+    update = optional(string)
+    delete = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+  }
+}
+
+variable "log_dir" {
+  description = "Folder of checkpoints and summaries that the chief and TensorBoard see, in `LOG_DIR`: an absolute path of shared storage, or of one host. With it, training goes on where it was after members have started anew."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.log_dir == null ? true : startswith(var.log_dir, "/")
+    error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\": it has to be an absolute path, such as \"/srv/mnist\"."
+  }
+}
+
+variable "autoscale" {
+  description = "Adds workers as long as each makes training faster by more than `threshold`, from `min` to `max`, by the algorithm `marginal_gain`: the workers train for `settle` at each count. `pattern` finds the step in the chief's log; with `dry_run` it only says what it would do. Every change starts all members anew, from the last checkpoint in `log_dir`."
+  type = object({
+    min         = optional(number, 1)
+    max         = number
+    threshold   = optional(number, 0.1)
+    settle      = optional(string, "1m")
+    retry_after = optional(string)
+    pattern     = optional(string, "\"step\": ?(?P<step>[0-9]+)")
+    dry_run     = optional(bool, false)
+  })
+  default = null
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.min >= 1 && floor(var.autoscale.min) == var.autoscale.min
+    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it has to be a whole number from 1, as the chief is a worker, or needs one."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.max >= var.autoscale.min && var.autoscale.max <= 10000 && floor(var.autoscale.max) == var.autoscale.max
+    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it has to be a whole number from autoscale.min, ${try(var.autoscale.min, 1)}, to 10000."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.threshold > 0 && var.autoscale.threshold < 1
+    error_message = "autoscale.threshold is ${try(var.autoscale.threshold, 0)}: it has to be above 0 and below 1; 0.1 is a tenth of what a worker brought so far."
+  }
+
+  validation {
+    condition     = alltrue([for duration in compact([try(var.autoscale.settle, null), try(var.autoscale.retry_after, null)]) : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", duration))])
+    error_message = "autoscale.settle is \"${try(coalesce(var.autoscale.settle), "")}\", autoscale.retry_after \"${try(coalesce(var.autoscale.retry_after), "")}\": they have to be durations with the units ms, s, m or h, such as \"2m\"."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : strcontains(var.autoscale.pattern, "(?P<step>") && !can(regex("^$", var.autoscale.pattern))
+    error_message = "autoscale.pattern is \"${try(var.autoscale.pattern, "")}\": it has to be a regular expression that finds the step in the chief's log, as a group named step, such as \"step (?P<step>[0-9]+)\"."
+  }
+
+  validation {
+    condition     = var.autoscale == null || var.log_dir != null || try(var.autoscale.dry_run, false)
+    error_message = "autoscale is set and log_dir is not: each other count of workers starts all members anew, and without checkpoints training would begin at step 0 each time. Set log_dir, or autoscale.dry_run = true."
+  }
+}
+
+variable "tensorboard" {
+  description = "TensorBoard of `log_dir`, as a group of its own: `{}` is as by default. It has no password: its `port` is open to whoever reaches the members, and `published_port` of a Swarm's host to whoever reaches that."
+  type = object({
+    image          = optional(string)
+    command        = optional(list(string), ["tensorboard"])
+    port           = optional(number, 6006)
+    published_port = optional(number)
+    resources      = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    placement      = optional(object({ hosts = optional(list(string)), labels = optional(map(string)) }))
+  })
+  default = null
+
+  validation {
+    condition     = var.tensorboard == null || var.log_dir != null
+    error_message = "tensorboard is set and log_dir is not: TensorBoard shows what is in that folder."
+  }
+
+  validation {
+    condition     = var.tensorboard == null ? true : length(var.tensorboard.command) > 0
+    error_message = "tensorboard.command is empty: it has to name a program, such as [\"tensorboard\"]."
+  }
+
+  validation {
+    condition     = var.tensorboard == null ? true : var.tensorboard.port >= 1 && var.tensorboard.port <= 65535 && floor(var.tensorboard.port) == var.tensorboard.port
+    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = try(var.tensorboard.published_port, null) == null ? true : var.tensorboard.published_port >= 1 && var.tensorboard.published_port <= 65535 && floor(var.tensorboard.published_port) == var.tensorboard.published_port
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+  }
+
+  validation {
+    condition     = try(var.tensorboard.published_port, null) == null || var.cluster.engine == "swarm"
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere TensorBoard is reached at tensorboard.port of its host."
+  }
+}
