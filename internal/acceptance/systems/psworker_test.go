@@ -1,0 +1,186 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// trained is what a member says: of each hundredth step its loss, and in the end how good the model is.
+type trained struct {
+	Step     int      `json:"step"`
+	Loss     *float64 `json:"loss"`
+	Accuracy *float64 `json:"accuracy"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// results are the outputs of the configurations here.
+type results struct {
+	Phase struct{ Value string }
+	Ended struct{ Value map[string]string }
+	Log   struct{ Value []string }
+}
+
+// watched returns the configuration of what is read of the group that the module "mnist" makes.
+func watched(group string) string {
+	return fmt.Sprintf(`
+data "trainyard_group" "mnist" {
+  cluster    = trainyard_cluster.lab
+  name       = %q
+  depends_on = [module.mnist]
+}
+
+data "trainyard_logs" "chief" {
+  cluster    = trainyard_cluster.lab
+  member     = module.mnist.chief
+  depends_on = [module.mnist]
+}
+
+output "phase" { value = data.trainyard_group.mnist.phase }
+output "ended" { value = { for name, member in data.trainyard_group.mnist.members : name => member.state } }
+output "log"   { value = data.trainyard_logs.chief.lines }
+`, group)
+}
+
+// Both programs of the module train with a real TensorFlow: two parameter servers and two workers with 0.4 processors each.
+// Training completes, which ends the parameter servers, and TensorBoard shows it.
+func TestPSWorker(t *testing.T) {
+	const steps = 600
+	for _, framework := range []string{"tensorflow_v1", "tensorflow"} {
+		t.Run(framework, func(t *testing.T) {
+			w := newTensorFlow(t)
+			logs := filepath.Join(t.TempDir(), "logs")
+			w.Write("main.tf", fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+module "mnist" {
+  source      = "./modules/ps-worker"
+  cluster     = trainyard_cluster.lab
+  name        = "mnist"
+  framework   = %q
+  train_steps = %d
+  wait_for    = "completed"
+  log_dir     = %q
+  tensorboard = { port = 18006 }
+  ps          = { port = 18000, resources = { cpus = 0.2 } }
+  worker      = { port = 19000, resources = { cpus = 0.4 } }
+  chief       = { port = 17000, resources = { cpus = 0.4 } }
+}
+
+output "tensorboard" { value = module.mnist.tensorboard }
+`, framework, steps, logs)+watched("mnist"))
+			w.Must("get")
+			begin := time.Now()
+			w.Must("apply", "-auto-approve")
+			expectTrained(w, steps, time.Since(begin))
+			expectTensorBoard(w, "http://127.0.0.1:18006", logs)
+			w.ExpectNoChange("after the training")
+
+			w.Must("destroy", "-auto-approve")
+			w.ExpectNobody("after the destroy")
+			if files, err := filepath.Glob(filepath.Join(logs, "checkpoint*")); err != nil || len(files) == 0 {
+				t.Errorf("the checkpoints are not in %s, or gone with the group: %v", logs, err)
+			}
+		})
+	}
+}
+
+// What the README of the module begins with trains as it stands there.
+func TestPSWorkerReadme(t *testing.T) {
+	w := newTensorFlow(t)
+	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, "ps-worker", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindSubmatch(readme)
+	if block == nil {
+		t.Fatal("the README has no configuration")
+	}
+	const published = `"github.com/trainyard/terraform-provider-trainyard//modules/ps-worker"`
+	if !strings.Contains(string(block[1]), published) {
+		t.Fatalf("the configuration of the README has no source %s", published)
+	}
+	w.Write("main.tf", strings.Replace(string(block[1]), published, `"./modules/ps-worker"`, 1)+watched("ps-worker"))
+	w.Must("get")
+	begin := time.Now()
+	w.Must("apply", "-auto-approve")
+	expectTrained(w, 2000, time.Since(begin))
+	w.ExpectNoChange("after the training")
+}
+
+// expectTrained fails unless the group has completed with a model that is good, after these steps of all workers, and the
+// parameter servers have ended with it.
+func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
+	w.Helper()
+	var outputs results
+	if err := json.Unmarshal([]byte(w.Must("output", "-json")), &outputs); err != nil {
+		w.Fatal(err)
+	}
+	var losses []float64
+	var last trained
+	for _, line := range outputs.Log.Value {
+		var said trained
+		if json.Unmarshal([]byte(line), &said) != nil {
+			continue // TensorFlow's own
+		}
+		if said.Loss != nil {
+			losses = append(losses, *said.Loss)
+		}
+		last = said
+	}
+	log := strings.Join(outputs.Log.Value, "\n")
+	if len(losses) < 2 || losses[len(losses)-1] >= losses[0] {
+		w.Errorf("the loss is %v, want it to fall:\n%s", losses, log)
+	}
+	// Each worker may have a step in flight when the last one is taken.
+	if last.Accuracy == nil || *last.Accuracy < 0.9 || last.Step < steps || last.Step > steps+2 {
+		w.Fatalf("the chief ends with %+v, want an accuracy of more than 0.9 at step %d:\n%s", last, steps, log)
+	}
+	if outputs.Phase.Value != "completed" {
+		w.Errorf("the phase is %s, want completed", outputs.Phase.Value)
+	}
+	for member, state := range outputs.Ended.Value {
+		if strings.Contains(member, "-ps-") && state != "stopped" {
+			w.Errorf("%s is %s, want it stopped, as the chief has completed", member, state)
+		}
+	}
+	w.Logf("%d members: step %d, accuracy %.1f %%, trained in %.1f s, applied in %.1f s",
+		len(outputs.Ended.Value), last.Step, 100**last.Accuracy, last.Seconds, applied.Seconds())
+}
+
+// expectTensorBoard fails unless TensorBoard, at an address, shows the training in a folder.
+func expectTensorBoard(w *acctest.Workspace, address, folder string) {
+	w.Helper()
+	acctest.Eventually(w, "TensorBoard shows a run in "+folder, func() bool {
+		request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, address+"/data/runs", nil)
+		if err != nil {
+			w.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false // it is starting
+		}
+		defer response.Body.Close()
+		var runs []string
+		return json.NewDecoder(response.Body).Decode(&runs) == nil && len(runs) > 0
+	})
+}
