@@ -138,7 +138,7 @@ func TestProcessesPerNode(t *testing.T) {
 	}
 }
 
-// TestProcessesOfJAX: one process takes all GPUs of its member, which JAX_LOCAL_DEVICE_IDS would cut down to one of them.
+// TestProcessesOfJAX: one process takes all GPUs of its member, and JAX_LOCAL_DEVICE_IDS would leave some out.
 func TestProcessesOfJAX(t *testing.T) {
 	g := group("jax", map[string]int{"worker": 2})
 	worker := g.Roles["worker"]

@@ -9,8 +9,8 @@ import (
 // jax is jax.distributed: one process a member, which takes all GPUs that the member has. Worker 0 is process 0, and
 // runs the coordinator.
 //
-// jax.distributed.initialize takes JAX_COORDINATOR_ADDRESS from the environment, but neither the number of processes nor
-// the process's own outside Slurm, Open MPI, Kubernetes and TPUs (JAX 0.12, jax/_src/distributed.py and
+// jax.distributed.initialize takes JAX_COORDINATOR_ADDRESS from the environment, but neither the number of processes
+// nor the process's own outside Slurm, Open MPI, Kubernetes and TPUs (JAX 0.12, jax/_src/distributed.py and
 // jax/_src/clusters): a program passes it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as Kubeflow calls them (trainer 2.1,
 // pkg/runtime/framework/plugins/jax/jax.go). PYTHONUNBUFFERED is as for pytorch, and Kubeflow's, too
 // (training-operator 1.9, pkg/controller.v1/jax/envvar.go).

@@ -38,7 +38,7 @@ type jaxLine struct {
 	Checksum int64 `json:"checksum"`
 }
 
-// Three processes of a real JAX train one model, and again as they are after each of them in turn has died, the coordinator among them.
+// Three processes of a real JAX train one model. Each of them dies in turn, the coordinator among them, and all start anew.
 func TestAccJAX(t *testing.T) {
 	python := os.Getenv(jaxVariable)
 	if python == "" {
@@ -99,7 +99,7 @@ resource "trainyard_group" "spmd" {
 	w.ExpectNobody("after destroy")
 }
 
-// awaitJAX waits until these members train together: the last start of each is in its second epoch, in a world of them alone.
+// awaitJAX waits until these members train together: each is past its first epoch, in a world of them alone.
 func (l *lab) awaitJAX(members []string) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%d processes that train", len(members)), func() bool {
