@@ -11,8 +11,8 @@ import (
 //
 // jax.distributed.initialize takes JAX_COORDINATOR_ADDRESS from the environment, but neither the number of processes
 // nor the process's own outside Slurm, Open MPI, Kubernetes and TPUs (JAX 0.12, jax/_src/distributed.py and
-// jax/_src/clusters): a program passes it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as Kubeflow calls them (kubeflow/trainer,
-// pkg/runtime/framework/plugins/jax/jax.go). PYTHONUNBUFFERED is as for pytorch, and Kubeflow's, too
+// jax/_src/clusters): a program passes it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as Kubeflow calls them
+// (kubeflow/trainer, pkg/runtime/framework/plugins/jax/jax.go). PYTHONUNBUFFERED is as for pytorch, and Kubeflow's, too
 // (training-operator 1.9, pkg/controller.v1/jax/envvar.go).
 var jax = framework{
 	name:  "jax",
