@@ -354,10 +354,15 @@ func (s *supervisor) releaseStart(request string) error {
 func (s *supervisor) step(now time.Time) (next time.Time) {
 	s.launcher.turn()
 	next = now.Add(time.Hour)
-	// Those that end come first: a group's members are started when none of it is still being ended.
+	// Ends are noted before the launcher looks at processes: what a command left behind may not be in a table from before its end.
 	for _, m := range s.members {
 		if m.instance != nil {
 			m.note(now)
+		}
+	}
+	// Those that end come first: a group's members are started when none of it is still being ended.
+	for _, m := range s.members {
+		if m.instance != nil {
 			next = earlier(next, m.end(s, now))
 		}
 	}
