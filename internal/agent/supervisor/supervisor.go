@@ -354,7 +354,8 @@ func (s *supervisor) releaseStart(request string) error {
 func (s *supervisor) step(now time.Time) (next time.Time) {
 	s.launcher.turn()
 	next = now.Add(time.Hour)
-	// Ends are noted before the launcher looks at processes: what a command left behind may not be in a table from before its end.
+	// Ends are noted before the launcher looks at processes: what a command left behind may not be in a table from before
+	// its end.
 	for _, m := range s.members {
 		if m.instance != nil {
 			m.note(now)

@@ -232,7 +232,7 @@ func roleAttributes() map[string]schema.Attribute {
 		},
 		"on_scale": schema.StringAttribute{
 			MarkdownDescription: "What another number of members of this role does to the other members of the group: `restart` (all of them start anew, with the addresses of those that there are now), or `none` (they go on with the addresses that they know; " +
-				"members that start find all), for frameworks whose members join and leave by themselves, and services. Members of `jax` can't. It counts for `replicas` as for a policy. Interchangeable members (workers of `spark` and `ray`) are known to nobody, and restart nobody. " +
+				"members that start find all), for frameworks whose members join and leave by themselves, and services. `jax` doesn't allow `none`. It counts for `replicas` as for a policy. Interchangeable members (workers of `spark` and `ray`) are known to nobody, and restart nobody. " +
 				"A change of this attribute itself restarts all members once. Defaults to `restart`.",
 			Optional: true,
 		},
