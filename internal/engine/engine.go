@@ -42,7 +42,7 @@ type Locker interface {
 	Lock(ctx context.Context, name string, holder Holder) (release func() error, err error)
 	// Hold takes a lock as Lock does, for a holder who acts for as long as he has it. The context that it returns ends
 	// with ctx, with the release, and when the lock is lost: no later than anybody else can have it, with the reason as
-	// its cause.
+	// its cause. A lock that was lost is kept from nobody, though its holder lives on.
 	Hold(ctx context.Context, name string, holder Holder) (held context.Context, release func() error, err error)
 }
 

@@ -178,6 +178,28 @@ func (f faulty) openThrough(s *stalled) *systemd.Engine {
 	return e
 }
 
+// TestLockGivenUp: a lock that its holder was told is lost is anybody's, though the holder's network is back before anybody
+// took it.
+func TestLockGivenUp(t *testing.T) {
+	f := newFaulty(t)
+	way := stalling(t, f.host(0))
+	held, release, err := f.openThrough(way).Hold(t.Context(), "mine", engine.Holder{Who: "the first", Process: os.Getpid()})
+	f.must(err)
+	way.mu.Lock()
+	<-held.Done()
+	way.mu.Unlock()
+	f.eventually("another to have the lock", func() bool {
+		_, err := f.Lock(f.bounded(), "mine", engine.Holder{Who: "another", Process: os.Getpid()})
+		if _, locked := errors.AsType[*engine.LockedError](err); err != nil && !locked {
+			t.Error(err)
+		}
+		return err == nil
+	})
+	if err := release(); !errors.Is(err, engine.ErrLockLost) {
+		t.Errorf("the release of a lock that was lost: %v", err)
+	}
+}
+
 // TestLockOfWhoIsCutOff: who holds a lock, and has lost its network, learns that the lock is lost before anybody else has it.
 func TestLockOfWhoIsCutOff(t *testing.T) {
 	f := newFaulty(t)

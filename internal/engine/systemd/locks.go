@@ -17,26 +17,38 @@ var errNotRenewed = errors.New("the store host could not be reached to renew it"
 
 // Lock takes a lock by a lease on the store host.
 func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
-	_, release, err = e.Hold(ctx, name, holder)
-	return release, err
+	l, err := e.take(ctx, name, holder)
+	if err != nil {
+		return nil, err
+	}
+	return l.keep(context.WithoutCancel(ctx), nil), nil
 }
 
 // Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
 func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
-	p, err := e.writable(ctx)
+	l, err := e.take(ctx, name, holder)
 	if err != nil {
 		return nil, nil, err
+	}
+	held, lose := context.WithCancelCause(ctx)
+	return held, l.keep(context.WithoutCancel(ctx), lose), nil
+}
+
+// take takes a lock that is to be renewed.
+func (e *Engine) take(ctx context.Context, name string, holder engine.Holder) (*lock, error) {
+	p, err := e.writable(ctx)
+	if err != nil {
+		return nil, err
 	}
 	l := &lock{engine: e, lease: relay.Lease{Lock: name, Token: rand.Text(), Holder: holder}, asked: time.Now()}
 	if _, err := relay.Acquire.Ask(ctx, p.store.Client, e.ref.Name, l.lease); err != nil {
 		if ctx.Err() != nil { // it may have been taken
 			l.drop()
 		}
-		return nil, nil, err
+		return nil, err
 	}
 	l.lease.Renew = true
-	held, lose := context.WithCancelCause(ctx)
-	return held, l.keep(context.WithoutCancel(ctx), lose), nil
+	return l, nil
 }
 
 // lock is a lock that is held.
@@ -47,13 +59,20 @@ type lock struct {
 	asked time.Time
 }
 
-// keep renews the lease until the lock is released. It tells lose when the lock has to be taken for lost.
+// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost. Whoever
+// can't be told, without lose, has it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
+	told := func(cause error) {
+		if lose != nil {
+			lose(cause)
+			stop() // nobody is kept from a lock that its holder takes for lost
+		}
+	}
 	lost := make(chan error, 1)
-	go func() { lost <- l.renewUntil(renewing, lose) }()
+	go func() { lost <- l.renewUntil(renewing, told) }()
 	return sync.OnceValue(func() error {
-		lose(nil)
+		told(nil)
 		stop()
 		err := <-lost
 		if err == nil {
@@ -103,7 +122,7 @@ func (l *lock) ask(ctx context.Context, call relay.Call[relay.Lease, relay.None]
 
 // renewUntil renews the lease until ctx is done, or until it is lost. From some time before anybody else can have the
 // lock, nobody is to rely on it any more.
-func (l *lock) renewUntil(ctx context.Context, lose context.CancelCauseFunc) error {
+func (l *lock) renewUntil(ctx context.Context, lose func(cause error)) error {
 	const period = relay.LeaseDuration / relay.Renewals
 	reliable := func() time.Duration { return time.Until(l.asked.Add(relay.LeaseDuration - period/2)) }
 	unreliable := time.AfterFunc(reliable(), func() { lose(fmt.Errorf("lock %q was lost: %w", l.lease.Lock, errNotRenewed)) })

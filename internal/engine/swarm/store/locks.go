@@ -115,18 +115,31 @@ type lock struct {
 // taken over: at once where it was a process of this machine, or a task of which its host says so, else by a call that comes at
 // least the duration of a lease after another one, if the holder has not renewed it in between.
 func (e Locks) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
-	_, release, err = e.Hold(ctx, name, holder)
-	return release, err
+	l, err := e.take(ctx, name, holder)
+	if err != nil {
+		return nil, err
+	}
+	return l.keep(context.WithoutCancel(ctx), nil), nil
 }
 
 // Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
 func (e Locks) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
+	l, err := e.take(ctx, name, holder)
+	if err != nil {
+		return nil, nil, err
+	}
+	held, lose := context.WithCancelCause(ctx)
+	return held, l.keep(context.WithoutCancel(ctx), lose), nil
+}
+
+// take takes a lock that is to be renewed.
+func (e Locks) take(ctx context.Context, name string, holder engine.Holder) (*lock, error) {
 	l := &lock{
 		of: e, name: name, object: spec.LockName(e.items.in.Cluster, name),
 		own: lease{Token: rand.Text(), Holder: holder, Owner: e.Leases.Self},
 	}
 	if err := l.acquire(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// Looked at with the lock in place, so that no lock outlives the cluster.
 	configs, err := e.items.clusterObjects(ctx)
@@ -134,10 +147,9 @@ func (e Locks) Hold(ctx context.Context, name string, holder engine.Holder) (hel
 		err = fmt.Errorf("cluster %q: %w", e.items.in.Cluster, engine.ErrNotFound)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, l.remove(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, l.remove(context.WithoutCancel(ctx)))
 	}
-	held, lose := context.WithCancelCause(ctx)
-	return held, l.keep(context.WithoutCancel(ctx), lose), nil
+	return l, nil
 }
 
 // acquire makes the lease ours, or returns a [*engine.LockedError].
@@ -277,13 +289,20 @@ func (l *lock) remove(ctx context.Context) error {
 	}
 }
 
-// keep renews the lease until the lock is released. It tells lose when the lock has to be taken for lost, and when it is released.
+// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost. Whoever
+// can't be told, without lose, has it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
+	told := func(cause error) {
+		if lose != nil {
+			lose(cause)
+			stop() // nobody is kept from a lock that its holder takes for lost
+		}
+	}
 	lost := make(chan error, 1)
-	go func() { lost <- l.renewUntil(renewing, lose) }()
+	go func() { lost <- l.renewUntil(renewing, told) }()
 	return sync.OnceValue(func() error {
-		lose(nil)
+		told(nil)
 		stop()
 		err := <-lost
 		if err == nil {
@@ -301,7 +320,7 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 
 // renewUntil renews the lease until ctx is done, or until it is lost. A manager that does not answer may do so
 // the next time; but from some time before anybody else can have the lock, nobody is to rely on it any more.
-func (l *lock) renewUntil(ctx context.Context, lose context.CancelCauseFunc) error {
+func (l *lock) renewUntil(ctx context.Context, lose func(cause error)) error {
 	period := l.of.Leases.lease / renewals
 	reliable := func() time.Duration { return time.Until(l.asked.Add(l.of.Leases.lease - period/2)) }
 	unreliable := time.AfterFunc(reliable(), func() { lose(fmt.Errorf("lock %q was lost: %w", l.name, errNotRenewed)) })

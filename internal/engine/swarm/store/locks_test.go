@@ -354,6 +354,32 @@ func TestHoldOfSilentManager(t *testing.T) {
 	}
 }
 
+// TestHoldGivenUp: a lock that its holder was told is lost is anybody's, though managers answer him again before anybody took it.
+func TestHoldGivenUp(t *testing.T) {
+	t.Parallel()
+	e, proxy := stored(t, "given-up")
+	e.Leases.lease = 6 * time.Second
+	held, release, err := e.Hold(t.Context(), jobLock, ada)
+	must(t, err)
+	other := storageOf(t, "given-up")
+	onAnotherMachine(other, e.Leases.lease)
+	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
+	<-held.Done()
+	proxy.Reset()
+	acctest.Eventually(t, "another to have the lock", func() bool {
+		taken, err := other.Lock(t.Context(), jobLock, bob)
+		if err != nil {
+			wantLocked(t, err, ada)
+			return t.Failed()
+		}
+		must(t, taken())
+		return true
+	})
+	if err := release(); !errors.Is(err, engine.ErrLockLost) {
+		t.Errorf("the release of a lock that was lost: %v", err)
+	}
+}
+
 // TestHold: what the holder of a lock does ends when somebody else has the lock, with the reason; with its own context, though the lock is held
 // on; and with the release.
 func TestHold(t *testing.T) {
