@@ -13,9 +13,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// jaxVariable names a Python that has JAX and scikit-learn.
-const jaxVariable = "TRAINYARD_TEST_JAX"
-
 // What is in the example "jax".
 const (
 	jaxRanks  = 3
@@ -39,11 +36,8 @@ type jaxLine struct {
 }
 
 // Three processes of a real JAX train one model. Each of them dies in turn, the coordinator among them, and all start anew.
-func TestAccJAX(t *testing.T) {
-	python := os.Getenv(jaxVariable)
-	if python == "" {
-		t.Skipf(`this takes 640 MB from PyPI: pip install "jax[cpu]" scikit-learn, and name the Python that has them by %s`, jaxVariable)
-	}
+func TestSystemJAX(t *testing.T) {
+	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "jax-lab"
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "jax"))))

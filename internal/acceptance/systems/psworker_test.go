@@ -55,7 +55,7 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 
 // Both programs of the module train with a real TensorFlow: two parameter servers and two workers with 0.4 processors each.
 // Training completes, which ends the parameter servers, and TensorBoard shows it.
-func TestPSWorker(t *testing.T) {
+func TestSystemPSWorker(t *testing.T) {
 	const steps = 600
 	for _, framework := range []string{"tensorflow_v1", "tensorflow"} {
 		t.Run(framework, func(t *testing.T) {
@@ -105,7 +105,7 @@ output "tensorboard" { value = module.mnist.tensorboard }
 }
 
 // What the README of the module begins with trains as it stands there.
-func TestPSWorkerReadme(t *testing.T) {
+func TestSystemPSWorkerReadme(t *testing.T) {
 	w := newTensorFlow(t)
 	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, "ps-worker", "README.md"))
 	if err != nil {

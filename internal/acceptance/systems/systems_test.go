@@ -13,17 +13,10 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// tensorflowVariable names the folder with the programs of a Python that has TensorFlow and TensorBoard, as
-// internal/tools/python.sh makes it.
-const tensorflowVariable = "TRAINYARD_TEST_TENSORFLOW"
-
 // newTensorFlow returns a workspace with the modules, in which python3 has TensorFlow.
 func newTensorFlow(t *testing.T) *acctest.Workspace {
 	t.Helper()
-	folder := os.Getenv(tensorflowVariable)
-	if folder == "" {
-		t.Skipf("this takes an environment of 1.6 GB with TensorFlow, whose programs are in the folder that %s names: run make test-systems", tensorflowVariable)
-	}
+	folder := acceptance.Python(t, "tensorflow")
 	// Not in parallel with others: two cores hide what one training does to another.
 	if os.Getenv("TF_ACC") == "" {
 		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
