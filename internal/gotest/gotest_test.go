@@ -36,6 +36,7 @@ func TestNothing(t *testing.T) { nobody() }`,
 func in(t *testing.T, args ...string) (printed string, code int) {
 	t.Helper()
 	t.Chdir(t.TempDir())
+	t.Setenv("GOFLAGS", "-count=1 -p=1")
 	write := func(name, content string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -57,7 +58,7 @@ func in(t *testing.T, args ...string) (printed string, code int) {
 		write(name, head+code)
 	}
 	var out strings.Builder
-	code, err := run(append([]string{"-count=1", "-p=1"}, args...), &out)
+	code, err := run(args, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +90,19 @@ func TestPassed(t *testing.T) {
 	}
 	if strings.Count(printed, "ok  \t") != 2 || strings.Contains(printed, "nobody") || strings.Contains(printed, "PASS") {
 		t.Errorf("it says other things than go test:\n%s", printed)
+	}
+}
+
+// Another go test runs once the first has ended, also where that has failed, and all are told of as one.
+func TestThen(t *testing.T) {
+	printed, code := in(t, "./aspiring", "-then", "-run", "TestFine", "./driftless", "./good", "-then", "-run", "TestPasses", "./aspiring")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	expect(t, printed, "--- FAIL: TestNested (", "FAIL\tm/aspiring\t", "?   \tm/good\t[no test files]\n", "ok  \tm/driftless\t", "m/aspiring (4)\n",
+		"4 tests ran, 1 failed, and 1 were skipped.\n", "m/aspiring TestNested failed, see above.\n", "\nok  \tm/aspiring\tTIME\nFAIL\n")
+	if strings.Count(printed, "Packages") != 1 {
+		t.Errorf("it tells twice:\n%s", printed)
 	}
 }
 

@@ -2,6 +2,10 @@
 //
 //	go run ./internal/gotest -short ./...
 //
+// After -then come those of another go test, which runs alone, once the one before has ended; they are told of as one:
+//
+//	go run ./internal/gotest -skip ^TestSystem ./... -then -run ^TestSystem ./internal/acceptance/...
+//
 // Ready-made runners print a summary of their own last; here the last line stays go test's.
 package main
 
@@ -24,23 +28,47 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs go test, and returns its exit code.
+// then begins the arguments of another go test.
+const then = "-then"
+
+// run runs go test, once or several times, and returns the largest exit code.
 func run(args []string, out io.Writer) (code int, err error) {
+	// Ctrl-C ends go test, and what was told by then is still printed. To ignore it would have go test ignore it, too.
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	r := &report{out: out, verbose: slices.Contains(args, "-v"), skipped: map[string]int{}}
+	for more := true; more && err == nil && len(interrupted) == 0; {
+		var here []string
+		here, args, more = cut(args)
+		var failed int
+		failed, err = r.test(here)
+		code = max(code, failed)
+	}
+	r.end(code == 0 && err == nil)
+	return code, err
+}
+
+// cut returns the arguments of the first go test, and those of the others, if there are any.
+func cut(args []string) (first, rest []string, more bool) {
+	if i := slices.Index(args, then); i >= 0 {
+		return args[:i], args[i+1:], true
+	}
+	return args, nil, false
+}
+
+// test runs go test, and returns its exit code.
+func (r *report) test(args []string) (code int, err error) {
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	command.Stderr = os.Stderr
 	events, err := command.StdoutPipe()
 	if err != nil {
 		return 0, err
 	}
-	// Ctrl-C ends go test, and what was told by then is still printed. To ignore it would have go test ignore it, too.
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	if err := command.Start(); err != nil {
 		return 0, err
 	}
-	r := &report{out: out, verbose: slices.Contains(args, "-v"), skipped: map[string]int{}}
 	err = r.read(events)
 	failure := command.Wait()
-	r.end(failure == nil)
 	if exit, ok := errors.AsType[*exec.ExitError](failure); ok {
 		return max(exit.ExitCode(), 1), err // -1 is the death by a signal
 	}

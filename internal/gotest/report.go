@@ -99,7 +99,13 @@ func (r *report) endTest(e event) {
 
 // endPackage has failed, too, whatever test the package's end interrupted.
 func (r *report) endPackage(e event) {
-	r.packages = append(r.packages, ended{e.Package, "", e.Action, seconds(e.Elapsed)})
+	this := ended{e.Package, "", e.Action, seconds(e.Elapsed)}
+	// It may have been tested before, by another go test.
+	if i := slices.IndexFunc(r.packages, func(p ended) bool { return p.pkg == e.Package }); i >= 0 {
+		this.took += r.packages[i].took
+		r.packages = slices.Delete(r.packages, i, i+1)
+	}
+	r.packages = append(r.packages, this)
 	r.pending = slices.DeleteFunc(r.pending, func(o *output) bool {
 		if o.pkg == e.Package && o.test != "" {
 			r.tests = append(r.tests, ended{o.pkg, o.test, "fail", e.Time.Sub(o.began)})
