@@ -1,0 +1,93 @@
+variable "cluster" {
+  description = "The cluster on which training runs, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+  })
+  nullable = false
+
+  validation {
+    condition     = var.cluster.engine != "swarm"
+    error_message = "cluster.engine is \"swarm\": the program comes as files, which containers of a Swarm don't get. Use \"process\" or \"systemd\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the group."
+  type        = string
+  default     = "digits"
+  nullable    = false
+}
+
+variable "python" {
+  description = "Python with scikit-learn."
+  type        = string
+  default     = "python3"
+  nullable    = false
+}
+
+variable "epochs" {
+  description = "How often all images are learnt from."
+  type        = number
+  default     = 20
+  nullable    = false
+
+  validation {
+    condition     = var.epochs >= 1 && floor(var.epochs) == var.epochs
+    error_message = "epochs is ${var.epochs}: it has to be a whole number, 1 or more."
+  }
+}
+
+variable "learning_rate" {
+  description = "Learning rate."
+  type        = number
+  default     = 0.01
+  nullable    = false
+
+  validation {
+    condition     = var.learning_rate > 0 && var.learning_rate <= 1
+    error_message = "learning_rate is ${var.learning_rate}: it has to be above 0, and 1 at most."
+  }
+}
+
+variable "hidden_units" {
+  description = "Units of the hidden layer."
+  type        = number
+  default     = 32
+  nullable    = false
+
+  validation {
+    condition     = var.hidden_units >= 1 && floor(var.hidden_units) == var.hidden_units
+    error_message = "hidden_units is ${var.hidden_units}: it has to be a whole number, 1 or more."
+  }
+}
+
+variable "output_dir" {
+  description = "Existing folder for the checkpoint, an absolute path. Null keeps none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.output_dir == null || startswith(coalesce(var.output_dir, "-"), "/")
+    error_message = "output_dir is \"${coalesce(var.output_dir, "-")}\": it has to be an absolute path."
+  }
+}
+
+variable "gpus" {
+  description = "GPUs of the worker, as in `trainyard_group`: `{ pool = \"all\" }`. Null gives none."
+  type        = object({ pool = string, count = optional(number), memory_mib = optional(number) })
+  default     = null
+}
+
+variable "resources" {
+  description = "Processors and memory of the worker, as in `trainyard_group`."
+  type        = object({ cpus = optional(number), memory_mib = optional(number) })
+  default     = null
+}
+
+variable "triggers" {
+  description = "Strings, such as the commit. When one changes, training starts anew."
+  type        = map(string)
+  default     = null
+}
