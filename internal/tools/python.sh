@@ -6,6 +6,7 @@
 # NAME.txt is written by: printf '%s\n' PACKAGES | uv pip compile --universal --python-version 3.11 --generate-hashes --no-header - -o NAME.txt
 #   ansible     ansible-core
 #   jax         'jax[cpu]' scikit-learn
+#   rl          numpy tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 #   tensorflow  tensorflow-cpu tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 set -euo pipefail
 

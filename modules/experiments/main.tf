@@ -1,0 +1,142 @@
+locals {
+  cluster = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
+  swarm   = var.cluster.engine == "swarm"
+
+  # The program of the module, unless there is a command. Bare hosts and processes get a folder, containers of a Swarm get configs.
+  own     = var.command == null
+  brought = !local.swarm && (local.own || var.files != null)
+  folder  = local.swarm ? "/srv/experiments" : one(trainyard_files.this[*].path)
+  configs_of_program = {
+    for file in fileset("${path.module}/train", "*.py") : file => {
+      target  = "${local.folder}/${file}"
+      content = file("${path.module}/train/${file}")
+    } if local.swarm && local.own
+  }
+
+  # On bare hosts with an image, runs are containers, which have to see the folder, too.
+  mounts = concat(
+    coalesce(var.mounts, []),
+    local.brought && var.cluster.engine == "systemd" && var.image != null ? [{
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+    }] : [],
+  )
+
+  settings = merge(
+    {
+      PYTHONUNBUFFERED        = "1" # logs arrive as they are written
+      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+      OPENBLAS_NUM_THREADS    = "1" # a run is one of many
+    },
+    var.started_by == null ? {} : { STARTED_BY = var.started_by },
+  )
+
+  results = coalesce(var.results.path, local.swarm ? "/results" : "results")
+}
+
+resource "trainyard_files" "this" {
+  count = local.brought ? 1 : 0
+
+  cluster = local.cluster
+  name    = var.name
+  source  = coalesce(var.files, "${path.module}/train")
+
+  # Runs refer to the path: another name of the files comes before the former one goes.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "trainyard_sweep" "this" {
+  cluster = local.cluster
+  name    = var.name
+
+  image       = var.image
+  command     = local.own ? [var.python, "${local.folder}/train.py"] : var.command
+  args        = var.args
+  env         = merge(local.settings, var.env)
+  working_dir = local.brought && !local.own ? local.folder : null
+  mounts      = length(local.mounts) == 0 ? null : local.mounts
+  container   = length(local.configs_of_program) == 0 ? null : { configs = local.configs_of_program }
+
+  runs   = { for key in keys(local.configs) : key => {} }
+  config = local.configs
+
+  max_parallel = var.max_parallel
+  progress = var.progress == null ? null : {
+    pattern   = coalesce(var.progress.pattern, "\"episode\": ?(?P<step>[0-9]+)")
+    settle    = var.progress.settle
+    threshold = var.progress.threshold
+  }
+  resources = var.resources
+  gpus      = var.gpus
+  admission = var.gpus == null && !var.admission.free_memory ? null : {
+    free_gpu_memory = var.gpus != null && var.admission.free_gpu_memory
+    free_memory     = var.admission.free_memory
+    reserve_percent = var.admission.reserve_percent
+    settle          = var.admission.settle
+  }
+  placement = var.placement
+  priority  = var.priority
+
+  retry        = var.retry
+  on_failure   = var.on_failure
+  grace_period = var.grace_period
+  rerun        = var.rerun
+  triggers     = var.triggers
+  wait_for     = var.wait_for
+  timeouts     = var.timeouts
+
+  objective = !local.own && var.objective == null ? null : {
+    pattern = try(var.objective.pattern, "\"final_reward\": ?([-0-9.]+)")
+    goal    = try(var.objective.goal, null)
+  }
+  results   = { path = local.results, on_destroy = var.results.on_destroy }
+  on_finish = var.on_finish
+
+  lifecycle {
+    # Who changes experiments has not started those that run, and does not start them anew.
+    ignore_changes = [env["STARTED_BY"]]
+
+    precondition {
+      condition     = length(local.problems) == 0
+      error_message = join("\n", local.problems)
+    }
+
+    precondition {
+      condition     = length(local.misfits) == 0
+      error_message = join("\n", local.misfits)
+    }
+
+    precondition {
+      condition     = length(local.misnamed) == 0
+      error_message = "runs has ${join(", ", formatlist("%q", local.misnamed))}: a key has to be a DNS label (lower-case letters, digits and hyphens, a letter first), and <name>-<key>-0 has at most 63 characters."
+    }
+  }
+}
+
+# A group of its own: it is still there when the runs have ended.
+resource "trainyard_group" "tensorboard" {
+  count = var.tensorboard == null ? 0 : 1
+
+  cluster = local.cluster
+  name    = "${var.name}-tensorboard"
+
+  roles = {
+    web = {
+      image     = try(coalesce(var.tensorboard.image, var.image), null)
+      command   = var.tensorboard.command
+      args      = ["--logdir", "${local.results}/${var.name}", "--host", "{{ hostname .Address }}", "--port", "{{ .Port }}"]
+      port      = var.tensorboard.port
+      mounts    = length(coalesce(var.mounts, [])) == 0 ? null : var.mounts
+      resources = var.tensorboard.resources
+      placement = var.tensorboard.placement
+      restart   = { condition = "always" }
+
+      container = var.tensorboard.published_port == null ? null : {
+        ports = { web = { target = var.tensorboard.port, published = var.tensorboard.published_port } }
+      }
+    }
+  }
+
+  completion = { when = "never" }
+}

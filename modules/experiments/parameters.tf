@@ -1,0 +1,137 @@
+# The parameters of the module's own program, with the publication's numbers, and how the configs of the runs are made.
+locals {
+  parameters = {
+    market = {
+      max_storage      = { default = 100, min = 1, max = 100000, whole = true }
+      episode_length   = { default = 50, min = 1, max = 100000, whole = true }
+      max_price        = { default = 10, min = 2, max = 100, whole = true }
+      max_quality      = { default = 50, min = 1, max = 1000, whole = false }
+      customers        = { default = 20, min = 1, max = 100000, whole = true }
+      production_price = { default = 3, min = 0, max = 1000, whole = false }
+      storage_cost     = { default = 0.1, min = 0, max = 1000, whole = false }
+    }
+    learning = {
+      gamma          = { default = 0.99, min = 0, max = 1, whole = false }
+      batch_size     = { default = 32, min = 1, max = 100000, whole = true }
+      replay_size    = { default = 100000, min = 1, max = 10000000, whole = true }
+      replay_start   = { default = 10000, min = 1, max = 10000000, whole = true }
+      learning_rate  = { default = null, min = 1e-10, max = 1, whole = false } # by the agent
+      target_frames  = { default = 1000, min = 1, max = 10000000, whole = true }
+      epsilon_start  = { default = 1, min = 0, max = 1, whole = false }
+      epsilon_final  = { default = 0.1, min = 0, max = 1, whole = false }
+      epsilon_frames = { default = 75000, min = 1, max = 1000000000, whole = true }
+      hidden_units   = { default = 128, min = 1, max = 4096, whole = true }
+    }
+    environment = {
+      agent    = { default = "q_learning", min = null, max = null, whole = false }
+      episodes = { default = 2000, min = 1, max = 10000000, whole = true }
+      seed     = { default = 0, min = 0, max = 4294967295, whole = true }
+    }
+  }
+
+  # The publication's rate is for a network. A table takes larger steps.
+  learning_rates = { q_learning = 0.1, dqn = 0.000001 }
+
+  # Each run with what it says itself: those of runs, once for each of the seeds.
+  declared = merge(
+    { for key, run in var.runs : key => { config = run, seeds = [], by = "runs[\"${key}\"]" } if length(var.seeds) == 0 },
+    { for seed in var.seeds : "seed-${seed}" => { config = {}, seeds = [seed], by = "config" } if length(var.runs) == 0 },
+    merge([for key, run in var.runs : { for seed in var.seeds : "${key}-seed-${seed}" => { config = run, seeds = [seed], by = "runs[\"${key}\"]" } }]...),
+  )
+
+  # What a run says goes before what config says, parameter by parameter.
+  merged = {
+    for key, run in local.declared : key => {
+      for section in distinct(concat(keys(var.config), keys(run.config), length(run.seeds) > 0 ? ["environment"] : [])) : section => try(
+        merge(
+          try(var.config[section], {}),
+          try(run.config[section], {}),
+          { for seed in run.seeds : "seed" => seed if section == "environment" },
+        ),
+        run.config[section],
+        var.config[section],
+      )
+    }
+  }
+
+  complete = {
+    for key, config in local.merged : key => {
+      for section, parameters in local.parameters : section => merge(
+        { for name, rule in parameters : name => try(config[section][name], rule.default) if rule.min == null },
+        {
+          for name, rule in parameters : name => try(
+            tonumber(config[section][name]),
+            name == "learning_rate" ? local.learning_rates[try(config.environment.agent, local.parameters.environment.agent.default)] : rule.default,
+            rule.default,
+          ) if rule.min != null
+        },
+      )
+    }
+  }
+
+  # A program of your own has parameters of its own.
+  configs = { for key, config in local.merged : key => local.own ? jsonencode(local.complete[key]) : jsonencode(config) }
+
+  # What is wrong, in words, also of names: a misspelt parameter would have no effect.
+  said = merge(
+    { for config in [var.config] : "config" => config if local.own },
+    { for key, run in var.runs : "runs[\"${key}\"]" => run if local.own },
+  )
+  sections = flatten([
+    for where, config in local.said : [
+      for section, values in config : { where = where, name = section, values = values, known = contains(keys(local.parameters), section) }
+    ]
+  ])
+  given = flatten([
+    for section in local.sections : [
+      for name, value in try(merge(section.values), {}) : {
+        where = "${section.where}.${section.name}", section = section.name, name = name, value = value
+        rule  = try(local.parameters[section.name][name], null)
+      }
+    ] if section.known
+  ])
+  problems = concat(
+    [
+      for section in local.sections : "${section.where} has \"${section.name}\": there are ${join(", ", keys(local.parameters))}."
+      if !section.known
+    ],
+    [
+      for section in local.sections :
+      "${section.where}.${section.name} is ${jsonencode(section.values)}: it has to be an object of ${join(", ", keys(local.parameters[section.name]))}."
+      if section.known && !can(keys(section.values))
+    ],
+    [
+      for given in local.given : "${given.where} has \"${given.name}\": there are ${join(", ", keys(local.parameters[given.section]))}."
+      if given.rule == null
+    ],
+    [
+      for given in local.given :
+      "${given.where}.agent is ${jsonencode(given.value)}: it has to be ${join(" or ", formatlist("%q", keys(local.learning_rates)))}."
+      if given.name == "agent" && !try(contains(keys(local.learning_rates), given.value), false)
+    ],
+    [
+      for given in local.given :
+      "${given.where}.${given.name} is ${jsonencode(given.value)}: it has to be a ${given.rule.whole ? "whole " : ""}number from ${given.rule.min} to ${given.rule.max}."
+      if given.rule != null && given.name != "agent" && !try(
+        given.value >= given.rule.min && given.value <= given.rule.max && (!given.rule.whole || floor(given.value) == tonumber(given.value)), false
+      )
+    ],
+  )
+
+  # Parameters that have to fit each other are looked at where each is right by itself.
+  misfits = !local.own || length(local.problems) > 0 ? [] : distinct(flatten([
+    for key, config in local.complete : [
+      for rule in [
+        { low = "batch_size", high = "replay_start" },
+        { low = "replay_start", high = "replay_size" },
+        { low = "epsilon_final", high = "epsilon_start" },
+      ] : "${local.declared[key].by} has learning.${rule.low} = ${config.learning[rule.low]} and learning.${rule.high} = ${config.learning[rule.high]}: the former can't be above the latter."
+      if config.learning[rule.low] > config.learning[rule.high]
+    ]
+  ]))
+
+  misnamed = [
+    for key in keys(local.declared) : key
+    if !can(regex("^[a-z]([a-z0-9-]*[a-z0-9])?$", key)) || length("${var.name}-${key}-0") > 63
+  ]
+}

@@ -1,0 +1,517 @@
+variable "cluster" {
+  description = "The cluster on which experiments run, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+  })
+  nullable = false
+
+  validation {
+    condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the experiments: the sweep's. Each run is the member `<name>-<key>-0`, and TensorBoard is `<name>-tensorboard-web-0`."
+  type        = string
+  default     = "experiments"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$", var.name))
+    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, a letter first), so that the names of members, such as <name>-tensorboard-web-0, fit into 63."
+  }
+}
+
+variable "config" {
+  description = "Config of all runs: an object with `market`, `learning` and `environment`. What is left out is as in the publication. With a `command` it is any object: its program's own parameters."
+  type        = any
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = can(keys(var.config))
+    error_message = "config is ${jsonencode(var.config)}: it has to be an object, such as { learning = { gamma = 0.9 } }."
+  }
+}
+
+variable "runs" {
+  description = "Runs by their keys: what each has that `config` has not, or has otherwise, such as `{ dqn = { environment = { agent = \"dqn\" } } }`. A change touches that run alone."
+  type        = any
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = can(keys(var.runs)) ? alltrue([for run in var.runs : can(keys(run))]) : false
+    error_message = "runs is ${jsonencode(var.runs)}: it has to be a map of objects, such as { dqn = { environment = { agent = \"dqn\" } } }."
+  }
+}
+
+variable "seeds" {
+  description = "Each of `runs` is run once for each of these, as `<key>-seed-<seed>`, with `environment.seed`; without `runs`, `config` is, as `seed-<seed>`. `range(50)` are 50."
+  type        = list(number)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for seed in var.seeds : try(seed >= 0 && seed <= 4294967295 && floor(seed) == seed, false)]) && length(distinct(var.seeds)) == length(var.seeds)
+    error_message = "seeds is ${jsonencode(var.seeds)}: they have to be different whole numbers from 0 to 4294967295, such as range(50)."
+  }
+
+  validation {
+    condition     = length(var.seeds) > 0 || try(length(var.runs), 1) > 0
+    error_message = "seeds and runs are both left out: seeds = range(8) are eight runs, and runs = { dqn = { environment = { agent = \"dqn\" } } } is one."
+  }
+
+  validation {
+    condition     = length(var.seeds) == 0 || !anytrue([for config in concat([var.config], try(values(var.runs), [])) : can(config.environment.seed)])
+    error_message = "seeds is ${jsonencode(var.seeds)}, and config or runs have environment.seed, too: leave one of them out."
+  }
+}
+
+variable "started_by" {
+  description = "Who starts the experiments, which is noted with each result. It counts when they are made: who changes them later starts nothing anew."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.started_by == null ? true : trimspace(var.started_by) != ""
+    error_message = "started_by is empty: it has to name somebody, such as \"ada\", or be left out."
+  }
+}
+
+variable "files" {
+  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of `command`. Left out, with `command` left out, it is the module's own program. On a Swarm, `image` brings it."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.files == null || var.cluster.engine != "swarm"
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into image, and leave files out."
+  }
+
+  validation {
+    condition     = var.files == null || var.command != null
+    error_message = "files is \"${coalesce(var.files, "-")}\", and command is left out: it has to say what to run in there, such as [\"python3\", \"train.py\"]."
+  }
+}
+
+variable "image" {
+  description = "Image with Python and NumPy, such as that of the Dockerfile in `train`, or with your program if there is a `command`. Required on a Swarm; on bare hosts it makes runs containers; on `process` it has no effect."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
+    error_message = "image is ${var.image == null ? "left out" : "empty"}: runs on a Swarm are containers, which need one, such as \"registry.example.com/trainer:1.2\"; elsewhere leave it out to have none."
+  }
+}
+
+variable "python" {
+  description = "Python that runs the module's own program: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with NumPy."
+  type        = string
+  default     = "python3"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
+    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/rl/bin/python\"."
+  }
+}
+
+variable "command" {
+  description = "Your program and its first arguments, run in the folder of `files`, instead of the module's own. Strings can be templates, as in `trainyard_sweep`."
+  type        = list(string)
+  default     = null
+
+  validation {
+    condition     = var.command == null ? true : length(var.command) > 0 && try(trimspace(var.command[0]), "") != ""
+    error_message = "command is empty: it has to name a program, such as [\"python3\", \"train.py\"], or be left out to run the module's own."
+  }
+}
+
+variable "args" {
+  description = "Arguments that follow `command`. Strings can be templates: `--seed={{ .Env.SEED }}`."
+  type        = list(string)
+  default     = null
+
+  validation {
+    condition     = var.args == null || var.command != null
+    error_message = "args is ${jsonencode(var.args)}, and command is left out: the module's own program takes no arguments, but a config."
+  }
+}
+
+variable "env" {
+  description = "Further environment variables of all runs, by name. They take the place of those that the module sets."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+}
+
+variable "mounts" {
+  description = "Storage that all runs and TensorBoard see, as in `trainyard_sweep`: where `results.path` is, or your data."
+  type = list(object({
+    target    = string
+    type      = optional(string)
+    source    = optional(string)
+    read_only = optional(bool)
+    size_mib  = optional(number)
+  }))
+  default = null
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "max_parallel" {
+  description = "Number of runs at a time. Left out, as many run as there is room for, or as `progress` finds; without `resources` and `gpus`, as the hosts have processors."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.max_parallel == null ? true : var.max_parallel >= 1 && floor(var.max_parallel) == var.max_parallel
+    error_message = "max_parallel is ${coalesce(var.max_parallel, 0)}: it has to be a whole number from 1, or be left out."
+  }
+}
+
+variable "progress" {
+  description = "Finds how many runs at a time finish most, by the episodes that they write: `{}` is as by default. `pattern`, `settle` and `threshold` are as in `trainyard_sweep`; a program of your own may need a `pattern`."
+  type = object({
+    pattern   = optional(string)
+    settle    = optional(string)
+    threshold = optional(number)
+  })
+  default = null
+
+  validation {
+    condition     = try(var.progress.threshold, null) == null ? true : var.progress.threshold >= 0 && var.progress.threshold <= 1
+    error_message = "progress.threshold is ${try(coalesce(var.progress.threshold, 0), 0)}: it has to be from 0 to 1; 0.05 is a twentieth of what a run brought so far."
+  }
+
+  validation {
+    condition     = try(var.progress.settle, null) == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.progress.settle))
+    error_message = "progress.settle is \"${try(coalesce(var.progress.settle), "")}\": it has to be a duration with the units ms, s, m or h, such as \"1m\"."
+  }
+
+  validation {
+    condition     = try(var.progress.pattern, null) == null ? true : trimspace(var.progress.pattern) != ""
+    error_message = "progress.pattern is empty: it has to be a regular expression that finds the step in what a run writes, such as \"step (?P<step>[0-9]+)\", or be left out."
+  }
+}
+
+variable "resources" {
+  description = "What each run requests of its host, as in `trainyard_sweep`: `cpus`, `memory_mib`, and `limits`."
+  type = object({
+    cpus       = optional(number)
+    memory_mib = optional(number)
+    limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for number in compact([try(var.resources.cpus, null), try(var.resources.memory_mib, null), try(var.resources.limits.cpus, null), try(var.resources.limits.memory_mib, null)]) : number >= 0])
+    error_message = "resources is ${jsonencode(var.resources)}: numbers have to be 0 or more."
+  }
+}
+
+variable "gpus" {
+  description = "GPUs of each run: `pool`, the name of a GPU pool, `memory_mib` of each card (1199, the publication's), and `count`. Without it a run has none."
+  type = object({
+    pool       = string
+    memory_mib = optional(number, 1199)
+    count      = optional(number)
+  })
+  default = null
+
+  validation {
+    condition     = var.gpus == null ? true : trimspace(var.gpus.pool) != ""
+    error_message = "gpus.pool is empty: it has to name a GPU pool: trainyard_gpu_pool.a40.name."
+  }
+
+  validation {
+    condition     = var.gpus == null ? true : var.gpus.memory_mib >= 1 && floor(var.gpus.memory_mib) == var.gpus.memory_mib
+    error_message = "gpus.memory_mib is ${try(var.gpus.memory_mib, 0)}: it has to be a whole number from 1."
+  }
+
+  validation {
+    condition     = try(var.gpus.count, null) == null ? true : var.gpus.count >= 1 && floor(var.gpus.count) == var.gpus.count
+    error_message = "gpus.count is ${try(coalesce(var.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+  }
+}
+
+variable "admission" {
+  description = "What has to be measured as free before a run starts: `free_gpu_memory` (with `gpus`: that of its card, and `reserve_percent` more) and `free_memory` (`resources.memory_mib` of its host). `settle` is how long a card takes no further run after a start."
+  type = object({
+    free_gpu_memory = optional(bool, true)
+    free_memory     = optional(bool, false)
+    reserve_percent = optional(number, 3)
+    settle          = optional(string, "20s")
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.admission.reserve_percent >= 0 && var.admission.reserve_percent < 100
+    error_message = "admission.reserve_percent is ${var.admission.reserve_percent}: it has to be from 0 to below 100."
+  }
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.admission.settle))
+    error_message = "admission.settle is \"${var.admission.settle}\": it has to be a duration with the units ms, s, m or h, such as \"20s\"."
+  }
+
+  validation {
+    condition     = !var.admission.free_memory || try(var.resources.memory_mib > 0, false)
+    error_message = "admission.free_memory is true, and resources.memory_mib is not set: it is that memory which has to be free."
+  }
+}
+
+variable "placement" {
+  description = "On which hosts runs start, as in `trainyard_sweep`."
+  type = object({
+    hosts     = optional(list(string))
+    labels    = optional(map(string))
+    strategy  = optional(string)
+    spread_by = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = contains(["spread", "pack"], try(coalesce(var.placement.strategy, "spread"), "spread"))
+    error_message = "placement.strategy is \"${try(coalesce(var.placement.strategy, ""), "")}\": it has to be \"spread\" or \"pack\"."
+  }
+}
+
+variable "retry" {
+  description = "How often a run that failed is tried again: `max_attempts`, 0 for no bound, `delay`, and `out_of_memory`, after how many attempts that ran out of GPU memory it is given up. `out_of_memory_patterns` find such lines of your own program."
+  type = object({
+    max_attempts           = optional(number, 3)
+    delay                  = optional(string, "5s")
+    out_of_memory          = optional(number, 5)
+    out_of_memory_patterns = optional(list(string))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.retry.max_attempts >= 0 && floor(var.retry.max_attempts) == var.retry.max_attempts
+    error_message = "retry.max_attempts is ${var.retry.max_attempts}: it has to be a whole number from 1, or 0 for no bound."
+  }
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.retry.delay))
+    error_message = "retry.delay is \"${var.retry.delay}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+  }
+
+  validation {
+    condition     = var.retry.out_of_memory >= 1 && floor(var.retry.out_of_memory) == var.retry.out_of_memory
+    error_message = "retry.out_of_memory is ${var.retry.out_of_memory}: it has to be a whole number from 1."
+  }
+}
+
+variable "on_failure" {
+  description = "What happens to the other runs once `after` have failed: `stop` cancels them, and `drain` those alone that wait."
+  type        = object({ after = number, then = optional(string) })
+  default     = null
+
+  validation {
+    condition     = var.on_failure == null ? true : var.on_failure.after >= 1 && floor(var.on_failure.after) == var.on_failure.after
+    error_message = "on_failure.after is ${try(var.on_failure.after, 0)}: it has to be a whole number from 1."
+  }
+
+  validation {
+    condition     = contains(["stop", "drain"], try(coalesce(var.on_failure.then, "stop"), "stop"))
+    error_message = "on_failure.then is \"${try(coalesce(var.on_failure.then, ""), "")}\": it has to be \"stop\" or \"drain\"."
+  }
+}
+
+variable "grace_period" {
+  description = "Time that a run has to end after it was asked to, before it is killed, as a duration."
+  type        = string
+  default     = "10s"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.grace_period))
+    error_message = "grace_period is \"${var.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+  }
+}
+
+variable "priority" {
+  description = "How important the experiments are beside others: of those that wait, the ones with the higher number start first."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.priority == null ? true : floor(var.priority) == var.priority
+    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+  }
+}
+
+variable "rerun" {
+  description = "Which runs start anew when what all of them run changes: `changed`, `failed` (those alone that did not succeed, also by `triggers`) or `all` (also by `triggers`). A run whose own config changes does in any case."
+  type        = string
+  default     = "changed"
+  nullable    = false
+
+  validation {
+    condition     = contains(["changed", "failed", "all"], var.rerun)
+    error_message = "rerun is \"${var.rerun}\": it has to be \"changed\", \"failed\" or \"all\"."
+  }
+}
+
+variable "triggers" {
+  description = "Any strings by any names. When one changes, runs start anew by `rerun`."
+  type        = map(string)
+  default     = null
+
+  validation {
+    condition     = var.triggers == null || var.rerun != "changed"
+    error_message = "triggers is ${jsonencode(var.triggers)}, and rerun is \"changed\", by which they start nothing: set rerun to \"failed\" or \"all\"."
+  }
+}
+
+variable "wait_for" {
+  description = "What an apply waits for: `accepted` (at once) or `completed` (all runs have ended)."
+  type        = string
+  default     = "accepted"
+  nullable    = false
+
+  validation {
+    condition     = contains(["accepted", "completed"], var.wait_for)
+    error_message = "wait_for is \"${var.wait_for}\": it has to be \"accepted\" or \"completed\"."
+  }
+}
+
+variable "timeouts" {
+  description = "How long an apply waits for the runs, `create` and `update`, and a destroy for their end, `delete`, as durations."
+  type = object({
+    create = optional(string)
+    update = optional(string)
+    delete = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+  }
+}
+
+variable "objective" {
+  description = "Number by which runs are compared: `pattern` finds it in what they write, and `goal` is `maximise` or `minimise`. The module's own program has its final reward."
+  type        = object({ pattern = string, goal = optional(string) })
+  default     = null
+
+  validation {
+    condition     = var.objective == null ? true : strcontains(var.objective.pattern, "(")
+    error_message = "objective.pattern is \"${try(var.objective.pattern, "")}\": it has to be a regular expression with one group in parentheses, which matches the number, such as \"reward=([-0-9.]+)\"."
+  }
+
+  validation {
+    condition     = contains(["maximise", "minimise"], try(coalesce(var.objective.goal, "maximise"), "maximise"))
+    error_message = "objective.goal is \"${try(coalesce(var.objective.goal, ""), "")}\": it has to be \"maximise\" or \"minimise\"."
+  }
+}
+
+variable "results" {
+  description = "Folder of the results, `path`, as in `trainyard_sweep` (by default a folder of each run's own), and what a destroy does with them, `on_destroy`: `keep` or `delete`."
+  type = object({
+    path       = optional(string)
+    on_destroy = optional(string, "keep")
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.results.path == null ? true : startswith(var.results.path, "/") || var.cluster.engine != "swarm"
+    error_message = "results.path is \"${coalesce(var.results.path, "-")}\": on a Swarm it has to be an absolute path in the container, such as \"/results\"."
+  }
+
+  validation {
+    condition     = contains(["keep", "delete"], var.results.on_destroy)
+    error_message = "results.on_destroy is \"${var.results.on_destroy}\": it has to be \"keep\" or \"delete\"."
+  }
+}
+
+variable "tensorboard" {
+  description = "TensorBoard of all results, in the folder `results.path`, as a group of its own: `{}` is as by default. It has no password: its `port` is open to whoever reaches the members, and `published_port` of a Swarm's host to whoever reaches that."
+  type = object({
+    image          = optional(string)
+    command        = optional(list(string), ["tensorboard"])
+    port           = optional(number, 6006)
+    published_port = optional(number)
+    resources      = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    placement      = optional(object({ hosts = optional(list(string)), labels = optional(map(string)) }))
+  })
+  default = null
+
+  validation {
+    condition     = var.tensorboard == null || try(startswith(var.results.path, "/"), false)
+    error_message = "tensorboard is set, and results.path is ${var.results.path == null ? "left out" : "\"${coalesce(var.results.path, "-")}\""}: TensorBoard shows the results of all runs, which need a folder together, an absolute path such as \"/srv/results\"."
+  }
+
+  validation {
+    condition     = var.tensorboard == null ? true : length(var.tensorboard.command) > 0
+    error_message = "tensorboard.command is empty: it has to name a program, such as [\"tensorboard\"]."
+  }
+
+  validation {
+    condition     = var.tensorboard == null ? true : var.tensorboard.port >= 1 && var.tensorboard.port <= 65535 && floor(var.tensorboard.port) == var.tensorboard.port
+    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = try(var.tensorboard.published_port, null) == null ? true : var.tensorboard.published_port >= 1 && var.tensorboard.published_port <= 65535 && floor(var.tensorboard.published_port) == var.tensorboard.published_port
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+  }
+
+  validation {
+    condition     = try(var.tensorboard.published_port, null) == null || var.cluster.engine == "swarm"
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere TensorBoard is reached at tensorboard.port of its host."
+  }
+}
+
+variable "on_finish" {
+  description = "Who is told of the end of each attempt of a run, in JSON: a `url`, by POST, or a `command` beside the controller, on its standard input, within `timeout`."
+  type = object({
+    url     = optional(string)
+    command = optional(list(string))
+    timeout = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.on_finish == null ? true : (var.on_finish.url == null) != (var.on_finish.command == null)
+    error_message = "on_finish has ${try(var.on_finish.url, null) == null ? "neither url nor command" : "both url and command"}: it has to have one of them."
+  }
+
+  validation {
+    condition     = try(var.on_finish.url, null) == null ? true : can(regex("^https?://.+", var.on_finish.url))
+    error_message = "on_finish.url is \"${try(coalesce(var.on_finish.url), "")}\": it has to be an http:// or https:// address."
+  }
+
+  validation {
+    condition     = try(var.on_finish.command, null) == null ? true : length(var.on_finish.command) > 0 && var.cluster.engine != "swarm"
+    error_message = "on_finish.command is ${jsonencode(try(var.on_finish.command, null))}: it has to name a program, and a Swarm's controller has none: use url there."
+  }
+
+  validation {
+    condition     = try(var.on_finish.timeout, null) == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.on_finish.timeout))
+    error_message = "on_finish.timeout is \"${try(coalesce(var.on_finish.timeout), "")}\": it has to be a duration with the units ms, s, m or h, such as \"10s\"."
+  }
+}
