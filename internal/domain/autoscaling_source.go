@@ -126,13 +126,15 @@ type Combine string
 
 // How the progress of members is combined.
 const (
-	// CombineSum is for members that work on steps of their own, CombineMax for those that all take the same steps.
-	CombineSum Combine = "sum"
-	CombineMax Combine = "max"
+	// CombineSum is for members that work on steps of their own. CombineMean and CombineMax are for those that tell of the same steps: by CombineMean
+	// all of them have to, and so all are at work; by CombineMax one is enough.
+	CombineSum  Combine = "sum"
+	CombineMean Combine = "mean"
+	CombineMax  Combine = "max"
 )
 
 // Combines lists what a source may name.
-var Combines = []Combine{CombineSum, CombineMax}
+var Combines = []Combine{CombineSum, CombineMean, CombineMax}
 
 // ScalingHook is something of the user's that is asked or told: an address that is sent JSON by POST, or a command that finds it on its standard
 // input. Exactly one of the two is set.

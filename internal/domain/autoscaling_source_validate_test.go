@@ -109,7 +109,7 @@ func TestValidateSources(t *testing.T) {
 		"a pattern of all lines":     {progress(ProgressSource{}), "source.progress.pattern", `"" is not a pattern of lines that tell of progress: it matches every line`},
 		"a pattern that is none":     {progress(ProgressSource{Pattern: "step ("}), "source.progress.pattern", "missing closing )"},
 		"progress of no role":        {progress(ProgressSource{Pattern: "done", Role: "Worker"}), "source.progress.role", `"Worker" is not a DNS label`},
-		"progress combined wrongly":  {progress(ProgressSource{Pattern: "done", Combine: "mean"}), "source.progress.combine", `there are ["sum" "max"]`},
+		"progress combined wrongly":  {progress(ProgressSource{Pattern: "done", Combine: "median"}), "source.progress.combine", `there are ["sum" "mean" "max"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := AutoscalingPolicy{Group: "g", Role: "r", Min: 1, Max: 2, Metrics: map[string]ScalingMetric{"m": test.metric}}

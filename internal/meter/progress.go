@@ -93,6 +93,9 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 		if why := absent.why(len(p.running)); why != "" {
 			return missing(why)
 		}
+		if s.Combine == domain.CombineMean {
+			return autoscale.Measurement{Value: all.Value / float64(len(p.running)), At: r.now}
+		}
 		return all
 	}
 }

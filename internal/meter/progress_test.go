@@ -78,7 +78,11 @@ func TestProgress(t *testing.T) {
 		"of all": {two, both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{
 			Value: 3, At: noon, Members: map[string]float64{"job-worker-0": 1, "job-worker-1": 2},
 		}},
-		"of the fastest":                    {two, both, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMax}, autoscale.Measurement{Value: 2, At: noon}},
+		"of the fastest":               {two, both, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMax}, autoscale.Measurement{Value: 2, At: noon}},
+		"of all that tell of the same": {two, both, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMean}, autoscale.Measurement{Value: 1.5, At: noon}},
+		"of the same, of which one is silent": {two, one, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMean}, autoscale.Measurement{
+			Why: "it is not known of 1 of 2 members, such as job-worker-1: no line of its log matches within 30s",
+		}},
 		"of another role":                   {two, both, domain.ProgressSource{Pattern: "done", Role: "ps"}, autoscale.Measurement{Value: 3, At: noon, Members: map[string]float64{"job-ps-0": 3}}},
 		"of all, one of which is silent":    {two, one, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: "it is not known of 1 of 2 members, such as job-worker-1: no line of its log matches within 30s"}},
 		"of the one that writes":            {two, one, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMax}, autoscale.Measurement{Value: 1, At: noon}},

@@ -102,7 +102,7 @@ func sourceAttributes() map[string]schema.Attribute {
 		"progress": optionalObject("How fast members get on, in steps a second, by the lines of their logs.", map[string]schema.Attribute{
 			"pattern": neededText("A regular expression in the [syntax of Go](https://pkg.go.dev/regexp/syntax). A group named `step` in it is the number of the step, which counts up, as in `step (?P<step>\\d+)`; without one, each line that matches is a step."),
 			"role":    scalingText("Whose logs are read. Defaults to the policy's role."),
-			"combine": scalingText("How the progress of several members is made one: its sum, where each works on steps of its own (`sum`), or the largest one, where all take the same steps (`max`). Defaults to `sum`."),
+			"combine": scalingText("How the progress of several members is made one: its sum, where each works on steps of its own (`sum`), or, where all tell of the same steps, its mean, which is known once all of them do (`mean`), or the largest one, of which one member is enough (`max`). Defaults to `sum`."),
 			"window":  misplaced("window"),
 		}),
 	}
