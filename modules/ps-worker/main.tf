@@ -41,6 +41,12 @@ locals {
     var.log_dir == null ? {} : { LOG_DIR = var.log_dir },
   )
 
+  # Progress is told over the second half of the time to settle, which is what counts, and often enough for a mean.
+  seconds = { ms = 0.001, s = 1, m = 60, h = 3600 }
+  settle = sum(concat([0], [
+    for part in regexall("([0-9.]+)(ms|s|m|h)", try(var.autoscale.settle, "")) : tonumber(part[0]) * local.seconds[part[1]]
+  ]))
+
   roles = merge(
     {
       ps     = merge(var.ps, { gpus = null })
@@ -101,17 +107,21 @@ resource "trainyard_group" "this" {
 resource "trainyard_autoscaling_policy" "this" {
   count = var.autoscale == null ? 0 : 1
 
-  cluster = local.cluster
-  group   = trainyard_group.this.name
-  role    = "worker"
-  min     = var.autoscale.min
-  max     = var.autoscale.max
-  dry_run = var.autoscale.dry_run
+  cluster  = local.cluster
+  group    = trainyard_group.this.name
+  role     = "worker"
+  min      = var.autoscale.min
+  max      = var.autoscale.max
+  dry_run  = var.autoscale.dry_run
+  interval = "${min(5, max(1, floor(local.settle / 10)))}s"
+  scale_in = { stabilisation_window = "0s" } # a count was measured for long enough when it is left
 
   metrics = {
     steps = {
-      # The step is that of all workers together, so that whoever tells of the latest one tells of all.
-      source = { progress = { pattern = var.autoscale.pattern, combine = "max", role = local.chief_role } }
+      window = "${min(3600, max(1, floor(local.settle / 2)))}s"
+
+      # Each tells of the steps of all, and there is nothing to measure before all of them train.
+      source = { progress = { pattern = var.autoscale.pattern, combine = "mean", role = local.chief_role } }
 
       algorithm = {
         marginal_gain = {

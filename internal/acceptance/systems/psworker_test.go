@@ -23,6 +23,7 @@ type trained struct {
 	Loss     *float64 `json:"loss"`
 	Accuracy *float64 `json:"accuracy"`
 	Seconds  float64  `json:"seconds"`
+	Time     float64  `json:"time"`
 }
 
 // results are the outputs of the configurations here.
@@ -31,6 +32,19 @@ type results struct {
 	Ended struct{ Value map[string]string }
 	Log   struct{ Value []string }
 }
+
+// inLab is the cluster of this machine.
+const inLab = `
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+`
 
 // watched returns the configuration of what is read of the group that the module "mnist" makes.
 func watched(group string) string {
@@ -53,54 +67,43 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 `, group)
 }
 
-// Both programs of the module train with a real TensorFlow: two parameter servers and two workers with 0.4 processors each.
-// Training completes, which ends the parameter servers, and TensorBoard shows it.
+// A coordinator trains with a real TensorFlow: two parameter servers and two workers. One of the servers dies in the middle,
+// and training goes on from its checkpoint. It completes, which ends the others, and TensorBoard shows it.
 func TestSystemPSWorker(t *testing.T) {
-	const steps = 600
-	for _, framework := range []string{"tensorflow_v1", "tensorflow"} {
-		t.Run(framework, func(t *testing.T) {
-			w := newTensorFlow(t)
-			logs := filepath.Join(t.TempDir(), "logs")
-			w.Write("main.tf", fmt.Sprintf(`
-terraform {
-  required_providers {
-    trainyard = { source = "trainyard/trainyard" }
-  }
-}
-
-resource "trainyard_cluster" "lab" {
-  name = "lab"
-}
-
+	const steps = 1500
+	w := newTensorFlow(t)
+	logs := filepath.Join(t.TempDir(), "logs")
+	training := inLab + fmt.Sprintf(`
 module "mnist" {
   source      = "./modules/ps-worker"
   cluster     = trainyard_cluster.lab
   name        = "mnist"
-  framework   = %q
+  framework   = "tensorflow"
   train_steps = %d
-  wait_for    = "completed"
+  wait_for    = "running"
   log_dir     = %q
   tensorboard = { port = 18006 }
-  ps          = { port = 18000, resources = { cpus = 0.2 } }
-  worker      = { port = 19000, resources = { cpus = 0.4 } }
-  chief       = { port = 17000, resources = { cpus = 0.4 } }
+  env         = { SAY_EVERY = "0.2", SAVE_EVERY = "0.5" }
+  ps          = { port = 18000 }
+  worker      = { port = 19000 }
+  chief       = { port = 17000 }
 }
+`, steps, logs) + watched("mnist")
+	w.Write("main.tf", training)
+	w.Must("get")
+	begin := time.Now()
+	w.Must("apply", "-auto-approve")
+	labOf(t, w).expectResumed("mnist-ps-1", "mnist-chief-0", logs)
+	w.Write("main.tf", strings.Replace(training, `"running"`, `"completed"`, 1))
+	w.Must("apply", "-auto-approve")
+	expectTrained(w, steps, time.Since(begin))
+	expectTensorBoard(w, "http://127.0.0.1:18006", logs)
+	w.ExpectNoChange("after the training")
 
-output "tensorboard" { value = module.mnist.tensorboard }
-`, framework, steps, logs)+watched("mnist"))
-			w.Must("get")
-			begin := time.Now()
-			w.Must("apply", "-auto-approve")
-			expectTrained(w, steps, time.Since(begin))
-			expectTensorBoard(w, "http://127.0.0.1:18006", logs)
-			w.ExpectNoChange("after the training")
-
-			w.Must("destroy", "-auto-approve")
-			w.ExpectNobody("after the destroy")
-			if files, err := filepath.Glob(filepath.Join(logs, "checkpoint*")); err != nil || len(files) == 0 {
-				t.Errorf("the checkpoints are not in %s, or gone with the group: %v", logs, err)
-			}
-		})
+	w.Must("destroy", "-auto-approve")
+	w.ExpectNobody("after the destroy")
+	if files, err := filepath.Glob(filepath.Join(logs, "checkpoint*")); err != nil || len(files) == 0 {
+		t.Errorf("the checkpoints are not in %s, or gone with the group: %v", logs, err)
 	}
 }
 
@@ -137,11 +140,7 @@ func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
 	}
 	var losses []float64
 	var last trained
-	for _, line := range outputs.Log.Value {
-		var said trained
-		if json.Unmarshal([]byte(line), &said) != nil {
-			continue // TensorFlow's own
-		}
+	for _, said := range trainedOf(outputs.Log.Value) {
 		if said.Loss != nil {
 			losses = append(losses, *said.Loss)
 		}

@@ -126,9 +126,30 @@ run "policy" {
       && trainyard_autoscaling_policy.this[0].metrics.steps.algorithm.marginal_gain.settle == "2m"
       && trainyard_autoscaling_policy.this[0].metrics.steps.algorithm.marginal_gain.threshold == 0.1
       && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.role == "worker"
-      && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.combine == "max"
+      && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.combine == "mean"
     )
-    error_message = "The policy has to follow the steps that the chief tells of."
+    error_message = "The policy has to follow the steps that all workers tell of."
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].metrics.steps.window == "60s" && trainyard_autoscaling_policy.this[0].interval == "5s"
+      && trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "0s"
+    )
+    error_message = "Progress is told over half of the time to settle, and a count that is no good is left at once."
+  }
+}
+
+run "policy_that_settles_soon" {
+  variables {
+    cluster   = { name = "lab" }
+    log_dir   = "/srv/logs"
+    autoscale = { max = 6, settle = "0.1m2.5s" }
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].metrics.steps.window == "4s" && trainyard_autoscaling_policy.this[0].interval == "1s"
+    error_message = "8.5s to settle are 4s of progress, told every second."
   }
 }
 

@@ -1,7 +1,8 @@
 """Asynchronous training between graphs, with servers of tf.compat.v1, as in B. Krasuski's experiments of 2020.
 
 PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX say who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS
-(0: no end) how to train; LOG_DIR, where checkpoints and summaries go. The log is lines of JSON.
+(0: no end) how to train; LOG_DIR, where checkpoints and summaries go, and SAVE_EVERY, how often in seconds. The log is lines
+of JSON, one every SAY_EVERY seconds.
 """
 
 import json
@@ -33,24 +34,63 @@ def model(images, hidden_units):
 
 
 class Log(tf.train.SessionRunHook):
-    """Says every hundredth step of all workers together, and how good the model is in the end."""
+    """Says at regular times how many steps all workers have taken together, and how good the model is in the end."""
 
-    def __init__(self, worker, loss, accuracy, every=100):
-        self.worker, self.loss, self.accuracy, self.every = worker, loss, accuracy, every
-        self.next, self.started = 0, time.time()
+    def __init__(self, worker, loss, accuracy):
+        self.worker, self.loss, self.accuracy = worker, loss, accuracy
+        self.every = float(os.environ.get("SAY_EVERY", "1"))
+        self.first = self.next = None  # the times of the first step, and of the next line
 
     def before_run(self, _):
-        return tf.train.SessionRunArgs([tf.train.get_global_step(), self.loss])
+        if self.next is None or time.time() >= self.next:
+            return tf.train.SessionRunArgs([tf.train.get_global_step(), self.loss])
 
     def after_run(self, _, values):
-        step, loss = values.results
-        if step >= self.next:
-            say(step=int(step), loss=round(float(loss), 4), worker=self.worker)
-            self.next = step - step % self.every + self.every
+        if values.results:
+            now = time.time()
+            step, loss = values.results
+            say(step=int(step), loss=round(float(loss), 4), worker=self.worker, time=round(now, 2))
+            self.first = self.first or now
+            self.next = max(self.next or now, now - self.every) + self.every
 
     def end(self, session):
+        now = time.time()
         step, accuracy = session.run([tf.train.get_global_step(), self.accuracy])
-        say(step=int(step), accuracy=round(float(accuracy), 4), examples=EVALUATED, seconds=round(time.time() - self.started, 1), worker=self.worker)
+        seconds = round(now - (self.first or now), 1)
+        say(
+            step=int(step), accuracy=round(float(accuracy), 4), examples=EVALUATED, seconds=seconds,
+            worker=self.worker, time=round(now, 2),
+        )
+
+
+class Joining(tf.train.SessionCreator):
+    """Has a worker join as soon as the chief has set the variables: TensorFlow's own looks every 30 seconds."""
+
+    def __init__(self, master, config):
+        self.scaffold, self.master, self.config = tf.train.Scaffold(), master, config
+
+    def create_session(self):
+        scaffold = self.scaffold.finalize()
+        manager = tf.train.SessionManager(
+            local_init_op=scaffold.local_init_op,
+            ready_op=scaffold.ready_op,
+            ready_for_local_init_op=scaffold.ready_for_local_init_op,
+            graph=tf.get_default_graph(),
+            recovery_wait_secs=0.5,
+        )
+        return manager.wait_for_session(self.master, config=self.config, max_wait_secs=float("inf"))
+
+
+def open_session(server, chief, hooks, config):
+    if not chief:
+        return tf.train.MonitoredSession(session_creator=Joining(server.target, config), hooks=hooks)
+    return tf.train.MonitoredTrainingSession(
+        master=server.target,
+        checkpoint_dir=os.environ.get("LOG_DIR"),
+        hooks=hooks,
+        save_checkpoint_secs=float(os.environ.get("SAVE_EVERY", "30")),
+        config=config,
+    )
 
 
 def train(server, cluster, index):
@@ -79,14 +119,7 @@ def train(server, cluster, index):
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
 
     taken = 0
-    with tf.train.MonitoredTrainingSession(
-        master=server.target,
-        is_chief=index == 0,
-        checkpoint_dir=os.environ.get("LOG_DIR"),
-        hooks=hooks,
-        save_checkpoint_secs=30,
-        config=config,
-    ) as session:
+    with open_session(server, index == 0, hooks, config) as session:
         while not session.should_stop():
             session.run(update, {turn: taken})
             taken += 1

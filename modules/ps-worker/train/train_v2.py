@@ -1,7 +1,8 @@
 """Asynchronous training with ParameterServerStrategy of TensorFlow 2.
 
 TF_CONFIG says who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS (0: no end) how to train; LOG_DIR,
-where checkpoints and summaries go. The chief hands out the steps, and its log is lines of JSON.
+where checkpoints and summaries go, and SAVE_EVERY, how often in seconds. The chief hands out the steps, and its log is lines
+of JSON, one about every SAY_EVERY seconds.
 """
 
 import json
@@ -13,8 +14,7 @@ import tensorflow as tf
 import data
 
 EVALUATED = 2000
-SAY_EVERY = 100
-SAVE_EVERY = 30  # seconds
+ROUND = 20  # steps of the first round
 
 
 def say(**fields):
@@ -63,6 +63,8 @@ def coordinate(resolver):
     train_steps = int(os.environ["TRAIN_STEPS"])
     batch_size = int(os.environ["BATCH_SIZE"])
     folder = os.environ.get("LOG_DIR")
+    say_every = float(os.environ.get("SAY_EVERY", "1"))
+    save_every = float(os.environ.get("SAVE_EVERY", "30"))
 
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -79,27 +81,37 @@ def coordinate(resolver):
     def train(turn):
         return strategy.run(lambda turn: model.train(*data.batch(tf.stack([1, turn]), batch_size)), args=(turn,))
 
-    # Steps are handed out in rounds: whoever is ready takes the next one, and the log tells how far all are.
-    begin = last_save = time.time()
+    # Steps are handed out in rounds, each as long as a line is apart from the next: whoever is ready takes the next step.
+    round_steps = ROUND
+    first, last_save = None, time.time()
     done = int(model.step.numpy())
     while train_steps == 0 or done < train_steps:
-        count = SAY_EVERY if train_steps == 0 else min(SAY_EVERY, train_steps - done)
+        begin = time.time()
+        count = round_steps if train_steps == 0 else min(round_steps, train_steps - done)
         losses = [coordinator.schedule(train, args=(tf.constant(turn, tf.int32),)) for turn in range(done, done + count)]
         coordinator.join()
         done = int(model.step.numpy())
         loss = float(losses[-1].fetch())
-        say(step=done, loss=round(loss, 4))
+        now = time.time()
+        say(step=done, loss=round(loss, 4), time=round(now, 2))
+        if first:  # the first round has all functions traced, and says nothing of how long a step takes
+            round_steps = max(1, round(count * say_every / (now - begin)))
+        first = first or now
         if summaries:
             with summaries.as_default():
                 tf.summary.scalar("loss", loss, step=done)
-        if saved and time.time() - last_save > SAVE_EVERY:
+        if saved and now - last_save > save_every:
             saved.save(done)
-            last_save = time.time()
+            last_save = now
 
     if saved:
         saved.save(done)
+    now = time.time()
     accuracy = float(model.accuracy().numpy())
-    say(step=done, accuracy=round(accuracy, 4), examples=EVALUATED, seconds=round(time.time() - begin, 1))
+    say(
+        step=done, accuracy=round(accuracy, 4), examples=EVALUATED, seconds=round(now - (first or now), 1),
+        time=round(now, 2),
+    )
 
 
 def main():

@@ -1,0 +1,164 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// lab is the cluster "lab" of a workspace, on this machine, past Terraform.
+type lab struct {
+	*testing.T
+	engine engine.Engine
+	files  statedir.Dir
+}
+
+func labOf(t *testing.T, w *acctest.Workspace) *lab {
+	t.Helper()
+	l := &lab{T: t, files: statedir.Dir{Root: w.StateDir, Cluster: "lab"}}
+	var err error
+	l.engine, err = process.Open(domain.ClusterRef{Name: l.files.Cluster}, engine.Settings{StateDir: l.files.Root},
+		process.Program{File: acctest.Build(t, acctest.Provider), Version: "dev"})
+	l.must(err)
+	return l
+}
+
+func (l *lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// read returns a group as it is.
+func (l *lab) read(group string) reconcile.Group {
+	l.Helper()
+	read, err := reconcile.Reconciler{Engine: l.engine}.Read(l.Context(), group)
+	l.must(err)
+	return read
+}
+
+// kill kills the command of a member, and returns when. The member has another instance once it returns.
+func (l *lab) kill(member string) (at time.Time) {
+	l.Helper()
+	before := l.state(member)
+	acctest.Eventually(l, "the command of "+member, func() bool {
+		table, err := proctree.Scan()
+		l.must(err)
+		for _, p := range table[before.Instance] {
+			if p.Parent == before.PID {
+				at = time.Now()
+				return syscall.Kill(p.PID, syscall.SIGKILL) == nil
+			}
+		}
+		return false
+	})
+	acctest.Eventually(l, member+" to run again", func() bool {
+		after := l.state(member)
+		return after.Instance != before.Instance && after.State == domain.StateRunning
+	})
+	return at
+}
+
+// state returns what is noted of a member.
+func (l *lab) state(member string) statedir.State {
+	l.Helper()
+	state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
+	l.must(err)
+	return state
+}
+
+// said returns what a member has said of its training, the oldest first.
+func (l *lab) said(member string) []trained {
+	l.Helper()
+	lines, err := l.engine.Logs(context.WithoutCancel(l.Context()), member, engine.LogOptions{})
+	l.must(err)
+	return trainedOf(lines)
+}
+
+// trainedOf returns what lines say of a training. Others are TensorFlow's own.
+func trainedOf(lines []string) []trained {
+	var all []trained
+	for _, line := range lines {
+		var said trained
+		if json.Unmarshal([]byte(line), &said) == nil {
+			all = append(all, said)
+		}
+	}
+	return all
+}
+
+var checkpointFile = regexp.MustCompile(`-(\d+)\.index$`)
+
+// checkpoint returns the step of the last checkpoint in a folder; 0 where there is none.
+func (l *lab) checkpoint(folder string) (last int) {
+	l.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.index"))
+	l.must(err)
+	for _, file := range files {
+		if found := checkpointFile.FindStringSubmatch(file); found != nil {
+			step, err := strconv.Atoi(found[1])
+			l.must(err)
+			last = max(last, step)
+		}
+	}
+	return last
+}
+
+// awaitCheckpoint waits until there is a checkpoint after a step, and returns its own.
+func (l *lab) awaitCheckpoint(folder string, after int) (step int) {
+	l.Helper()
+	acctest.Eventually(l, fmt.Sprintf("a checkpoint after step %d", after), func() bool {
+		step = l.checkpoint(folder)
+		return step > after
+	})
+	return step
+}
+
+// expectResumed kills a member, and fails unless training goes on from a checkpoint in a folder, as the chief tells: never
+// again from a step before that.
+func (l *lab) expectResumed(victim, chief, folder string) {
+	l.Helper()
+	last := l.awaitCheckpoint(folder, l.checkpoint(folder))
+	killed := float64(l.kill(victim).UnixMilli()) / 1000
+	var before, again int
+	acctest.Eventually(l, "the training to go on after the death of "+victim, func() bool {
+		before, again = 0, 0
+		for _, said := range l.said(chief) {
+			switch {
+			case said.Time <= killed:
+				before = said.Step
+			case said.Step < last:
+				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim, said.Step, last)
+			case again == 0:
+				again = said.Step
+			}
+		}
+		return again > 0 && l.checkpoint(folder) > before
+	})
+	l.Logf("%s died at step %d, and training went on at step %d, after the checkpoint of step %d", victim, before, again, last)
+}
+
+// alter changes a file of somebody who may write none of them.
+func (l *lab) alter(file, content string) {
+	l.Helper()
+	l.must(os.Chmod(file, 0o600))
+	l.must(os.WriteFile(file, []byte(content), 0o600))
+}
