@@ -70,7 +70,7 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 // A coordinator trains with a real TensorFlow: two parameter servers and two workers. One of the servers dies in the middle,
 // and training goes on from its checkpoint. It completes, which ends the others, and TensorBoard shows it.
 func TestSystemPSWorker(t *testing.T) {
-	const steps = 1500
+	const steps = 800
 	w := newTensorFlow(t)
 	logs := filepath.Join(t.TempDir(), "logs")
 	training := inLab + fmt.Sprintf(`

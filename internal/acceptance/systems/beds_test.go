@@ -1,0 +1,184 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/filters"
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+)
+
+// site is several machines as the cluster "lab", whose members run a Python of this machine's.
+type site struct {
+	// cluster is the configuration of the provider and the cluster, without what Terraform requires.
+	cluster string
+	// python is the path of the Python with its packages, which members find.
+	python string
+	// image is what members are made of on a Swarm; "" on bare hosts. mounts is what they see of this machine then, as
+	// values of a configuration.
+	image  string
+	mounts []string
+	// hosts are the names of the machines.
+	hosts []string
+	// left returns what is there of the cluster, by machine.
+	left func() string
+}
+
+// pythonFolders returns the path of the Python of an environment, and the folders that it takes to run it.
+func pythonFolders(t *testing.T, environment string) (python string, folders []string) {
+	t.Helper()
+	programs := acceptance.Python(t, environment)
+	python = filepath.Join(programs, "python3")
+	prefix, err := exec.CommandContext(t.Context(), python, "-c", "import sys; print(sys.base_prefix)").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders = []string{filepath.Dir(programs)}
+	if base := strings.TrimSpace(string(prefix)); base != "/usr" {
+		folders = append(folders, base)
+	}
+	return python, folders
+}
+
+// onHosts returns so many bare hosts, which have the Python environment mounted. Where its Python is that of this machine's
+// system, it has to be of the minor version of the hosts' own.
+func onHosts(t *testing.T, environment string, count int) *site {
+	t.Helper()
+	python, folders := pythonFolders(t, environment)
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: folders})
+	s := &site{python: python}
+	var hosts strings.Builder
+	for i, host := range bed.Hosts {
+		s.hosts = append(s.hosts, host.Name)
+		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://ops@%s\", advertise_address = \"%s:22\", role = %q }\n",
+			host.Name, host.SSH, host.Address, map[bool]string{true: "manager", false: "worker"}[i == 0])
+	}
+	s.cluster = fmt.Sprintf(`
+provider "trainyard" {
+  ssh = { identity_files = [%q], known_hosts_files = [%q] }
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "systemd"
+  hosts = {
+%s  }
+}
+`, bed.KeyFile, bed.KnownHosts, &hosts)
+	s.left = func() (left string) {
+		for _, host := range bed.Hosts {
+			found, err := host.Run(context.WithoutCancel(t.Context()), fmt.Sprintf("ls -d %s/lab 2>/dev/null; "+
+				"systemctl list-units --all --plain --no-legend 'trainyard@lab.service' 'trainyard-lab-*' | grep -v ' inactive *dead '; :",
+				layout.Clusters))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found = strings.TrimSpace(found); found != "" {
+				left += host.Name + ": " + found + "\n"
+			}
+		}
+		return left
+	}
+	return s
+}
+
+// onSwarm returns a Swarm of so many nodes. Members are containers of a small image that see this machine's system and the
+// Python environment, and can't write to them.
+func onSwarm(t *testing.T, environment string, count int) *site {
+	t.Helper()
+	python, folders := pythonFolders(t, environment)
+	bed := testbed.New(t, testbed.Options{Nodes: count, Managers: 1})
+	s := &site{python: python, image: "trainyard/base:1"}
+	acctest.LoadMember(t, bed, s.image)
+	for _, folder := range append([]string{"/usr", "/lib", "/lib64"}, folders...) {
+		if _, err := os.Stat(folder); err == nil { // not every architecture has all
+			s.mounts = append(s.mounts, fmt.Sprintf("{ source = %[1]q, target = %[1]q, read_only = true }", folder))
+		}
+	}
+	s.mounts = append(s.mounts, `{ type = "tmpfs", target = "/tmp" }`)
+	var hosts strings.Builder
+	for _, node := range bed.Nodes {
+		s.hosts = append(s.hosts, node.Name)
+		fmt.Fprintf(&hosts, "    %s = { address = %q }\n", node.Name, node.Host())
+	}
+	s.cluster = fmt.Sprintf(`
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "swarm"
+  hosts = {
+%s  }
+}
+`, &hosts)
+	s.left = func() (left string) {
+		services, err := bed.Nodes[0].Client().ServiceList(context.WithoutCancel(t.Context()), dockerswarm.ServiceListOptions{
+			Filters: filters.NewArgs(filters.Arg("label", "trainyard.cluster=lab")),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, service := range services {
+			left += service.Spec.Name + "\n"
+		}
+		return left
+	}
+	return s
+}
+
+// members is what a module's members are made of on the site, as attributes of its configuration, with further mounts.
+func (s *site) members(mounts ...string) string {
+	attributes := fmt.Sprintf("  python = %q\n", s.python)
+	if s.image != "" {
+		attributes += fmt.Sprintf("  image  = %q\n", s.image)
+		mounts = append(mounts, s.mounts...)
+	}
+	if len(mounts) > 0 {
+		attributes += fmt.Sprintf("  mounts = [%s]\n", strings.Join(mounts, ", "))
+	}
+	return attributes
+}
+
+// expectNothing fails unless nothing is left of the cluster.
+func (s *site) expectNothing(t *testing.T) {
+	t.Helper()
+	var left string
+	defer func() {
+		if t.Failed() {
+			t.Logf("there is still:\n%s", left)
+		}
+	}()
+	acctest.Eventually(t, "nothing of the cluster to be left", func() bool {
+		left = s.left()
+		return left == ""
+	})
+}
+
+// expectOnAll fails unless each machine has a member, by an output of a module's placements.
+func (s *site) expectOnAll(w *acctest.Workspace, output string) {
+	w.Helper()
+	var placements map[string]string
+	if err := json.Unmarshal([]byte(w.Must("output", "-json", output)), &placements); err != nil {
+		w.Fatal(err)
+	}
+	for _, host := range s.hosts {
+		used := false
+		for _, placed := range placements {
+			used = used || strings.HasPrefix(placed, host)
+		}
+		if !used {
+			w.Errorf("%s has no member: they are on %v", host, placements)
+		}
+	}
+}
