@@ -117,6 +117,39 @@ func inherit(groups ...string) error {
 	return os.WriteFile(filepath.Join(groups[len(groups)-1], "cgroup.clone_children"), []byte("1"), 0)
 }
 
+// cpuPeriod is the time, in microseconds, of which a control group may have a share of the processors, and leastCPUs the
+// least share that the kernel takes.
+const (
+	cpuPeriod = 100_000
+	leastCPUs = 0.01
+)
+
+// limitProcessors bounds how many processors a control group may keep busy; 0 sets no bound.
+func limitProcessors(group string, in []hierarchy, cpus float64) error {
+	if cpus == 0 {
+		return nil
+	}
+	for _, h := range in {
+		quota := strconv.Itoa(int(cpus * cpuPeriod))
+		var err error
+		switch {
+		case h.Folder == ".":
+			err = os.WriteFile(filepath.Join(h.path(group), "cpu.max"), []byte(quota+" "+strconv.Itoa(cpuPeriod)), 0)
+		case slices.Contains(strings.Split(h.Controllers, ","), "cpu"):
+			err = errors.Join(
+				os.WriteFile(filepath.Join(h.path(group), "cpu.cfs_period_us"), []byte(strconv.Itoa(cpuPeriod)), 0),
+				os.WriteFile(filepath.Join(h.path(group), "cpu.cfs_quota_us"), []byte(quota), 0),
+			)
+		default:
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("bounding the processors of control group %s: %w", group, err)
+		}
+	}
+	return nil
+}
+
 // joinControlGroups moves a process into a control group of all hierarchies.
 func joinControlGroups(group string, in []hierarchy, process int) error {
 	for _, h := range in {

@@ -32,6 +32,8 @@
 //	err = host.InstallNVIDIA(ctx, "GPU-1", "GPU-2")           // a toolkit without GPUs: see VisibleDevices
 //	host.Run(ctx, "systemctl mask --now docker.socket docker.service") // a host whose engine is stopped
 //
+// With HostOptions.CPUs a host keeps no more of this machine's processors busy, so that several are faster than one.
+//
 // # Faults
 //
 // A Node can be paused, killed, restarted, crashed and cut off the network; Bed.Await waits until its Swarm has seen

@@ -50,6 +50,9 @@ func (h *Host) powerOn() error {
 	if err := newControlGroups(group, h.bed.hierarchies); err != nil {
 		return err
 	}
+	if err := limitProcessors(group, h.bed.hierarchies, h.bed.options.CPUs); err != nil {
+		return err
+	}
 	ours, theirs, err := connected()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,5 +56,22 @@ func TestRun(t *testing.T) {
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "it was killed") {
 		t.Errorf("a command on a host that loses power: %v", err)
+	}
+}
+
+// What a host does takes as long as it would on a machine of so few processors, however many this machine has.
+func TestHostProcessors(t *testing.T) {
+	host := NewHosts(t, HostOptions{Hosts: 1, CPUs: 0.2}).Hosts[0]
+	const spins = `systemd-run --quiet --wait --pipe python3 -c "
+import time
+wall, spent = time.monotonic(), time.process_time()
+while time.process_time() - spent < 0.3: pass
+print(time.monotonic() - wall)"`
+	took, err := strconv.ParseFloat(on(t, host, spins), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := (0.3 - 0.2*0.1) / 0.2 / 2; took < least { // what it may spend of a first period comes on top, and half of the rest is enough
+		t.Errorf("0.3 s of a processor take %.2f s where there are 0.2 processors, want more than %.2f s", took, least)
 	}
 }

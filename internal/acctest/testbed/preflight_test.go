@@ -87,6 +87,8 @@ func TestHostOptions(t *testing.T) {
 		{HostOptions{Hosts: 99, Mounts: []string{folder}}, ""},
 		{HostOptions{}, "0 hosts: it has 1 to 99"},
 		{HostOptions{Hosts: 100}, "100 hosts"},
+		{HostOptions{Hosts: 1, CPUs: 0.5}, ""},
+		{HostOptions{Hosts: 1, CPUs: -1}, "-1 processors: it is 0.01 or more"},
 		{HostOptions{Hosts: 1, Mounts: []string{"some/folder"}}, "absolute path"},
 		{HostOptions{Hosts: 1, Mounts: []string{"/."}}, "below /"},
 		{HostOptions{Hosts: 1, Mounts: []string{folder, filepath.Join(folder, "absent")}}, "make it first"},
