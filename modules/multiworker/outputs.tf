@@ -1,0 +1,42 @@
+output "id" {
+  description = "`<cluster>/<group>` of the group."
+  value       = trainyard_group.this.id
+}
+
+output "cluster" {
+  description = "Cluster of the group, for data sources: `cluster`, or with `network` its own one."
+  value       = local.training
+  depends_on  = [trainyard_group.this]
+}
+
+output "chief" {
+  description = "Name of the member that reads and writes files, worker 0."
+  value       = "${var.name}-worker-0"
+  depends_on  = [trainyard_group.this]
+}
+
+output "members" {
+  description = "Address (`host:port`) of each member, by its name."
+  value       = trainyard_group.this.members
+}
+
+output "placements" {
+  description = "Host of each member, and its GPUs, by its name."
+  value       = trainyard_group.this.placements
+}
+
+output "path" {
+  description = "Folder of the program on each host. Null where an image brings it."
+  value       = one(trainyard_files.this[*].path)
+}
+
+output "model" {
+  description = "Path of the trained model, as worker 0 sees it. Null without `model_dir`."
+  value       = var.model_dir == null ? null : "${var.model_dir}/model.keras"
+  depends_on  = [trainyard_group.this]
+}
+
+output "tensorboard" {
+  description = "URL of TensorBoard, as members reach it. Null where there is none, or while it does not run."
+  value       = try("http://${trainyard_group.tensorboard[0].members["${var.name}-tensorboard-web-0"]}", null)
+}

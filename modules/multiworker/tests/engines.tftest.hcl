@@ -1,0 +1,138 @@
+# One block on all engines: how the program comes to members, and which network they have.
+
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
+
+variables {
+  image       = "tensorflow/tensorflow:2.21.0"
+  log_dir     = "/logs"
+  mounts      = [{ source = "/logs", target = "/logs" }]
+  tensorboard = { placement = { hosts = ["gpu1"] } }
+}
+
+run "swarm" {
+  variables {
+    cluster     = { name = "lab", engine = "swarm" }
+    worker      = { gpus = { pool = "v100" }, env = { NCCL_DEBUG = "INFO" }, mounts = [{ type = "tmpfs", target = "/scratch" }] }
+    tensorboard = { published_port = 16006, placement = { hosts = ["gpu1"] } }
+  }
+
+  assert {
+    condition     = length(trainyard_files.this) == 0 && output.path == null && trainyard_group.this.working_dir == null
+    error_message = "Containers of a Swarm get no files."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.image == "tensorflow/tensorflow:2.21.0"
+      && trainyard_group.this.command == tolist(["python3", "/srv/multiworker/train.py"])
+      && { for name, config in trainyard_group.this.container.configs : config.target => config.content } == {
+        for name in fileset("train", "*.py") : "/srv/multiworker/${name}" => file("train/${name}")
+      }
+    )
+    error_message = "The module's own program comes as configs, with all of its files."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs", "/scratch"]) && trainyard_group.this.roles.worker.gpus.pool == "v100"
+      && trainyard_group.this.roles.worker.env.NCCL_DEBUG == "INFO"
+    )
+    error_message = "Workers have the module's mounts and their own, and GPUs."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.tensorboard[0].roles.web.image == "tensorflow/tensorflow:2.21.0"
+      && trainyard_group.tensorboard[0].roles.web.mounts[0].source == "/logs"
+      && trainyard_group.tensorboard[0].roles.web.container.ports.web.published == 16006
+      && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
+      && trainyard_group.tensorboard[0].completion.when == "never"
+    )
+    error_message = "TensorBoard has to see the folder, and to be published where it was asked for."
+  }
+}
+
+run "network" {
+  variables {
+    cluster = { name = "lab", engine = "swarm", endpoint = "ssh://ops@gpu1" }
+    name    = "second"
+    network = { subnet = "10.10.0.0/24" }
+  }
+
+  assert {
+    condition = (
+      trainyard_cluster.own[0].name == "lab-second" && trainyard_cluster.own[0].engine == "swarm" && trainyard_cluster.own[0].endpoint == "ssh://ops@gpu1"
+      && trainyard_cluster.own[0].network.subnet == "10.10.0.0/24"
+    )
+    error_message = "The network is that of a cluster of its own in the same Swarm."
+  }
+
+  assert {
+    condition     = trainyard_group.this.cluster.name == "lab-second" && trainyard_group.tensorboard[0].cluster.name == "lab-second" && output.cluster.name == "lab-second"
+    error_message = "All members are in it."
+  }
+}
+
+run "bare_hosts" {
+  variables {
+    cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.image == null && trainyard_group.tensorboard[0].roles.web.image == null && trainyard_group.this.container == null
+    error_message = "On bare hosts members are programs, although there is an image for a Swarm."
+  }
+
+  assert {
+    condition     = trainyard_group.this.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_group.this.working_dir == "/srv/files" && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs"])
+    error_message = "The module's own program has to run from its files."
+  }
+}
+
+run "containers_on_bare_hosts" {
+  variables {
+    cluster    = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    containers = true
+  }
+
+  assert {
+    condition     = trainyard_group.this.image == "tensorflow/tensorflow:2.21.0" && trainyard_group.tensorboard[0].roles.web.image == "tensorflow/tensorflow:2.21.0"
+    error_message = "Members are containers where it was asked for."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].target == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only
+    error_message = "Containers have to see the files."
+  }
+}
+
+run "files_of_processes" {
+  variables {
+    cluster = { name = "lab", engine = "process" }
+    files   = "./train"
+    command = ["python3", "train.py"]
+    args    = ["--workers={{ addresses \"worker\" }}"]
+  }
+
+  assert {
+    condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.working_dir == "/srv/files" && trainyard_group.this.command[1] == "train.py" && length(trainyard_group.this.args) == 1
+    error_message = "The command has to run in the folder of the files."
+  }
+}
+
+run "program_of_an_image" {
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1.2"
+    command = ["/trainer"]
+  }
+
+  assert {
+    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container == null
+    error_message = "The image's program has to run as it was asked for."
+  }
+}

@@ -1,0 +1,43 @@
+# What runs is told in the outputs.
+
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
+
+variables {
+  cluster = { name = "lab" }
+}
+
+run "outputs" {
+  override_resource {
+    target = trainyard_group.this
+    values = {
+      id         = "lab/multiworker"
+      members    = { multiworker-worker-0 = "127.0.0.1:5001" }
+      placements = { multiworker-worker-0 = "local" }
+    }
+  }
+
+  override_resource {
+    target = trainyard_group.tensorboard
+    values = { members = { multiworker-tensorboard-web-0 = "127.0.0.1:6006" } }
+  }
+
+  variables {
+    log_dir     = "/srv/logs"
+    model_dir   = "/srv/models"
+    tensorboard = {}
+  }
+
+  assert {
+    condition     = output.id == "lab/multiworker" && output.members["multiworker-worker-0"] == "127.0.0.1:5001" && output.placements["multiworker-worker-0"] == "local" && output.path == "/srv/files"
+    error_message = "The outputs have to tell who runs where."
+  }
+
+  assert {
+    condition     = output.tensorboard == "http://127.0.0.1:6006" && output.model == "/srv/models/model.keras" && output.cluster.name == "lab" && output.chief == "multiworker-worker-0"
+    error_message = "The outputs have to tell where TensorBoard and the model are, and who writes them."
+  }
+}

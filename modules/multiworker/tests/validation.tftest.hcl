@@ -1,0 +1,476 @@
+# What can't be is told at plan.
+
+mock_provider "trainyard" {}
+
+variables {
+  cluster = { name = "lab" }
+}
+
+run "engine_that_there_is_not" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "kubernetes" }
+  }
+
+  expect_failures = [var.cluster]
+}
+
+run "name_in_capitals" {
+  command = plan
+
+  variables {
+    name = "MNIST"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "name_too_long" {
+  command = plan
+
+  variables {
+    name = "a23456789-123456789-123456789-123456789-123456"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "network_of_processes" {
+  command = plan
+
+  variables {
+    network = {}
+  }
+
+  expect_failures = [var.network]
+}
+
+run "network_without_a_range" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    network = { subnet = "10.10.0.0" }
+  }
+
+  expect_failures = [var.network]
+}
+
+run "network_of_a_name_too_long" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab-of-the-institute-of-everything", engine = "swarm" }
+    image   = "trainer:1"
+    name    = "a-training-that-has-a-long-name"
+    network = {}
+  }
+
+  expect_failures = [var.network]
+}
+
+run "files_on_a_swarm" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    files   = "."
+    command = ["python3", "train.py"]
+  }
+
+  expect_failures = [var.files]
+}
+
+run "files_without_a_command" {
+  command = plan
+
+  variables {
+    files = "."
+  }
+
+  expect_failures = [var.files]
+}
+
+run "swarm_without_an_image" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+  }
+
+  expect_failures = [var.image]
+}
+
+run "empty_image" {
+  command = plan
+
+  variables {
+    image = " "
+  }
+
+  expect_failures = [var.image]
+}
+
+run "containers_of_processes" {
+  command = plan
+
+  variables {
+    image      = "trainer:1"
+    containers = true
+  }
+
+  expect_failures = [var.containers]
+}
+
+run "containers_without_an_image" {
+  command = plan
+
+  variables {
+    cluster    = { name = "lab", engine = "systemd", endpoint = "ssh://gpu1" }
+    containers = true
+  }
+
+  expect_failures = [var.containers]
+}
+
+run "python_with_arguments" {
+  command = plan
+
+  variables {
+    python = "python3 -O"
+  }
+
+  expect_failures = [var.python]
+}
+
+run "relative_python" {
+  command = plan
+
+  variables {
+    python = "bin/python3"
+  }
+
+  expect_failures = [var.python]
+}
+
+run "empty_command" {
+  command = plan
+
+  variables {
+    command = []
+  }
+
+  expect_failures = [var.command]
+}
+
+run "args_without_a_command" {
+  command = plan
+
+  variables {
+    args = ["--verbose"]
+  }
+
+  expect_failures = [var.args]
+}
+
+run "reserved_env" {
+  command = plan
+
+  variables {
+    env = { TRAINYARD_HOST = "gpu1" }
+  }
+
+  expect_failures = [var.env]
+}
+
+run "relative_mount" {
+  command = plan
+
+  variables {
+    mounts = [{ source = "/srv/data", target = "data" }]
+  }
+
+  expect_failures = [var.mounts]
+}
+
+run "mount_of_no_type" {
+  command = plan
+
+  variables {
+    mounts = [{ type = "nfs", target = "/data" }]
+  }
+
+  expect_failures = [var.mounts]
+}
+
+run "no_worker" {
+  command = plan
+
+  variables {
+    worker = { replicas = 0 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "half_a_worker" {
+  command = plan
+
+  variables {
+    worker = { replicas = 1.5 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "port_in_parts" {
+  command = plan
+
+  variables {
+    worker = { port = 5001.5 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "no_gpus" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100", count = 0 } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "gpus_of_another_cluster" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    network = {}
+    worker  = { gpus = { pool = "v100" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "empty_batches" {
+  command = plan
+
+  variables {
+    batch_size = 0
+  }
+
+  expect_failures = [var.batch_size]
+}
+
+run "no_epochs" {
+  command = plan
+
+  variables {
+    epochs = 0
+  }
+
+  expect_failures = [var.epochs]
+}
+
+run "half_a_step" {
+  command = plan
+
+  variables {
+    steps_per_epoch = 0.5
+  }
+
+  expect_failures = [var.steps_per_epoch]
+}
+
+run "learning_backwards" {
+  command = plan
+
+  variables {
+    learning_rate = -0.1
+  }
+
+  expect_failures = [var.learning_rate]
+}
+
+run "seed_below_zero" {
+  command = plan
+
+  variables {
+    seed = -1
+  }
+
+  expect_failures = [var.seed]
+}
+
+run "model_of_another_format" {
+  command = plan
+
+  variables {
+    initial_model = "/srv/model.h5"
+  }
+
+  expect_failures = [var.initial_model]
+}
+
+run "relative_model" {
+  command = plan
+
+  variables {
+    initial_model = "model.keras"
+  }
+
+  expect_failures = [var.initial_model]
+}
+
+run "relative_model_dir" {
+  command = plan
+
+  variables {
+    model_dir = "models"
+  }
+
+  expect_failures = [var.model_dir]
+}
+
+run "relative_log_dir" {
+  command = plan
+
+  variables {
+    log_dir = "logs"
+  }
+
+  expect_failures = [var.log_dir]
+}
+
+run "join_in_days" {
+  command = plan
+
+  variables {
+    join_timeout = "1d"
+  }
+
+  expect_failures = [var.join_timeout]
+}
+
+run "wait_for_accuracy" {
+  command = plan
+
+  variables {
+    wait_for = "accurate"
+  }
+
+  expect_failures = [var.wait_for]
+}
+
+run "deadline_in_days" {
+  command = plan
+
+  variables {
+    deadline = "2d"
+  }
+
+  expect_failures = [var.deadline]
+}
+
+run "restarts_in_parts" {
+  command = plan
+
+  variables {
+    max_restarts = 0.5
+  }
+
+  expect_failures = [var.max_restarts]
+}
+
+run "grace_without_a_unit" {
+  command = plan
+
+  variables {
+    grace_period = "10"
+  }
+
+  expect_failures = [var.grace_period]
+}
+
+run "priority_in_parts" {
+  command = plan
+
+  variables {
+    priority = 0.5
+  }
+
+  expect_failures = [var.priority]
+}
+
+run "timeout_without_a_unit" {
+  command = plan
+
+  variables {
+    timeouts = { create = "10" }
+  }
+
+  expect_failures = [var.timeouts]
+}
+
+run "tensorboard_of_nothing" {
+  command = plan
+
+  variables {
+    tensorboard = {}
+  }
+
+  expect_failures = [var.tensorboard]
+}
+
+run "tensorboard_without_a_program" {
+  command = plan
+
+  variables {
+    log_dir     = "/srv/logs"
+    tensorboard = { command = [] }
+  }
+
+  expect_failures = [var.tensorboard]
+}
+
+run "tensorboard_at_no_port" {
+  command = plan
+
+  variables {
+    log_dir     = "/srv/logs"
+    tensorboard = { port = 0 }
+  }
+
+  expect_failures = [var.tensorboard]
+}
+
+run "tensorboard_published_by_processes" {
+  command = plan
+
+  variables {
+    log_dir     = "/srv/logs"
+    tensorboard = { published_port = 80 }
+  }
+
+  expect_failures = [var.tensorboard]
+}
+
+run "tensorboard_published_at_no_port" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "swarm" }
+    image       = "trainer:1"
+    log_dir     = "/srv/logs"
+    tensorboard = { published_port = 0 }
+  }
+
+  expect_failures = [var.tensorboard]
+}

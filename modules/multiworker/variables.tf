@@ -1,0 +1,437 @@
+variable "cluster" {
+  description = "The cluster on which training runs, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+  })
+  nullable = false
+
+  validation {
+    condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the group that the module makes. Its members are `<name>-worker-0` and so on, and TensorBoard is `<name>-tensorboard-web-0`."
+  type        = string
+  default     = "multiworker"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$", var.name))
+    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-tensorboard-web-0, fit into 63."
+  }
+}
+
+variable "network" {
+  description = "A network of its own, apart from that of other groups, on a Swarm alone: `{}`, or with a `subnet` in CIDR notation, such as `10.10.0.0/24`, and `encrypted`. It is that of a cluster of its own, `<cluster>-<name>`, in the same Swarm."
+  type = object({
+    subnet    = optional(string)
+    encrypted = optional(bool)
+  })
+  default = null
+
+  validation {
+    condition     = var.network == null || var.cluster.engine == "swarm"
+    error_message = "network is ${jsonencode(var.network)}, but only members on a Swarm have networks: on the engine \"${coalesce(var.cluster.engine, "process")}\" leave it out."
+  }
+
+  validation {
+    condition     = try(var.network.subnet, null) == null ? true : can(cidrhost(var.network.subnet, 0)) && !strcontains(var.network.subnet, ":")
+    error_message = "network.subnet is \"${try(coalesce(var.network.subnet), "")}\": it has to be a range of IPv4 addresses in CIDR notation, such as \"10.10.0.0/24\"."
+  }
+
+  validation {
+    condition     = var.network == null || length("${var.cluster.name}-${var.name}") <= 63
+    error_message = "network is set, and \"${var.cluster.name}-${var.name}\", the name of its cluster, has ${length("${var.cluster.name}-${var.name}")} characters: 63 are allowed."
+  }
+}
+
+variable "files" {
+  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of `command`. Left out, with `command` left out, it is the module's own program. On a Swarm, `image` brings it."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.files == null || var.cluster.engine != "swarm"
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into image, and leave files out."
+  }
+
+  validation {
+    condition     = var.files == null || var.command != null
+    error_message = "files is \"${coalesce(var.files, "-")}\", and command is left out: it has to say what to run in there, such as [\"python3\", \"train.py\"]."
+  }
+}
+
+variable "image" {
+  description = "Image with TensorFlow, and your program if there is a `command`. Required on a Swarm. On bare hosts it counts with `containers = true` alone, so that the same block serves both."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
+    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"tensorflow/tensorflow:2.21.0\"; elsewhere leave it out to have none."
+  }
+}
+
+variable "containers" {
+  description = "Whether members on bare hosts (`systemd`) are containers of `image`. On a Swarm they always are."
+  type        = bool
+  default     = false
+  nullable    = false
+
+  validation {
+    condition     = !var.containers || contains(["swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "containers is true, but the engine \"${coalesce(var.cluster.engine, "process")}\" has none: it runs processes."
+  }
+
+  validation {
+    condition     = !var.containers || var.image != null
+    error_message = "containers is true, and image is left out: it has to name one with TensorFlow, such as \"tensorflow/tensorflow:2.21.0\"."
+  }
+}
+
+variable "python" {
+  description = "Python that runs the module's own program: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with TensorFlow."
+  type        = string
+  default     = "python3"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
+    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/tensorflow/bin/python\"."
+  }
+}
+
+variable "command" {
+  description = "Your program and its first arguments, run in the folder of `files`, instead of the module's own. Strings can be templates, as in `trainyard_group`."
+  type        = list(string)
+  default     = null
+
+  validation {
+    condition     = var.command == null ? true : length(var.command) > 0 && try(trimspace(var.command[0]), "") != ""
+    error_message = "command is empty: it has to name a program, such as [\"python3\", \"train.py\"], or be left out to run the module's own."
+  }
+}
+
+variable "args" {
+  description = "Arguments that follow `command`. Strings can be templates: `--workers={{ addresses \"worker\" }}`."
+  type        = list(string)
+  default     = null
+
+  validation {
+    condition     = var.args == null || var.command != null
+    error_message = "args is ${jsonencode(var.args)}, and command is left out: the module's own program takes no arguments, but env and the inputs beside it."
+  }
+}
+
+variable "env" {
+  description = "Further environment variables of all members, by name. They take the place of those that the module sets."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+}
+
+variable "mounts" {
+  description = "Storage that all members and TensorBoard see, as in `trainyard_group`: where `log_dir`, `model_dir` and `initial_model` are, or your data."
+  type = list(object({
+    target    = string
+    type      = optional(string)
+    source    = optional(string)
+    read_only = optional(bool)
+    size_mib  = optional(number)
+  }))
+  default = null
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "worker" {
+  description = "The workers: `replicas`, the first `port`, and as in a role of `trainyard_group`, `gpus` (`pool`, `count`, `memory_mib`), `env`, `resources`, `placement`, and `mounts`, which are added to the module's."
+  type = object({
+    replicas = optional(number, 2)
+    port     = optional(number, 5001)
+    env      = optional(map(string))
+    gpus = optional(object({
+      pool       = string
+      count      = optional(number)
+      memory_mib = optional(number)
+    }))
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.worker.replicas >= 1 && var.worker.replicas <= 10000 && floor(var.worker.replicas) == var.worker.replicas
+    error_message = "worker.replicas is ${var.worker.replicas}: it has to be a whole number from 1 to 10000."
+  }
+
+  validation {
+    condition     = var.worker.port >= 1 && var.worker.port <= 65535 && floor(var.worker.port) == var.worker.port
+    error_message = "worker.port is ${var.worker.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+  }
+
+  validation {
+    condition     = var.worker.gpus == null || var.network == null
+    error_message = "worker.gpus takes of the pool \"${try(var.worker.gpus.pool, "")}\" of cluster, and with network the workers are in a cluster of their own: leave one of them out."
+  }
+}
+
+variable "batch_size" {
+  description = "Number of examples in a step of a worker, in `BATCH_SIZE`."
+  type        = number
+  default     = 64
+  nullable    = false
+
+  validation {
+    condition     = var.batch_size >= 1 && floor(var.batch_size) == var.batch_size
+    error_message = "batch_size is ${var.batch_size}: it has to be a whole number from 1."
+  }
+}
+
+variable "epochs" {
+  description = "Number of epochs, in `EPOCHS`. After each one worker 0 saves a checkpoint, with `log_dir`."
+  type        = number
+  default     = 12
+  nullable    = false
+
+  validation {
+    condition     = var.epochs >= 1 && floor(var.epochs) == var.epochs
+    error_message = "epochs is ${var.epochs}: it has to be a whole number from 1."
+  }
+}
+
+variable "steps_per_epoch" {
+  description = "Number of steps of an epoch, which all workers take together, in `STEPS_PER_EPOCH`."
+  type        = number
+  default     = 70
+  nullable    = false
+
+  validation {
+    condition     = var.steps_per_epoch >= 1 && floor(var.steps_per_epoch) == var.steps_per_epoch
+    error_message = "steps_per_epoch is ${var.steps_per_epoch}: it has to be a whole number from 1."
+  }
+}
+
+variable "learning_rate" {
+  description = "Learning rate, in `LEARNING_RATE`."
+  type        = number
+  default     = 0.001
+  nullable    = false
+
+  validation {
+    condition     = var.learning_rate > 0 && var.learning_rate <= 1
+    error_message = "learning_rate is ${var.learning_rate}: it has to be above 0, and 1 at most."
+  }
+}
+
+variable "seed" {
+  description = "Seed of the first weights, in `SEED`: with one, operations are deterministic, and each training with the same inputs ends with the same weights. Null: without."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = var.seed == null ? true : var.seed >= 0 && var.seed <= 4294967295 && floor(var.seed) == var.seed
+    error_message = "seed is ${var.seed == null ? 0 : var.seed}: it has to be a whole number from 0 to 4294967295, or null."
+  }
+}
+
+variable "initial_model" {
+  description = "Model to go on training from, in `INITIAL_MODEL`: absolute path of a `.keras` file that worker 0 sees, such as the output `model` of another training. A checkpoint in `log_dir` comes first."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.initial_model == null ? true : can(regex("^/.*\\.keras$", var.initial_model))
+    error_message = "initial_model is \"${coalesce(var.initial_model, "-")}\": it has to be the absolute path of a .keras file, such as \"/srv/models/model.keras\"."
+  }
+}
+
+variable "model_dir" {
+  description = "Folder into which worker 0 saves the trained model, as `model.keras`, in `MODEL_DIR`: an absolute path."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.model_dir == null ? true : startswith(var.model_dir, "/")
+    error_message = "model_dir is \"${coalesce(var.model_dir, "-")}\": it has to be an absolute path, such as \"/srv/models\"."
+  }
+}
+
+variable "log_dir" {
+  description = "Folder of checkpoints and summaries that worker 0 and TensorBoard see, in `LOG_DIR`: an absolute path of shared storage, or of the host of worker 0. With it, training goes on from the last epoch after members have started anew."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.log_dir == null ? true : startswith(var.log_dir, "/")
+    error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\": it has to be an absolute path, such as \"/srv/logs\"."
+  }
+}
+
+variable "join_timeout" {
+  description = "Time within which all workers have to join, in `JOIN_TIMEOUT`, as a duration. A member that is missing after that is an error: nobody trains with fewer."
+  type        = string
+  default     = "5m"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.join_timeout))
+    error_message = "join_timeout is \"${var.join_timeout}\": it has to be a duration with the units ms, s, m or h, such as \"5m\"."
+  }
+}
+
+variable "wait_for" {
+  description = "What an apply waits for: `running` members, or that training has `completed`."
+  type        = string
+  default     = "running"
+  nullable    = false
+
+  validation {
+    condition     = contains(["running", "completed"], var.wait_for)
+    error_message = "wait_for is \"${var.wait_for}\": it has to be \"running\" or \"completed\"."
+  }
+}
+
+variable "deadline" {
+  description = "Time from the first start within which training has to complete, as a duration such as `12h`. After that it has failed. Left out, there is none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.deadline == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.deadline))
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it has to be a duration with the units ms, s, m or h, such as \"12h\"."
+  }
+}
+
+variable "max_restarts" {
+  description = "Number of restarts, of all members together as one failed, after which training has failed. With 0 there is no bound."
+  type        = number
+  default     = 6
+  nullable    = false
+
+  validation {
+    condition     = var.max_restarts >= 0 && floor(var.max_restarts) == var.max_restarts
+    error_message = "max_restarts is ${var.max_restarts}: it has to be a whole number from 1, or 0 for no bound."
+  }
+}
+
+variable "grace_period" {
+  description = "Time that a member has to end after it was asked to, before it is killed, as a duration."
+  type        = string
+  default     = "10s"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.grace_period))
+    error_message = "grace_period is \"${var.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+  }
+}
+
+variable "priority" {
+  description = "How important training is beside other groups: roles of those with a lower one that follow a policy give way to it."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.priority == null ? true : floor(var.priority) == var.priority
+    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+  }
+}
+
+variable "triggers" {
+  description = "Any strings by any names. When one changes, training starts anew, also where it has completed."
+  type        = map(string)
+  default     = null
+}
+
+variable "timeouts" {
+  description = "How long an apply waits for training, `create` and `update`, and a destroy for its end, `delete`, as durations."
+  type = object({
+    create = optional(string)
+    update = optional(string)
+    delete = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+  }
+}
+
+variable "tensorboard" {
+  description = "TensorBoard of `log_dir`, as a group of its own: `{}` is as by default. It has no password: its `port` is open to whoever reaches the members, and `published_port` of a Swarm's host to whoever reaches that."
+  type = object({
+    image          = optional(string)
+    command        = optional(list(string), ["tensorboard"])
+    port           = optional(number, 6006)
+    published_port = optional(number)
+    resources      = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    placement      = optional(object({ hosts = optional(list(string)), labels = optional(map(string)) }))
+  })
+  default = null
+
+  validation {
+    condition     = var.tensorboard == null || var.log_dir != null
+    error_message = "tensorboard is set and log_dir is not: TensorBoard shows what is in that folder."
+  }
+
+  validation {
+    condition     = var.tensorboard == null ? true : length(var.tensorboard.command) > 0
+    error_message = "tensorboard.command is empty: it has to name a program, such as [\"tensorboard\"]."
+  }
+
+  validation {
+    condition     = var.tensorboard == null ? true : var.tensorboard.port >= 1 && var.tensorboard.port <= 65535 && floor(var.tensorboard.port) == var.tensorboard.port
+    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = try(var.tensorboard.published_port, null) == null ? true : var.tensorboard.published_port >= 1 && var.tensorboard.published_port <= 65535 && floor(var.tensorboard.published_port) == var.tensorboard.published_port
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+  }
+
+  validation {
+    condition     = try(var.tensorboard.published_port, null) == null || var.cluster.engine == "swarm"
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere TensorBoard is reached at tensorboard.port of its host."
+  }
+}
