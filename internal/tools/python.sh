@@ -7,6 +7,7 @@
 #   ansible     ansible-core
 #   jax         'jax[cpu]' scikit-learn
 #   rl          numpy tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
+#   spark       pyspark xgboost-cpu 'pandas<3' pyarrow scikit-learn setuptools (which builds pyspark)
 #   tensorflow  tensorflow-cpu tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 set -euo pipefail
 
@@ -26,7 +27,13 @@ if [[ ! -e $folder/complete ]]; then # a virtual environment can't be moved
   {
     printf 'Installing %s from PyPI into %s (once).\n' "$name" "$folder"
     python3 -m venv "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all: --requirement "$lock"
+    install=("$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all:)
+    # PyPI has pyspark as its source alone, which is built by the setuptools of the file, not by one of the day.
+    if grep -q '^pyspark==' "$lock"; then
+      "${install[@]}" --requirement <(awk '/^[^ ]/ { this = /^setuptools==/ } this' "$lock")
+      install+=(--no-build-isolation --no-binary pyspark)
+    fi
+    "${install[@]}" --requirement "$lock"
     printf 'It is installed in %d s: %s.\n' "$SECONDS" "$(du -sh "$folder" | cut -f 1)"
   } >&2
   touch "$folder/complete"
