@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,17 +12,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// modules returns the names of the modules.
+// modules returns the folders of the modules, those of parts of a module among them.
 func modules(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(acceptance.Modules)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() {
-			names = append(names, entry.Name())
+	for _, depth := range []string{"*", "*/*"} {
+		found, err := fs.Glob(os.DirFS(acceptance.Modules), depth+"/outputs.tf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			names = append(names, filepath.Dir(file))
 		}
 	}
 	if len(names) == 0 {

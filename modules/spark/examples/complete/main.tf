@@ -1,0 +1,95 @@
+# A Swarm whose first host has the master, the history server and the drivers. Workers have a GPU each, of the two of a
+# host that this configuration may use. The policy has none while nothing waits, and four for an application. Events and
+# what workers leave behind are on an export of NFS.
+
+terraform {
+  required_version = ">= 1.9"
+
+  required_providers {
+    trainyard = {
+      source  = "trainyard/trainyard"
+      version = ">= 0.1.0"
+    }
+  }
+}
+
+variable "commit" {
+  description = "The commit of the programs: a new one submits them again."
+  type        = string
+  default     = "1"
+}
+
+locals {
+  cpu = { labels = { kind = "cpu" } }
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "swarm"
+
+  hosts = {
+    cpu1 = { address = "ssh://ops@cpu1", role = "manager", labels = { kind = "cpu" } }
+    gpu1 = { address = "ssh://ops@gpu1", labels = { kind = "gpu" } }
+    gpu2 = { address = "ssh://ops@gpu2", labels = { kind = "gpu" } }
+  }
+}
+
+resource "trainyard_gpu_pool" "spark" {
+  cluster = trainyard_cluster.lab
+  name    = "spark"
+  select  = { max_per_host = 2 }
+}
+
+module "spark" {
+  source = "../.."
+
+  cluster = trainyard_cluster.lab
+  image   = "registry.example.com/spark-gpu:4.3.0"
+  mounts  = [{ source = "/mnt/nas/spark", target = "/srv/nas" }]
+
+  master = { published_port = 8080, recovery_dir = "/srv/nas/recovery", placement = local.cpu }
+
+  worker = {
+    cores      = 8
+    memory_mib = 32768
+    resources  = { cpus = 8, memory_mib = 49152 }
+    gpus       = { pool = trainyard_gpu_pool.spark.name }
+  }
+
+  autoscale = { min = 0, max = 4, workers_per_application = 4, applications = { fares = 2 } }
+
+  rapids      = { jar = "/opt/rapids-4-spark.jar" }
+  history     = { dir = "/srv/nas/events", published_port = 18080, placement = local.cpu }
+  shuffle_dir = "/srv/nas/shuffle"
+}
+
+module "arrears" {
+  source = "../../submit"
+
+  spark    = module.spark
+  name     = "arrears"
+  program  = "classification.py"
+  env      = { ROWS = "20000000", ROUNDS = "100", MODEL = "/srv/nas/models/arrears" }
+  driver   = { memory_mib = 4096, placement = local.cpu }
+  triggers = { commit = var.commit }
+  wait_for = "running"
+  deadline = "2h"
+}
+
+module "fares" {
+  source = "../../submit"
+
+  spark    = module.spark
+  name     = "fares"
+  program  = "regression.py"
+  env      = { ROWS = "20000000", ROUNDS = "100", MODEL = "/srv/nas/models/fares" }
+  driver   = { memory_mib = 4096, placement = local.cpu }
+  triggers = { commit = var.commit }
+  wait_for = "running"
+  deadline = "2h"
+}
+
+output "drivers" {
+  description = "The members whose logs tell of training."
+  value       = [module.arrears.driver, module.fares.driver]
+}

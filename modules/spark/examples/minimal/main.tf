@@ -1,0 +1,49 @@
+# A master and two workers on this machine, as processes, and a model that they train. The apply returns when it is trained.
+
+terraform {
+  required_version = ">= 1.9"
+
+  required_providers {
+    trainyard = {
+      source  = "trainyard/trainyard"
+      version = ">= 0.1.0"
+    }
+  }
+}
+
+variable "commit" {
+  description = "Another one submits the application again."
+  type        = string
+  default     = "1"
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "process"
+}
+
+module "spark" {
+  source = "../.."
+
+  cluster = trainyard_cluster.lab
+}
+
+module "arrears" {
+  source = "../../submit"
+
+  spark    = module.spark
+  name     = "arrears"
+  triggers = { commit = var.commit }
+}
+
+data "trainyard_logs" "driver" {
+  cluster = trainyard_cluster.lab
+  member  = module.arrears.driver
+
+  depends_on = [module.arrears] # its log is whole then
+}
+
+output "result" {
+  description = "What the driver said in the end: accuracy, area under the curve, seconds."
+  value       = try([for line in reverse(data.trainyard_logs.driver.lines) : jsondecode(line) if can(jsondecode(line).accuracy)][0], null)
+}

@@ -1,0 +1,245 @@
+locals {
+  cluster = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
+  swarm   = var.cluster.engine == "swarm"
+
+  # Where Spark's programs are: on PATH, or in a folder of the host or the image.
+  bin = var.bin == null ? "" : "${trimsuffix(var.bin, "/")}/"
+
+  gpus      = try(var.worker.gpus, null)
+  gpu_count = local.gpus == null ? 0 : coalesce(local.gpus.count, 1)
+
+  # Spark asks a script which GPUs a worker has. Bare hosts and processes get a folder with it, containers of a Swarm a config.
+  brought  = local.gpus != null && !local.swarm
+  folder   = local.swarm ? "/srv/spark" : one(trainyard_files.gpus[*].path)
+  discover = local.gpus == null ? null : "${local.folder}/discover.sh"
+
+  images = compact([var.image, var.worker.image])
+  mounts = coalesce(var.mounts, [])
+  worker_mounts = concat(
+    local.mounts, coalesce(var.worker.mounts, []),
+    local.brought && var.cluster.engine == "systemd" && length(local.images) > 0 ? [{
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+    }] : [],
+  )
+
+  env = merge({ PYSPARK_PYTHON = var.python }, var.env)
+
+  master_conf = merge(
+    var.master.recovery_dir == null ? {} : {
+      "spark.deploy.recoveryMode"      = "FILESYSTEM"
+      "spark.deploy.recoveryDirectory" = var.master.recovery_dir
+    },
+    var.master.conf,
+  )
+  worker_conf = merge(
+    { "spark.worker.cleanup.enabled" = "true" }, # folders of applications that ended go by themselves
+    local.gpus == null ? {} : {
+      "spark.worker.resource.gpu.amount"          = tostring(local.gpu_count)
+      "spark.worker.resource.gpu.discoveryScript" = local.discover
+    },
+    var.shuffle_dir == null ? {} : {
+      "spark.decommission.enabled"       = "true"
+      "spark.worker.decommission.signal" = "TERM"
+    },
+    var.worker.conf,
+  )
+
+  # What an application begins with, whoever submits it.
+  conf = merge(
+    local.gpus == null ? {} : {
+      "spark.executor.resource.gpu.amount" = tostring(local.gpu_count)
+      "spark.task.resource.gpu.amount"     = tostring(local.gpus.per_task)
+    },
+    var.rapids == null ? {} : {
+      "spark.plugins"                            = "com.nvidia.spark.SQLPlugin"
+      "spark.jars"                               = var.rapids.jar
+      "spark.rapids.memory.gpu.allocFraction"    = tostring(var.rapids.alloc_fraction)
+      "spark.rapids.memory.gpu.debug"            = var.rapids.debug
+      "spark.rapids.memory.gpu.pool"             = var.rapids.pool
+      "spark.rapids.sql.incompatibleOps.enabled" = tostring(var.rapids.incompatible_ops)
+    },
+    var.history == null ? {} : {
+      "spark.eventLog.enabled" = "true"
+      "spark.eventLog.dir"     = "file://${var.history.dir}"
+    },
+    var.shuffle_dir == null ? {} : {
+      "spark.decommission.enabled"                       = "true"
+      "spark.executor.decommission.signal"               = "TERM"
+      "spark.storage.decommission.enabled"               = "true"
+      "spark.storage.decommission.rddBlocks.enabled"     = "true"
+      "spark.storage.decommission.shuffleBlocks.enabled" = "true"
+      "spark.storage.decommission.fallbackStorage.path"  = "file://${trimsuffix(var.shuffle_dir, "/")}/"
+    },
+    var.conf,
+  )
+
+  # On a Swarm the name of a member is its address; elsewhere it is that of its host.
+  master = "${var.name}-master-0"
+  host   = local.swarm ? local.master : try(split(":", trainyard_group.this.members[local.master])[0], null)
+  web    = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
+
+  port = "--port \"$TRAINYARD_PORT\" --host \"$${TRAINYARD_ADDRESS%:*}\""
+}
+
+# The script of Spark's resource discovery.
+resource "trainyard_files" "gpus" {
+  count = local.brought ? 1 : 0
+
+  cluster = local.cluster
+  name    = "${var.name}-gpus"
+  source  = "${path.module}/gpus"
+
+  # Workers refer to the path: another name of the files comes before the former one goes.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "trainyard_group" "this" {
+  cluster   = local.cluster
+  name      = var.name
+  framework = "spark"
+  image     = var.image
+  env       = local.env
+
+  roles = {
+    master = {
+      replicas = 1
+      port     = var.master.port
+      command  = ["/bin/sh", "-euc", "exec ${local.bin}spark-class org.apache.spark.deploy.master.Master ${local.port} --webui-port ${var.master.web_port}"]
+      env = merge(
+        { SPARK_MASTER_OPTS = join(" ", [for name, value in local.master_conf : "-D${name}=${value}"]) },
+        { SPARK_DAEMON_MEMORY = "${var.master.daemon_memory_mib}m" },
+        var.master.env,
+      )
+      mounts       = length(concat(local.mounts, coalesce(var.master.mounts, []))) == 0 ? null : concat(local.mounts, coalesce(var.master.mounts, []))
+      resources    = var.master.resources
+      placement    = var.master.placement
+      grace_period = "10s"
+      restart      = { condition = "always" }
+
+      container = var.master.published_port == null ? null : {
+        ports = { web = { target = var.master.web_port, published = var.master.published_port } }
+      }
+    }
+
+    worker = {
+      replicas = var.autoscale == null ? coalesce(var.worker.replicas, 2) : null
+      port     = var.worker.port
+      image    = var.worker.image
+      command = ["/bin/sh", "-euc", templatefile("${path.module}/worker.sh.tftpl", {
+        bin      = local.bin, cores = var.worker.cores, memory = var.worker.memory_mib, port = local.port
+        web_port = var.worker.web_port, drain = var.shuffle_dir != null
+      })]
+      env = merge(
+        { SPARK_WORKER_OPTS = join(" ", [for name, value in local.worker_conf : "-D${name}=${value}"]) },
+        { SPARK_DAEMON_MEMORY = "${var.worker.daemon_memory_mib}m" },
+        var.worker.scratch_dir == null ? {} : { SPARK_LOCAL_DIRS = var.worker.scratch_dir },
+        var.worker.env,
+      )
+      mounts       = length(local.worker_mounts) == 0 ? null : local.worker_mounts
+      resources    = var.worker.resources
+      gpus         = local.gpus == null ? null : { pool = local.gpus.pool, count = local.gpus.count, memory_mib = local.gpus.memory_mib }
+      placement    = var.worker.placement
+      grace_period = var.worker.grace_period
+      restart      = { condition = "always" }
+
+      container = !local.swarm || local.gpus == null ? null : {
+        configs = { discover = { target = local.discover, content = file("${path.module}/gpus/discover.sh"), mode = "0555" } }
+      }
+    }
+  }
+
+  completion = { when = "never" }
+  priority   = var.priority
+  triggers   = var.triggers
+  timeouts   = var.timeouts
+}
+
+# An application says how many workers it wants only to itself, so that the policy knows it by the application's name, or
+# takes all for alike. Of what the metrics ask for, the largest count is taken.
+resource "trainyard_autoscaling_policy" "this" {
+  count = var.autoscale == null ? 0 : 1
+
+  cluster  = local.cluster
+  group    = trainyard_group.this.name
+  role     = "worker"
+  min      = var.autoscale.min
+  max      = var.autoscale.max
+  interval = var.autoscale.interval
+  dry_run  = var.autoscale.dry_run
+
+  metrics = merge(
+    {
+      applications = {
+        source    = { queue = { http = { url = "${local.web}/json/", path = "activeapps.#" } } }
+        algorithm = { queue = { per_member = 1 / var.autoscale.workers_per_application, cool_down = var.autoscale.idle } }
+      }
+    },
+    {
+      for name, workers in var.autoscale.applications : "application-${name}" => {
+        source    = { queue = { http = { url = "${local.web}/json/", path = "activeapps.#(name==\"${name}\")#|#" } } }
+        algorithm = { queue = { per_member = 1 / workers, cool_down = var.autoscale.idle } }
+      }
+    },
+    var.autoscale.heat == null ? {} : {
+      cpu = {
+        source = { agent = { measure = "cpu_percent" } }
+        algorithm = {
+          heat = {
+            lower      = var.autoscale.heat.lower
+            upper      = var.autoscale.heat.upper
+            target     = var.autoscale.heat.target
+            recurrence = var.autoscale.heat.recurrence
+          }
+        }
+      }
+    },
+  )
+
+  scale_out = {
+    cooldown = try(var.autoscale.heat.cooldown, null)
+    rates    = [{ count = var.autoscale.max, period = "1s" }] # a gang needs all of its workers at once
+  }
+  scale_in = {
+    cooldown             = try(var.autoscale.heat.cooldown, null)
+    stabilisation_window = var.autoscale.idle
+  }
+
+  # A worker has data of the applications that run, unless they are to be kept on shared storage.
+  guards = var.shuffle_dir != null ? null : {
+    busy = { http = { url = "${local.web}/json/", path = "activeapps.#" } }
+  }
+}
+
+# A group of its own: it is there while the master and its workers come and go.
+resource "trainyard_group" "history" {
+  count = var.history == null ? 0 : 1
+
+  cluster = local.cluster
+  name    = "${var.name}-history"
+  image   = var.image
+  env     = local.env
+
+  roles = {
+    web = {
+      port    = var.history.port
+      command = ["/bin/sh", "-euc", "mkdir -p \"$HISTORY_DIR\" && exec ${local.bin}spark-class org.apache.spark.deploy.history.HistoryServer"]
+      env = {
+        HISTORY_DIR         = var.history.dir
+        SPARK_DAEMON_MEMORY = "${var.history.daemon_memory_mib}m"
+        SPARK_HISTORY_OPTS  = "-Dspark.history.fs.logDirectory=file://${var.history.dir} -Dspark.history.ui.port=${var.history.port}"
+      }
+      mounts    = length(local.mounts) == 0 ? null : local.mounts
+      resources = var.history.resources
+      placement = var.history.placement
+      restart   = { condition = "always" }
+
+      container = var.history.published_port == null ? null : {
+        ports = { web = { target = var.history.port, published = var.history.published_port } }
+      }
+    }
+  }
+
+  completion = { when = "never" }
+}

@@ -1,0 +1,110 @@
+locals {
+  cluster = { name = var.spark.cluster.name, engine = var.spark.cluster.engine, endpoint = var.spark.cluster.endpoint }
+  swarm   = local.cluster.engine == "swarm"
+  runtime = var.spark.runtime
+  bin     = local.runtime.bin == null ? "" : "${trimsuffix(local.runtime.bin, "/")}/"
+
+  # The program of the module, unless there are files, or it is there already. Containers of a Swarm get configs.
+  own     = var.files == null && !startswith(var.program, "/")
+  brought = !local.swarm && (local.own || var.files != null)
+  folder  = local.swarm ? "/srv/submit" : one(trainyard_files.this[*].path)
+  program = startswith(var.program, "/") ? var.program : "${local.folder}/${var.program}"
+  configs = {
+    for file in [var.program, "data.py", "training.py"] : file => {
+      target  = "${local.folder}/${file}"
+      content = file("${path.module}/train/${file}")
+    } if local.swarm && local.own
+  }
+
+  # On bare hosts with an image, the driver is a container, which has to see the folder, too.
+  mounts = concat(
+    coalesce(local.runtime.mounts, []), coalesce(var.driver.mounts, []),
+    local.brought && local.cluster.engine == "systemd" && local.runtime.image != null ? [{
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+    }] : [],
+  )
+
+  workers = coalesce(var.workers, lookup(var.spark.executor.applications, var.name, var.spark.executor.workers), 2)
+  cores   = coalesce(var.executor.cores, var.spark.executor.cores)
+  memory  = coalesce(var.executor.memory_mib, var.spark.executor.memory_mib)
+
+  conf = merge(
+    {
+      "spark.driver.host"     = "{{ hostname .Address }}"
+      "spark.driver.port"     = "{{ .Port }}"
+      "spark.driver.memory"   = "${var.driver.memory_mib}m"
+      "spark.executor.cores"  = tostring(local.cores)
+      "spark.executor.memory" = "${local.memory}m"
+      "spark.cores.max"       = tostring(local.workers * local.cores)
+
+      # The first task waits for all executors: a gang is whole or does not begin.
+      "spark.scheduler.minRegisteredResourcesRatio"       = "1.0"
+      "spark.scheduler.maxRegisteredResourcesWaitingTime" = local.gang_timeout
+
+      "spark.ui.showConsoleProgress" = "false" # it is for terminals
+    },
+    var.spark.conf,
+    var.conf,
+  )
+
+  # Spark knows durations of one unit alone.
+  units        = { ms = 1, s = 1000, m = 60000, h = 3600000 }
+  gang_timeout = "${floor(sum([for part in regexall("([0-9.]+)(ms|s|m|h)", var.gang_timeout) : tonumber(part[0]) * local.units[part[1]]]))}ms"
+}
+
+resource "trainyard_files" "this" {
+  count = local.brought ? 1 : 0
+
+  cluster = local.cluster
+  name    = var.name
+  source  = coalesce(var.files, "${path.module}/train")
+
+  # The driver refers to the path: another name of the files comes before the former one goes.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "trainyard_group" "this" {
+  cluster = local.cluster
+  name    = var.name
+  image   = local.runtime.image
+
+  command = concat(
+    ["${local.bin}spark-submit", "--name", var.name, "--master", var.spark.master, "--deploy-mode", "client"],
+    var.class == null ? [] : ["--class", var.class],
+    flatten([for name, value in local.conf : ["--conf", "${name}=${value}"]]),
+    [local.program],
+  )
+  args        = var.args
+  working_dir = local.brought ? local.folder : null
+  container   = length(local.configs) == 0 ? null : { configs = local.configs }
+
+  env = merge(
+    {
+      WORKERS                 = tostring(local.workers)
+      PYSPARK_PYTHON          = local.runtime.python
+      PYTHONUNBUFFERED        = "1" # logs arrive as they are written
+      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+    },
+    local.runtime.env,
+    var.env,
+  )
+
+  roles = {
+    driver = {
+      replicas  = 1
+      port      = var.driver.port
+      mounts    = length(local.mounts) == 0 ? null : local.mounts
+      resources = var.driver.resources
+      placement = var.driver.placement
+      restart   = var.retries == 0 ? { condition = "never" } : { condition = "on_failure", max_attempts = var.retries }
+    }
+  }
+
+  completion = { when = "all", deadline = var.deadline }
+  wait_for   = var.wait_for
+  priority   = var.priority
+  triggers   = var.triggers
+  timeouts   = var.timeouts
+}

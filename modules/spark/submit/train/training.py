@@ -1,0 +1,65 @@
+"""What both programs do: rows are made, a model is trained by all workers together, and rows that it has not seen tell how good it is.
+
+WORKERS says how many train; ROWS, ROUNDS, MAX_DEPTH and SEED what; MODEL, where the model is saved. The log is lines of JSON.
+"""
+
+import json
+import os
+import time
+
+from pyspark.sql import SparkSession
+
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def setting(name, value):
+    return int(os.environ.get(name, value))
+
+
+class Job:
+    """A job in its application of Spark."""
+
+    def __init__(self, name):
+        self.begin = time.time()
+        self.name, self.workers, self.seed = name, setting("WORKERS", 2), setting("SEED", 2021)
+        self.rows, self.rounds, self.depth = setting("ROWS", 100000), setting("ROUNDS", 50), setting("MAX_DEPTH", 6)
+        # The name and the executors are the submit's.
+        self.spark = SparkSession.builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("WARN")
+        self.gpus = self.spark.conf.get("spark.task.resource.gpu.amount", None) is not None
+        say(event="started", job=name, workers=self.workers, rows=self.rows, gpus=self.gpus)
+
+    def frames(self, make):
+        """Returns the rows to train with, in memory, and others to judge by."""
+        training = make(self.spark, self.rows, self.seed, self.workers).persist()
+        training.count()  # the first task of all: Spark waits with it for all executors
+        say(event="prepared", rows=self.rows, seconds=self.elapsed())
+        return training, make(self.spark, max(self.rows // 5, 1), self.seed + 1, self.workers)
+
+    def settings(self):
+        """Returns the parameters of an estimator of xgboost.spark."""
+        return {
+            "num_workers": self.workers,
+            "n_estimators": self.rounds,
+            "max_depth": self.depth,
+            "tree_method": "hist",
+            "random_state": self.seed,
+            "device": "cuda" if self.gpus else "cpu",
+        }
+
+    def elapsed(self):
+        return round(time.time() - self.begin, 1)
+
+    def train(self, estimator, training):
+        begin = time.time()
+        model = estimator.fit(training)
+        say(event="trained", rounds=self.rounds, seconds=round(time.time() - begin, 1))
+        if os.environ.get("MODEL"):
+            model.write().overwrite().save(os.environ["MODEL"])
+        return model
+
+    def end(self, **figures):
+        say(event="evaluated", job=self.name, workers=self.workers, seconds=self.elapsed(), **figures)
+        self.spark.stop()

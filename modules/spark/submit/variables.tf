@@ -1,0 +1,287 @@
+variable "spark" {
+  description = "The Spark cluster, as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` do, and on a Swarm the image: `runtime = { image = … }`."
+  type = object({
+    cluster = object({
+      name     = string
+      engine   = optional(string)
+      endpoint = optional(string)
+    })
+    master = string
+    conf   = optional(map(string), {})
+    executor = optional(object({
+      workers      = optional(number, 2)
+      applications = optional(map(number), {})
+      cores        = optional(number, 1)
+      memory_mib   = optional(number, 1024)
+    }), {})
+    runtime = optional(object({
+      image  = optional(string)
+      bin    = optional(string)
+      python = optional(string, "python3")
+      env    = optional(map(string), {})
+      mounts = optional(list(object({
+        target    = string
+        type      = optional(string)
+        source    = optional(string)
+        read_only = optional(bool)
+        size_mib  = optional(number)
+      })))
+    }), {})
+  })
+  nullable = false
+
+  validation {
+    condition     = can(regex("^spark://[^/:,]+:[0-9]+(,[^/:,]+:[0-9]+)*$", var.spark.master))
+    error_message = "spark.master is \"${var.spark.master}\": it has to be the URL of a master, such as \"spark://spark-master-0:7077\"."
+  }
+
+  validation {
+    condition     = var.spark.cluster.engine != "swarm" || var.spark.runtime.image != null
+    error_message = "spark.runtime.image is left out: members on a Swarm are containers, which need one, such as \"registry.example.com/spark:4.3.0\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the application, and of the group that the module makes. Its member, which is the driver, is `<name>-driver-0`."
+  type        = string
+  default     = "train"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", var.name))
+    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 50 characters (lower-case letters, digits and hyphens, a letter first), so that the member's name, <name>-driver-0, fits into 63."
+  }
+}
+
+variable "files" {
+  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of the driver. Left out, `program` is one of the module's own, or an absolute path. On a Swarm, the image brings it."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.files == null || var.spark.cluster.engine != "swarm"
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into the image, and leave files out."
+  }
+}
+
+variable "program" {
+  description = "What is submitted: a `.py` or `.jar` in `files`, an absolute path of the hosts or the image, or one of the module's own, `classification.py` and `regression.py`."
+  type        = string
+  default     = "classification.py"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("\\.(py|jar)$", var.program)) && !can(regex("\\s", var.program))
+    error_message = "program is \"${var.program}\": it has to be a .py or a .jar, without spaces."
+  }
+
+  validation {
+    condition     = var.files != null || startswith(var.program, "/") || contains(["classification.py", "regression.py"], var.program)
+    error_message = "program is \"${var.program}\", and files is left out: it has to be an absolute path, \"classification.py\" or \"regression.py\", or files the folder with it."
+  }
+}
+
+variable "class" {
+  description = "Main class of a `.jar`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.class == null ? true : endswith(var.program, ".jar")
+    error_message = "class is \"${coalesce(var.class, "-")}\", and program \"${var.program}\": only a .jar has a class."
+  }
+}
+
+variable "args" {
+  description = "Arguments of the program. Strings can be templates, as in `trainyard_group`."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for arg in var.args : arg != null])
+    error_message = "args is ${jsonencode(var.args)}: none of them can be null."
+  }
+}
+
+variable "env" {
+  description = "Further environment variables of the driver, by name: `ROWS`, `ROUNDS`, `MAX_DEPTH`, `SEED` and `MODEL` of the module's own programs."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+}
+
+variable "conf" {
+  description = "Spark properties of the application, by name. They take the place of the cluster's, and of those that the module sets."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.conf) : can(regex("^spark\\.[A-Za-z0-9_.-]+$", name))])
+    error_message = "conf has ${join(", ", [for name in keys(var.conf) : "\"${name}\"" if !can(regex("^spark\\.[A-Za-z0-9_.-]+$", name))])}: names of Spark's properties start with \"spark.\"."
+  }
+}
+
+variable "workers" {
+  description = "Number of executors, one a worker, which the program finds in `WORKERS` and begins with: `num_workers` of XGBoost. By default what the cluster says: its replicas, or what its policy has for an application."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.workers == null ? true : var.workers >= 1 && var.workers <= 10000 && floor(var.workers) == var.workers
+    error_message = "workers is ${coalesce(var.workers, 0)}: it has to be a whole number from 1 to 10000."
+  }
+}
+
+variable "executor" {
+  description = "What an executor has: `cores` and `memory_mib`, its heap. By default all of a worker."
+  type = object({
+    cores      = optional(number)
+    memory_mib = optional(number)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.executor.cores == null ? true : var.executor.cores >= 1 && floor(var.executor.cores) == var.executor.cores
+    error_message = "executor.cores is ${coalesce(var.executor.cores, 0)}: it has to be a whole number from 1."
+  }
+
+  validation {
+    condition     = var.executor.memory_mib == null ? true : var.executor.memory_mib >= 471 && floor(var.executor.memory_mib) == var.executor.memory_mib
+    error_message = "executor.memory_mib is ${coalesce(var.executor.memory_mib, 0)}: it has to be a whole number from 471, the least that Spark takes."
+  }
+}
+
+variable "driver" {
+  description = "The driver: `memory_mib`, its heap, `port` (any free one), and as in a role of `trainyard_group`, `resources`, `placement` and `mounts`, which are added to the cluster's."
+  type = object({
+    memory_mib = optional(number, 1024)
+    port       = optional(number)
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.driver.memory_mib >= 471 && floor(var.driver.memory_mib) == var.driver.memory_mib
+    error_message = "driver.memory_mib is ${var.driver.memory_mib}: it has to be a whole number from 471, the least that Spark takes."
+  }
+
+  validation {
+    condition     = var.driver.port == null ? true : var.driver.port >= 1 && var.driver.port <= 65535 && floor(var.driver.port) == var.driver.port
+    error_message = "driver.port is ${coalesce(var.driver.port, 0)}: it has to be a whole number from 1 to 65535, or be left out for any free one."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.driver.mounts, []) : startswith(mount.target, "/")])
+    error_message = "driver.mounts has the target ${join(", ", [for mount in coalesce(var.driver.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.driver.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "driver.mounts has the type ${join(", ", [for mount in coalesce(var.driver.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "gang_timeout" {
+  description = "Time that the first task waits for all executors, as a duration: as long as a policy takes to add workers, or another application to end. After that Spark begins with those that there are, and XGBoost, which needs all, fails."
+  type        = string
+  default     = "30m"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.gang_timeout))
+    error_message = "gang_timeout is \"${var.gang_timeout}\": it has to be a duration with the units ms, s, m or h, such as \"30m\"."
+  }
+}
+
+variable "wait_for" {
+  description = "What an apply waits for: that the application has `completed`, or only that its driver is `running`."
+  type        = string
+  default     = "completed"
+  nullable    = false
+
+  validation {
+    condition     = contains(["running", "completed"], var.wait_for)
+    error_message = "wait_for is \"${var.wait_for}\": it has to be \"running\" or \"completed\"."
+  }
+}
+
+variable "deadline" {
+  description = "Time from the start within which the application has to complete, as a duration such as `12h`. After that it has failed. Left out, there is none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.deadline == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.deadline))
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it has to be a duration with the units ms, s, m or h, such as \"12h\"."
+  }
+}
+
+variable "retries" {
+  description = "How often the application is submitted again when it has failed."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.retries >= 0 && floor(var.retries) == var.retries
+    error_message = "retries is ${var.retries}: it has to be a whole number from 0."
+  }
+}
+
+variable "priority" {
+  description = "How important the driver's group is beside others: roles of those with a lower one that follow a policy give way to it."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.priority == null ? true : floor(var.priority) == var.priority
+    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+  }
+}
+
+variable "triggers" {
+  description = "Any strings by any names, such as `{ commit = var.commit }`. When one changes, the application is submitted again, also where it has completed."
+  type        = map(string)
+  default     = null
+}
+
+variable "timeouts" {
+  description = "How long an apply waits, `create` and `update`, and a destroy, `delete`, as durations."
+  type = object({
+    create = optional(string)
+    update = optional(string)
+    delete = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+  }
+}

@@ -1,0 +1,629 @@
+# What can't be is told at plan.
+
+mock_provider "trainyard" {}
+
+variables {
+  cluster = { name = "lab" }
+}
+
+run "engine_that_there_is_not" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "kubernetes" }
+  }
+
+  expect_failures = [var.cluster]
+}
+
+run "name_in_capitals" {
+  command = plan
+
+  variables {
+    name = "Spark"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "name_too_long" {
+  command = plan
+
+  variables {
+    name = "a23456789-123456789-123456789-123456789-1234567890"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "swarm_without_an_image" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+  }
+
+  expect_failures = [var.image]
+}
+
+run "image_without_a_name" {
+  command = plan
+
+  variables {
+    image = " "
+  }
+
+  expect_failures = [var.image]
+}
+
+run "bin_that_is_relative" {
+  command = plan
+
+  variables {
+    bin = "spark/bin"
+  }
+
+  expect_failures = [var.bin]
+}
+
+run "bin_with_a_space" {
+  command = plan
+
+  variables {
+    bin = "/opt/my spark"
+  }
+
+  expect_failures = [var.bin]
+}
+
+run "python_with_arguments" {
+  command = plan
+
+  variables {
+    python = "python3 -u"
+  }
+
+  expect_failures = [var.python]
+}
+
+run "env_that_is_reserved" {
+  command = plan
+
+  variables {
+    env = { TRAINYARD_HOST = "x" }
+  }
+
+  expect_failures = [var.env]
+}
+
+run "mount_that_is_relative" {
+  command = plan
+
+  variables {
+    mounts = [{ source = "/data", target = "data" }]
+  }
+
+  expect_failures = [var.mounts]
+}
+
+run "mount_of_no_type" {
+  command = plan
+
+  variables {
+    mounts = [{ type = "nfs", target = "/data" }]
+  }
+
+  expect_failures = [var.mounts]
+}
+
+run "conf_of_others" {
+  command = plan
+
+  variables {
+    conf = { "hadoop.home" = "/opt" }
+  }
+
+  expect_failures = [var.conf]
+}
+
+run "master_at_no_port" {
+  command = plan
+
+  variables {
+    master = { port = 0 }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_without_a_page" {
+  command = plan
+
+  variables {
+    master = { web_port = 70000 }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_and_page_at_one_port" {
+  command = plan
+
+  variables {
+    master = { port = 7077, web_port = 7077 }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_published_by_processes" {
+  command = plan
+
+  variables {
+    master = { published_port = 8080 }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_published_at_no_port" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "spark:4"
+    master  = { published_port = 0 }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_recovers_from_a_relative_path" {
+  command = plan
+
+  variables {
+    master = { recovery_dir = "recovery" }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_conf_with_spaces" {
+  command = plan
+
+  variables {
+    master = { conf = { "spark.deploy.spreadOut" = "a b" } }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_without_a_heap" {
+  command = plan
+
+  variables {
+    master = { daemon_memory_mib = 1 }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_env_with_a_hyphen" {
+  command = plan
+
+  variables {
+    master = { env = { "A-B" = "x" } }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_mount_that_is_relative" {
+  command = plan
+
+  variables {
+    master = { mounts = [{ target = "data", type = "tmpfs" }] }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "workers_by_halves" {
+  command = plan
+
+  variables {
+    worker = { replicas = 1.5 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_without_cores" {
+  command = plan
+
+  variables {
+    worker = { cores = 0 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_with_too_little_memory" {
+  command = plan
+
+  variables {
+    worker = { memory_mib = 100 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_at_no_port" {
+  command = plan
+
+  variables {
+    worker = { port = 0 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_page_at_no_port" {
+  command = plan
+
+  variables {
+    worker = { web_port = -1 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_scratch_that_is_relative" {
+  command = plan
+
+  variables {
+    worker = { scratch_dir = "tmp" }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_grace_period_in_days" {
+  command = plan
+
+  variables {
+    worker = { grace_period = "1d" }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_image_without_a_name" {
+  command = plan
+
+  variables {
+    worker = { image = "" }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_conf_with_quotes" {
+  command = plan
+
+  variables {
+    worker = { conf = { "spark.worker.ui.x" = "\"" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_without_a_heap" {
+  command = plan
+
+  variables {
+    worker = { daemon_memory_mib = 0 }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_env_that_is_reserved" {
+  command = plan
+
+  variables {
+    worker = { env = { TRAINYARD_PORT = "1" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_with_no_gpu" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100", count = 0 } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "task_with_two_thirds_of_a_gpu" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100", per_task = 0.66 } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_mount_of_no_type" {
+  command = plan
+
+  variables {
+    worker = { mounts = [{ type = "nfs", target = "/data" }] }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "policy_from_less_than_nobody" {
+  command = plan
+
+  variables {
+    autoscale = { min = -1, max = 4 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_to_less_than_from" {
+  command = plan
+
+  variables {
+    autoscale = { min = 4, max = 2 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_with_larger_gangs_than_workers" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, workers_per_application = 5 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_with_an_application_too_large" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, applications = { fares = 8 } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_with_an_application_without_a_name" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, applications = { "the fares" = 2 } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_that_is_idle_for_days" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, idle = "1d" }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_that_decides_never" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, interval = "never" }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_that_cools_down_for_days" {
+  command = plan
+
+  variables {
+    worker    = { resources = { cpus = 1 } }
+    autoscale = { max = 4, heat = { cooldown = "1d" } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_with_heat_upside_down" {
+  command = plan
+
+  variables {
+    worker    = { resources = { cpus = 1 } }
+    autoscale = { max = 4, heat = { lower = 60, upper = 20 } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_with_heat_that_never_recurs" {
+  command = plan
+
+  variables {
+    worker    = { resources = { cpus = 1 } }
+    autoscale = { max = 4, heat = { recurrence = 0 } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_with_heat_of_nothing" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, heat = {} }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_and_replicas" {
+  command = plan
+
+  variables {
+    worker    = { replicas = 2 }
+    autoscale = { max = 4 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "rapids_without_gpus" {
+  command = plan
+
+  variables {
+    rapids = { jar = "/opt/rapids.jar" }
+  }
+
+  expect_failures = [var.rapids]
+}
+
+run "rapids_without_a_jar" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100" } }
+    rapids = { jar = "/opt/rapids" }
+  }
+
+  expect_failures = [var.rapids]
+}
+
+run "rapids_with_all_memory_twice" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100" } }
+    rapids = { jar = "/opt/rapids.jar", alloc_fraction = 2 }
+  }
+
+  expect_failures = [var.rapids]
+}
+
+run "rapids_with_a_pool_of_its_own" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100" } }
+    rapids = { jar = "/opt/rapids.jar", pool = "MINE" }
+  }
+
+  expect_failures = [var.rapids]
+}
+
+run "rapids_with_noise" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100" } }
+    rapids = { jar = "/opt/rapids.jar", debug = "ALL" }
+  }
+
+  expect_failures = [var.rapids]
+}
+
+run "history_at_a_relative_path" {
+  command = plan
+
+  variables {
+    history = { dir = "events" }
+  }
+
+  expect_failures = [var.history]
+}
+
+run "history_at_no_port" {
+  command = plan
+
+  variables {
+    history = { dir = "/srv/events", port = 0 }
+  }
+
+  expect_failures = [var.history]
+}
+
+run "history_without_a_heap" {
+  command = plan
+
+  variables {
+    history = { dir = "/srv/events", daemon_memory_mib = 1.5 }
+  }
+
+  expect_failures = [var.history]
+}
+
+run "history_published_by_processes" {
+  command = plan
+
+  variables {
+    history = { dir = "/srv/events", published_port = 80 }
+  }
+
+  expect_failures = [var.history]
+}
+
+run "history_published_at_no_port" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "spark:4"
+    history = { dir = "/srv/events", published_port = 0 }
+  }
+
+  expect_failures = [var.history]
+}
+
+run "shuffle_at_a_relative_path" {
+  command = plan
+
+  variables {
+    shuffle_dir = "shuffle"
+  }
+
+  expect_failures = [var.shuffle_dir]
+}
+
+run "priority_by_halves" {
+  command = plan
+
+  variables {
+    priority = 0.5
+  }
+
+  expect_failures = [var.priority]
+}
+
+run "timeout_in_days" {
+  command = plan
+
+  variables {
+    timeouts = { create = "1d" }
+  }
+
+  expect_failures = [var.timeouts]
+}

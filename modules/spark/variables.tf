@@ -1,0 +1,491 @@
+variable "cluster" {
+  description = "The cluster on which Spark runs, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+  })
+  nullable = false
+
+  validation {
+    condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the group that the module makes. Its members are `<name>-master-0`, `<name>-worker-0` and so on, and the history server is `<name>-history-web-0`."
+  type        = string
+  default     = "spark"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,47}[a-z0-9])?$", var.name))
+    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 49 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-history-web-0, fit into 63."
+  }
+}
+
+variable "image" {
+  description = "Image with Spark, and Python with what your programs import. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect. The folder's `Dockerfile` makes one."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
+    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"registry.example.com/spark:4.3.0\"; elsewhere leave it out to have none."
+  }
+}
+
+variable "bin" {
+  description = "Folder of `spark-class` and `spark-submit`, such as `/opt/spark/bin`, on the hosts or in the image. Left out, they are looked up in `PATH`, where `pip install pyspark` puts them."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.bin == null ? true : can(regex("^/[A-Za-z0-9._/+-]*$", var.bin))
+    error_message = "bin is \"${coalesce(var.bin, "-")}\": it has to be an absolute path of letters, digits and ._/+-, such as \"/opt/spark/bin\"."
+  }
+}
+
+variable "python" {
+  description = "Python that drivers and executors run, in `PYSPARK_PYTHON`: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with pyspark and xgboost."
+  type        = string
+  default     = "python3"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
+    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/spark/venv/bin/python\"."
+  }
+}
+
+variable "env" {
+  description = "Further environment variables of all members, and of what `submit` runs, by name, such as `JAVA_HOME`."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+}
+
+variable "mounts" {
+  description = "Storage that all members and submits see, as in `trainyard_group`: your data, `history.dir`, `shuffle_dir`."
+  type = list(object({
+    target    = string
+    type      = optional(string)
+    source    = optional(string)
+    read_only = optional(bool)
+    size_mib  = optional(number)
+  }))
+  default = null
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "conf" {
+  description = "Spark properties that every application begins with, by name. They take the place of those that the module sets; `submit` has its own besides."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.conf) : can(regex("^spark\\.[A-Za-z0-9_.-]+$", name))])
+    error_message = "conf has ${join(", ", [for name in keys(var.conf) : "\"${name}\"" if !can(regex("^spark\\.[A-Za-z0-9_.-]+$", name))])}: names of Spark's properties start with \"spark.\"."
+  }
+}
+
+variable "master" {
+  description = "The master: `port`, `web_port` of its page, `published_port` for the page on a Swarm's host, `recovery_dir` for what it remembers (so that applications outlive it), `conf` for Spark properties of its own, `daemon_memory_mib` for its heap, and as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`, which are added to the module's."
+  type = object({
+    port              = optional(number, 7077)
+    web_port          = optional(number, 8080)
+    published_port    = optional(number)
+    recovery_dir      = optional(string)
+    conf              = optional(map(string), {})
+    daemon_memory_mib = optional(number, 512)
+    env               = optional(map(string), {})
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.master.port >= 1 && var.master.port <= 65535 && floor(var.master.port) == var.master.port
+    error_message = "master.port is ${var.master.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.master.web_port >= 1 && var.master.web_port <= 65535 && floor(var.master.web_port) == var.master.web_port
+    error_message = "master.web_port is ${var.master.web_port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.master.web_port != var.master.port
+    error_message = "master.web_port is ${var.master.web_port}, as master.port is: the page needs a port of its own."
+  }
+
+  validation {
+    condition     = try(var.master.published_port, null) == null ? true : var.master.published_port >= 1 && var.master.published_port <= 65535 && floor(var.master.published_port) == var.master.published_port
+    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+  }
+
+  validation {
+    condition     = try(var.master.published_port, null) == null || var.cluster.engine == "swarm"
+    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the page is at its own port of its host."
+  }
+
+  validation {
+    condition     = var.master.recovery_dir == null ? true : can(regex("^/[^\\s\"'\\\\]*$", var.master.recovery_dir))
+    error_message = "master.recovery_dir is \"${coalesce(var.master.recovery_dir, "-")}\": it has to be an absolute path without spaces or quotes, such as \"/srv/spark/recovery\"."
+  }
+
+  validation {
+    condition     = alltrue([for name, value in var.master.conf : can(regex("^spark\\.[A-Za-z0-9_.-]+$", name)) && !can(regex("[\\s\"'\\\\]", value))])
+    error_message = "master.conf has ${join(", ", [for name, value in var.master.conf : "${name}=${value}" if !can(regex("^spark\\.[A-Za-z0-9_.-]+$", name)) || can(regex("[\\s\"'\\\\]", value))])}: names start with \"spark.\", and values have no spaces, quotes or backslashes."
+  }
+
+  validation {
+    condition     = var.master.daemon_memory_mib >= 64 && floor(var.master.daemon_memory_mib) == var.master.daemon_memory_mib
+    error_message = "master.daemon_memory_mib is ${var.master.daemon_memory_mib}: it has to be a whole number from 64."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.master.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "master.env has ${join(", ", [for name in keys(var.master.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.master.mounts, []) : startswith(mount.target, "/")])
+    error_message = "master.mounts has the target ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.master.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "master.mounts has the type ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "worker" {
+  description = "The workers: what each offers to applications (`cores`, `memory_mib`), how many there are (`replicas`, 2 by default, to be left out with `autoscale`), `port` (any free one), `web_port`, `scratch_dir` for what applications spill, `grace_period`, `image`; `gpus` (`pool`, `count`, `memory_mib`, and `per_task`: how many a task takes), and as `master`, `conf`, `daemon_memory_mib`, `env`, `resources`, `placement` and `mounts`."
+  type = object({
+    replicas          = optional(number)
+    cores             = optional(number, 1)
+    memory_mib        = optional(number, 1024)
+    port              = optional(number)
+    web_port          = optional(number, 8081)
+    scratch_dir       = optional(string)
+    grace_period      = optional(string, "30s")
+    image             = optional(string)
+    conf              = optional(map(string), {})
+    daemon_memory_mib = optional(number, 512)
+    env               = optional(map(string), {})
+    gpus = optional(object({
+      pool       = string
+      count      = optional(number)
+      memory_mib = optional(number)
+      per_task   = optional(number, 1)
+    }))
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.worker.replicas == null ? true : var.worker.replicas >= 0 && var.worker.replicas <= 10000 && floor(var.worker.replicas) == var.worker.replicas
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}: it has to be a whole number from 0 to 10000."
+  }
+
+  validation {
+    condition     = var.worker.cores >= 1 && floor(var.worker.cores) == var.worker.cores
+    error_message = "worker.cores is ${var.worker.cores}: it has to be a whole number from 1."
+  }
+
+  validation {
+    condition     = var.worker.memory_mib >= 512 && floor(var.worker.memory_mib) == var.worker.memory_mib
+    error_message = "worker.memory_mib is ${var.worker.memory_mib}: it has to be a whole number from 512, as an executor needs that."
+  }
+
+  validation {
+    condition     = var.worker.port == null ? true : var.worker.port >= 1 && var.worker.port <= 65535 && floor(var.worker.port) == var.worker.port
+    error_message = "worker.port is ${coalesce(var.worker.port, 0)}: it has to be a whole number from 1 to 65535, or be left out for any free one."
+  }
+
+  validation {
+    condition     = var.worker.web_port >= 0 && var.worker.web_port <= 65535 && floor(var.worker.web_port) == var.worker.web_port
+    error_message = "worker.web_port is ${var.worker.web_port}: it has to be a whole number from 1 to 65535, or 0 for any free one."
+  }
+
+  validation {
+    condition     = var.worker.scratch_dir == null ? true : startswith(var.worker.scratch_dir, "/")
+    error_message = "worker.scratch_dir is \"${coalesce(var.worker.scratch_dir, "-")}\": it has to be an absolute path, such as \"/mnt/nvme\"."
+  }
+
+  validation {
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.worker.grace_period))
+    error_message = "worker.grace_period is \"${var.worker.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"1m\"."
+  }
+
+  validation {
+    condition     = var.worker.image == null ? true : trimspace(var.worker.image) != ""
+    error_message = "worker.image is empty: it has to be the name of an image, or be left out."
+  }
+
+  validation {
+    condition     = alltrue([for name, value in var.worker.conf : can(regex("^spark\\.[A-Za-z0-9_.-]+$", name)) && !can(regex("[\\s\"'\\\\]", value))])
+    error_message = "worker.conf has ${join(", ", [for name, value in var.worker.conf : "${name}=${value}" if !can(regex("^spark\\.[A-Za-z0-9_.-]+$", name)) || can(regex("[\\s\"'\\\\]", value))])}: names start with \"spark.\", and values have no spaces, quotes or backslashes."
+  }
+
+  validation {
+    condition     = var.worker.daemon_memory_mib >= 64 && floor(var.worker.daemon_memory_mib) == var.worker.daemon_memory_mib
+    error_message = "worker.daemon_memory_mib is ${var.worker.daemon_memory_mib}: it has to be a whole number from 64."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.worker.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "worker.env has ${join(", ", [for name in keys(var.worker.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+
+  validation {
+    condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+  }
+
+  validation {
+    condition     = var.worker.gpus == null ? true : var.worker.gpus.per_task > 0 && (var.worker.gpus.per_task <= 0.5 || floor(var.worker.gpus.per_task) == var.worker.gpus.per_task)
+    error_message = "worker.gpus.per_task is ${try(var.worker.gpus.per_task, 0)}: it has to be a whole number from 1, or a share of one GPU above 0 and 0.5 at most."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.worker.mounts, []) : startswith(mount.target, "/")])
+    error_message = "worker.mounts has the target ${join(", ", [for mount in coalesce(var.worker.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.worker.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "worker.mounts has the type ${join(", ", [for mount in coalesce(var.worker.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "autoscale" {
+  description = "Has the workers follow what the master's page tells: `workers_per_application` for each application that waits or runs, or by its name as in `applications`, from `min` to `max`. Nobody goes while one runs, and not before `idle`. `heat` adds the rule of P. Stolin's autoscaler, by how busy the workers' processors are, in percent of `worker.resources.cpus`: `{}` has its numbers. With `dry_run` it only says what it would do."
+  type = object({
+    min                     = optional(number, 1)
+    max                     = number
+    workers_per_application = optional(number, 2)
+    applications            = optional(map(number), {})
+    idle                    = optional(string, "2m")
+    interval                = optional(string, "5s")
+    dry_run                 = optional(bool, false)
+    heat = optional(object({
+      lower      = optional(number, 20)
+      upper      = optional(number, 60)
+      target     = optional(number, 50)
+      recurrence = optional(number, 3)
+      cooldown   = optional(string, "3m")
+    }))
+  })
+  default = null
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.min >= 0 && floor(var.autoscale.min) == var.autoscale.min
+    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it has to be a whole number from 0."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.max >= max(var.autoscale.min, 1) && var.autoscale.max <= 10000 && floor(var.autoscale.max) == var.autoscale.max
+    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it has to be a whole number from autoscale.min, ${try(var.autoscale.min, 0)}, and 1 at least, to 10000."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : alltrue([for count in concat([var.autoscale.workers_per_application], values(var.autoscale.applications)) : count >= 1 && count <= var.autoscale.max && floor(count) == count])
+    error_message = "autoscale.workers_per_application is ${try(var.autoscale.workers_per_application, 0)}, autoscale.applications ${jsonencode(try(var.autoscale.applications, {}))}: each has to be a whole number from 1 to autoscale.max, ${try(var.autoscale.max, 0)}, as an application with more would wait for ever."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : alltrue([for name in keys(var.autoscale.applications) : can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", name))])
+    error_message = "autoscale.applications has ${join(", ", [for name in keys(try(var.autoscale.applications, {})) : "\"${name}\"" if !can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", name))])}: names of applications have to be DNS labels of at most 50 characters, as those of submits are."
+  }
+
+  validation {
+    condition     = alltrue([for duration in compact([try(var.autoscale.idle, null), try(var.autoscale.interval, null), try(var.autoscale.heat.cooldown, null)]) : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", duration))])
+    error_message = "autoscale.idle is \"${try(var.autoscale.idle, "")}\", autoscale.interval \"${try(var.autoscale.interval, "")}\", autoscale.heat.cooldown \"${try(var.autoscale.heat.cooldown, "")}\": they have to be durations with the units ms, s, m or h, such as \"2m\"."
+  }
+
+  validation {
+    condition     = try(var.autoscale.heat, null) == null ? true : var.autoscale.heat.lower >= 0 && var.autoscale.heat.lower < var.autoscale.heat.upper && var.autoscale.heat.target > 0
+    error_message = "autoscale.heat has lower ${try(var.autoscale.heat.lower, 0)}, upper ${try(var.autoscale.heat.upper, 0)}, target ${try(var.autoscale.heat.target, 0)}: lower has to be from 0 to below upper, and target above 0, all in percent."
+  }
+
+  validation {
+    condition     = try(var.autoscale.heat, null) == null ? true : var.autoscale.heat.recurrence >= 1 && floor(var.autoscale.heat.recurrence) == var.autoscale.heat.recurrence
+    error_message = "autoscale.heat.recurrence is ${try(var.autoscale.heat.recurrence, 0)}: it has to be a whole number from 1."
+  }
+
+  validation {
+    condition     = var.autoscale == null || var.worker.replicas == null
+    error_message = "autoscale is set, and worker.replicas is ${coalesce(var.worker.replicas, 0)}: leave replicas out, as the policy chooses from autoscale.min to autoscale.max."
+  }
+
+  validation {
+    condition     = try(var.autoscale.heat, null) == null || try(var.worker.resources.cpus, null) != null
+    error_message = "autoscale.heat is set and worker.resources.cpus is not: how busy workers are is told in percent of what they request."
+  }
+}
+
+variable "rapids" {
+  description = "RAPIDS' plugin, which runs queries on the workers' GPUs: `jar` (path or URL of `rapids-4-spark`), and its settings, which have the publication's values by default."
+  type = object({
+    jar              = string
+    alloc_fraction   = optional(number, 1)
+    pool             = optional(string, "ARENA")
+    debug            = optional(string, "NONE")
+    incompatible_ops = optional(bool, false)
+  })
+  default = null
+
+  validation {
+    condition     = var.rapids == null || var.worker.gpus != null
+    error_message = "rapids is set and worker.gpus is not: the plugin needs GPUs."
+  }
+
+  validation {
+    condition     = var.rapids == null ? true : can(regex("\\.jar$", var.rapids.jar))
+    error_message = "rapids.jar is \"${try(var.rapids.jar, "")}\": it has to be the path or URL of a .jar."
+  }
+
+  validation {
+    condition     = var.rapids == null ? true : var.rapids.alloc_fraction > 0 && var.rapids.alloc_fraction <= 1
+    error_message = "rapids.alloc_fraction is ${try(var.rapids.alloc_fraction, 0)}: it has to be above 0, and 1 at most."
+  }
+
+  validation {
+    condition     = var.rapids == null ? true : contains(["ARENA", "ASYNC", "DEFAULT", "NONE"], var.rapids.pool) && contains(["NONE", "STDERR", "STDOUT"], var.rapids.debug)
+    error_message = "rapids.pool is \"${try(var.rapids.pool, "")}\", rapids.debug \"${try(var.rapids.debug, "")}\": pool has to be \"ARENA\", \"ASYNC\", \"DEFAULT\" or \"NONE\", and debug \"NONE\", \"STDERR\" or \"STDOUT\"."
+  }
+}
+
+variable "history" {
+  description = "History server, as a group of its own, and the logs of events that it reads from `dir`, which drivers write: shared storage, or of one host. `port`, `published_port` for a Swarm's host, `daemon_memory_mib`, `resources`, `placement`."
+  type = object({
+    dir               = string
+    port              = optional(number, 18080)
+    published_port    = optional(number)
+    daemon_memory_mib = optional(number, 512)
+    resources         = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    placement         = optional(object({ hosts = optional(list(string)), labels = optional(map(string)) }))
+  })
+  default = null
+
+  validation {
+    condition     = var.history == null ? true : can(regex("^/[^\\s\"'\\\\]*$", var.history.dir))
+    error_message = "history.dir is \"${try(var.history.dir, "")}\": it has to be an absolute path without spaces or quotes, such as \"/srv/spark/events\"."
+  }
+
+  validation {
+    condition     = var.history == null ? true : var.history.port >= 1 && var.history.port <= 65535 && floor(var.history.port) == var.history.port
+    error_message = "history.port is ${try(var.history.port, 0)}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.history == null ? true : var.history.daemon_memory_mib >= 64 && floor(var.history.daemon_memory_mib) == var.history.daemon_memory_mib
+    error_message = "history.daemon_memory_mib is ${try(var.history.daemon_memory_mib, 0)}: it has to be a whole number from 64."
+  }
+
+  validation {
+    condition     = try(var.history.published_port, null) == null ? true : var.history.published_port >= 1 && var.history.published_port <= 65535 && floor(var.history.published_port) == var.history.published_port
+    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+  }
+
+  validation {
+    condition     = try(var.history.published_port, null) == null || var.cluster.engine == "swarm"
+    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the page is at its own port of its host."
+  }
+}
+
+variable "shuffle_dir" {
+  description = "Folder of shared storage to which a worker that leaves brings the data that applications still need of it, within `worker.grace_period`. With it, the policy takes workers away while applications run, too."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.shuffle_dir == null ? true : can(regex("^/[^\\s\"'\\\\]+$", var.shuffle_dir))
+    error_message = "shuffle_dir is \"${coalesce(var.shuffle_dir, "-")}\": it has to be an absolute path without spaces or quotes, such as \"/mnt/nas/shuffle\"."
+  }
+}
+
+variable "priority" {
+  description = "How important the group is beside others: roles of those with a lower one that follow a policy give way to it."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.priority == null ? true : floor(var.priority) == var.priority
+    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+  }
+}
+
+variable "triggers" {
+  description = "Any strings by any names. When one changes, master and workers start anew."
+  type        = map(string)
+  default     = null
+}
+
+variable "timeouts" {
+  description = "How long an apply waits, `create` and `update`, and a destroy, `delete`, as durations."
+  type = object({
+    create = optional(string)
+    update = optional(string)
+    delete = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+  }
+}
