@@ -5,9 +5,11 @@
 #
 # NAME.txt is written by: printf '%s\n' PACKAGES | uv pip compile --universal --python-version 3.11 --generate-hashes --no-header - -o NAME.txt
 #   ansible     ansible-core
+#   dask        distributed scikit-learn
 #   jax         'jax[cpu]' scikit-learn
 #   rl          numpy tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 #   spark       pyspark xgboost-cpu 'pandas<3' pyarrow scikit-learn setuptools (which builds pyspark)
+#   ray         ray scikit-learn
 #   tensorflow  tensorflow-cpu tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 set -euo pipefail
 

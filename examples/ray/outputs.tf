@@ -1,0 +1,25 @@
+locals {
+  # The program logs JSON, a line each; other lines are Ray's. The last run counts, should there have been several.
+  lines    = [for line in data.trainyard_logs.submit.lines : jsondecode(line) if can(jsondecode(line).event)]
+  searched = try(reverse([for line in local.lines : line if line.event == "searched"])[0], null)
+}
+
+output "phase" {
+  description = "Phase of the group: `completed` once the search has ended."
+  value       = data.trainyard_group.search.phase
+}
+
+output "accuracy" {
+  description = "Fraction of the held-out digits that a network with the best settings reads rightly."
+  value       = try(local.searched.accuracy, null)
+}
+
+output "searched" {
+  description = "What the program said in the end: the best settings, how many were tried, on how many of Ray's nodes."
+  value       = local.searched
+}
+
+output "placements" {
+  description = "The host of each member."
+  value       = trainyard_group.search.placements
+}

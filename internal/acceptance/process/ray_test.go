@@ -1,0 +1,144 @@
+//go:build linux
+
+package process_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// rayLine is a line of the log of the program of the example "ray".
+type rayLine struct {
+	Event    string  `json:"event"`
+	Trial    int     `json:"trial"`
+	Node     string  `json:"node"`
+	Accuracy float64 `json:"accuracy"`
+	Trials   int     `json:"trials"`
+	Nodes    int     `json:"nodes"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// A real Ray searches on a head and two workers, and ends with the search. In a second one a worker is killed, whose
+// trials Ray takes to others, and a third worker comes: both find work, and nobody else is restarted.
+func TestSystemRay(t *testing.T) {
+	programs := acceptance.Python(t, "ray")
+	w, l := newWorkspace(t)
+	l.files.Cluster = "ray-lab"
+	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "ray"))))
+	temp, err := os.MkdirTemp("/tmp", "ray") // t.TempDir() is too long for the paths of sockets
+	l.must(err)
+	t.Cleanup(func() { l.must(os.RemoveAll(temp)) })
+	w.Write("terraform.tfvars", fmt.Sprintf("ray = %q\npython = %q\ntemp_dir = %q\nport = %d\n",
+		filepath.Join(programs, "ray"), filepath.Join(programs, "python3"), temp, l.port))
+	search := func(waitFor string) {
+		w.Write("search_override.tf", l.providerBlock()+fmt.Sprintf(`
+resource "trainyard_group" "search" {
+  wait_for = %q
+}`, waitFor))
+	}
+
+	search("completed")
+	w.Must("apply", "-auto-approve", "-var=trials=6")
+	l.check(l.changes("+search-head-0", "+search-submit-0", "+search-worker-0", "+search-worker-1"))
+	l.expectSearchedByRay(w, 6, 2)
+	l.check(l.expectStates(map[string]domain.State{
+		"search-head-0": domain.StateStopped, "search-worker-0": domain.StateStopped, "search-worker-1": domain.StateStopped,
+	}))
+	w.Must("plan", "-detailed-exitcode", "-var=trials=6")
+
+	const more = "-var=trials=1000000"
+	search("running")
+	w.Must("apply", "-auto-approve", more)
+	l.check(l.changes("~search-head-0", "~search-submit-0", "~search-worker-0", "~search-worker-1"))
+	l.awaitRay("trials of both workers", func(trials map[int]string) bool { return nodesOf(trials) >= 2 })
+	l.kill("search-worker-1")
+	w.Must("apply", "-auto-approve", more, "-var=workers=3")
+	l.check(l.changes("+search-worker-2", "~search-worker-1"))
+	var until int
+	l.awaitRay("trials of the dead worker, of the other one, and of two new ones", func(trials map[int]string) bool {
+		until = slices.Max(slices.Collect(maps.Keys(trials)))
+		return nodesOf(trials) >= 4
+	})
+	l.awaitRay("the trials that the dead worker had begun", func(trials map[int]string) bool {
+		for trial := range until {
+			if trials[trial] == "" {
+				return false
+			}
+		}
+		return true
+	})
+	w.Must("plan", "-detailed-exitcode", more, "-var=workers=3")
+	w.Must("destroy", "-auto-approve", more)
+	w.ExpectNobody("after destroy")
+}
+
+// nodesOf returns on how many of Ray's nodes these trials have ended.
+func nodesOf(trials map[int]string) int {
+	nodes := map[string]bool{}
+	for _, node := range trials {
+		nodes[node] = true
+	}
+	return len(nodes)
+}
+
+// rayTrials returns how many searches there have been, and on which of Ray's nodes the trials of the last one ended.
+func (l *lab) rayTrials() (searches int, trials map[int]string) {
+	l.Helper()
+	trials = map[int]string{}
+	for _, line := range l.logs("search-submit-0")["search-submit-0"] {
+		var said rayLine
+		if json.Unmarshal([]byte(line), &said) != nil {
+			continue // Ray's own
+		}
+		switch said.Event {
+		case "joined":
+			searches++
+			clear(trials)
+		case "trial":
+			if trials[said.Trial] != "" {
+				l.Fatalf("trial %d has ended twice", said.Trial)
+			}
+			trials[said.Trial] = said.Node
+		}
+	}
+	return searches, trials
+}
+
+// awaitRay waits for trials of the second search that have ended on Ray's nodes.
+func (l *lab) awaitRay(what string, enough func(trials map[int]string) bool) {
+	l.Helper()
+	acctest.Eventually(l, what, func() bool {
+		searches, trials := l.rayTrials()
+		return searches == 2 && len(trials) > 0 && enough(trials)
+	})
+}
+
+// expectSearchedByRay fails unless so many trials have ended on so many nodes, with settings that read digits well.
+func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials, nodes int) {
+	l.Helper()
+	var outputs struct {
+		Phase    struct{ Value string }
+		Searched struct{ Value rayLine }
+	}
+	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
+	said := outputs.Searched.Value
+	if outputs.Phase.Value != "completed" || said.Accuracy < 0.9 || said.Trials != trials || said.Nodes != nodes {
+		l.Errorf("phase %s, %+v; want completed, an accuracy of more than 0.9, %d trials on %d nodes",
+			outputs.Phase.Value, said, trials, nodes)
+	}
+	_, ended := l.rayTrials()
+	if len(ended) != trials || nodesOf(ended) != nodes {
+		l.Errorf("the log has trials %v, want %d on %d nodes", ended, trials, nodes)
+	}
+	l.Logf("%d trials on %d nodes of Ray in %.1f s, to an accuracy of %.1f %%",
+		said.Trials, said.Nodes, said.Seconds, 100*said.Accuracy)
+}
