@@ -1,0 +1,25 @@
+locals {
+  # The program logs JSON, a line each; other lines are Dask's. The last run counts, should there have been several.
+  lines   = [for line in data.trainyard_logs.client.lines : jsondecode(line) if can(jsondecode(line).event)]
+  trained = try(reverse([for line in local.lines : line if line.event == "trained"])[0], null)
+}
+
+output "phase" {
+  description = "Phase of the group: `completed` once the model is trained."
+  value       = data.trainyard_group.digits.phase
+}
+
+output "accuracy" {
+  description = "Fraction of the held-out digits that the trained model reads rightly."
+  value       = try(local.trained.accuracy, null)
+}
+
+output "trained" {
+  description = "What the program said in the end: the accuracy, and a checksum of the weights, which is the same whoever learnt."
+  value       = local.trained
+}
+
+output "placements" {
+  description = "The host of each member."
+  value       = trainyard_group.digits.placements
+}

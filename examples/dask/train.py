@@ -1,0 +1,86 @@
+"""Trains a model to read handwritten digits on the workers of a Dask cluster, by averages of what each has learnt.
+
+The program knows nothing of Trainyard: Client finds the scheduler by DASK_SCHEDULER_ADDRESS. It logs JSON, a line each.
+The images are UCI's Optical Recognition of Handwritten Digits, as scikit-learn carries them.
+"""
+
+import argparse
+import json
+import os
+import time
+import zlib
+
+import numpy as np
+from distributed import Client, get_worker
+from sklearn.datasets import load_digits
+
+HELD_OUT = 297  # of the 1797 images
+PARTS = 6  # that the others are divided into: workers take one each at a time
+RATE = 0.2
+
+
+def log(event, **values):
+    print(json.dumps({"event": event, **values}), flush=True)
+
+
+def load():
+    """Returns the images to train on and those held out, the same for all workers."""
+    digits = load_digits()
+    order = np.random.default_rng(1).permutation(len(digits.target))
+    images, labels = np.c_[digits.data / 16, np.ones(len(order))][order], digits.target[order]
+    return (images[HELD_OUT:], labels[HELD_OUT:]), (images[:HELD_OUT], labels[:HELD_OUT])
+
+
+def probabilities(weights, images):
+    powers = np.exp(images @ weights - (images @ weights).max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def learn(weights, turn, part):
+    """Returns what the weights are after a part of the images, the loss on it, and by whom they were learnt."""
+    images, labels = (values[part::PARTS] for values in load()[0])
+    wanted = np.eye(10)[labels]
+    loss = -np.mean(np.log(probabilities(weights, images)[np.arange(len(labels)), labels]))
+    for _ in range(10):  # epochs
+        for batch in np.array_split(np.random.default_rng([turn, part]).permutation(len(labels)), 10):
+            error = probabilities(weights, images[batch]) - wanted[batch]
+            weights = weights - RATE * images[batch].T @ error / len(batch)
+    return weights, loss, get_worker().name, os.getpid()
+
+
+def evaluate(weights):
+    """Returns the fraction of the held-out images that the model reads rightly."""
+    images, labels = load()[1]
+    return float(np.mean(probabilities(weights, images).argmax(axis=1) == labels))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    options = parser.parse_args()
+
+    with Client() as client:
+        log("joined", scheduler=client.scheduler.address)
+        weights = np.zeros((65, 10))
+        begin = time.monotonic()
+        for turn in range(options.rounds):
+            # Dask gives each part to a worker that is free, and to another one if that one dies.
+            learnt = client.gather([client.submit(learn, weights, turn, part) for part in range(PARTS)])
+            weights = np.mean([part[0] for part in learnt], axis=0)
+            log(
+                "round",
+                round=turn,
+                loss=round(float(np.mean([part[1] for part in learnt])), 4),
+                checksum=zlib.crc32(weights.tobytes()),
+                workers={name: pid for _, _, name, pid in learnt},
+            )
+        log(
+            "trained",
+            accuracy=round(evaluate(weights), 4),
+            checksum=zlib.crc32(weights.tobytes()),
+            seconds=round(time.monotonic() - begin, 2),
+        )
+
+
+if __name__ == "__main__":
+    main()

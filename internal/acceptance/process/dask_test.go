@@ -1,0 +1,129 @@
+//go:build linux
+
+package process_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// daskLine is a line of the log of the program of the example "dask".
+type daskLine struct {
+	Event    string  `json:"event"`
+	Round    int     `json:"round"`
+	Loss     float64 `json:"loss"`
+	Accuracy float64 `json:"accuracy"`
+	Seconds  float64 `json:"seconds"`
+	// Checksum is that of the weights.
+	Checksum int64 `json:"checksum"`
+	// Workers are the processes of the workers that have learnt in the round.
+	Workers map[string]int `json:"workers"`
+}
+
+// A real Dask trains on a scheduler and two workers, and ends with the training. In a second one a worker is killed, and
+// a third one comes: they find work, nobody else is restarted, and the weights are those of the first training.
+func TestSystemDask(t *testing.T) {
+	const rounds = 20 // as the example has
+	programs := acceptance.Python(t, "dask")
+	w, l := newWorkspace(t)
+	l.files.Cluster = "dask-lab"
+	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "dask"))))
+	w.Env("TMPDIR", t.TempDir()) // where workers have their folders
+	w.Write("terraform.tfvars", fmt.Sprintf("dask = %q\npython = %q\nport = %d\n",
+		filepath.Join(programs, "dask"), filepath.Join(programs, "python3"), l.port))
+	train := func(waitFor string) {
+		w.Write("digits_override.tf", l.providerBlock()+fmt.Sprintf(`
+resource "trainyard_group" "digits" {
+  wait_for = %q
+}`, waitFor))
+	}
+
+	train("completed")
+	w.Must("apply", "-auto-approve")
+	l.check(l.changes("+digits-scheduler-0", "+digits-client-0", "+digits-worker-0", "+digits-worker-1"))
+	trained := l.expectTrainedByDask(w)
+	l.check(l.expectStates(map[string]domain.State{
+		"digits-scheduler-0": domain.StateStopped,
+		"digits-worker-0":    domain.StateStopped, "digits-worker-1": domain.StateStopped,
+	}))
+	w.ExpectNoChange("after the training")
+
+	const endless = "-var=rounds=1000000"
+	train("running")
+	w.Must("apply", "-auto-approve", endless)
+	l.check(l.changes("~digits-scheduler-0", "~digits-client-0", "~digits-worker-0", "~digits-worker-1"))
+	var before int
+	l.awaitDask("a round with both workers", func(last daskLine) bool {
+		before = last.Workers["digits-worker-1"]
+		return len(last.Workers) == 2
+	})
+	l.kill("digits-worker-1")
+	w.Must("apply", "-auto-approve", endless, "-var=workers=3")
+	l.check(l.changes("+digits-worker-2", "~digits-worker-1"))
+	l.awaitDask("a round with three workers, one of them new", func(last daskLine) bool {
+		return last.Round >= rounds && len(last.Workers) == 3 && last.Workers["digits-worker-1"] != before
+	})
+	for _, line := range l.daskLines(2) {
+		if line.Round == rounds-1 && line.Checksum != trained.Checksum {
+			t.Errorf("with the death of a worker, the weights after %d rounds have the checksum %d, without it %d",
+				rounds, line.Checksum, trained.Checksum)
+		}
+	}
+	w.Must("plan", "-detailed-exitcode", endless, "-var=workers=3")
+	w.Must("destroy", "-auto-approve", endless)
+	w.ExpectNobody("after destroy")
+}
+
+// daskLines returns what the program said in this training, counted from 1; nothing before that.
+func (l *lab) daskLines(training int) (lines []daskLine) {
+	l.Helper()
+	for _, line := range l.logs("digits-client-0")["digits-client-0"] {
+		var said daskLine
+		if json.Unmarshal([]byte(line), &said) != nil {
+			continue // Dask's own
+		}
+		if said.Event == "joined" {
+			training--
+		}
+		if training == 0 {
+			lines = append(lines, said)
+		}
+	}
+	return lines
+}
+
+// awaitDask waits for a round of the second training.
+func (l *lab) awaitDask(what string, enough func(last daskLine) bool) {
+	l.Helper()
+	acctest.Eventually(l, what, func() bool {
+		lines := l.daskLines(2)
+		return len(lines) > 0 && enough(lines[len(lines)-1])
+	})
+}
+
+// expectTrainedByDask returns what the program said in the end, and fails unless it has trained well.
+func (l *lab) expectTrainedByDask(w *acctest.Workspace) daskLine {
+	l.Helper()
+	var outputs struct {
+		Phase   struct{ Value string }
+		Trained struct{ Value daskLine }
+	}
+	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
+	said, lines := outputs.Trained.Value, l.daskLines(1)
+	if outputs.Phase.Value != "completed" || said.Accuracy < 0.9 || said.Checksum == 0 {
+		l.Fatalf("phase %s, %+v; want completed, an accuracy of more than 0.9", outputs.Phase.Value, said)
+	}
+	first, last := lines[1], lines[len(lines)-2]
+	if last.Loss >= first.Loss || last.Checksum != said.Checksum {
+		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last, said.Checksum)
+	}
+	l.Logf("trained in %.1f s, to an accuracy of %.1f %%", said.Seconds, 100*said.Accuracy)
+	return said
+}
