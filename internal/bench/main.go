@@ -23,25 +23,27 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
 // bench is what all parts share.
 type bench struct {
-	out      io.Writer // the tables
-	progress io.Writer // what is being measured at the moment
-	tf       string    // the path of terraform or tofu
-	provider string    // the path of the provider's binary
-	bare     string    // the path of the provider that does nothing
-	member   string    // the path of the program that members run on a Swarm and on hosts, linked statically
-	trainer  string    // the path of the quickstart's trainer
-	gpus     gpus      // what agents see
-	work     string    // a folder for everything
-	cli      string    // the path of Terraform's CLI configuration
-	runs     int       // how often each figure is measured
-	trace    string    // the path of a load as CSV, or ""
-	curves   string    // the folder for the curves of policies, or "" for a new one
+	out      io.Writer     // the tables
+	progress io.Writer     // what is being measured at the moment
+	tf       string        // the path of terraform or tofu
+	provider string        // the path of the provider's binary
+	bare     string        // the path of the provider that does nothing
+	member   string        // the path of the program that members run on a Swarm and on hosts, linked statically
+	trainer  string        // the path of the quickstart's trainer
+	gpus     gpus          // what agents see
+	work     string        // a folder for everything
+	cli      string        // the path of Terraform's CLI configuration
+	runs     int           // how often each figure is measured
+	trace    string        // the path of a load as CSV, or ""
+	training time.Duration // how long a training is measured
+	curves   string        // the folder for the curves of policies, or "" for a new one
 }
 
 // parts are the questions, in the order in which they are answered.
@@ -51,18 +53,21 @@ var parts = []struct {
 	run   func(*bench, context.Context) ([]fmt.Stringer, error)
 	// computed parts run nothing, and need nothing.
 	computed bool
+	// system parts train with the software of others, which takes an hour. They are run by their name alone.
+	system bool
 }{
-	{"plan", "Plan of a group in which nothing changed", (*bench).plan, false},
-	{"apply", "Apply and destroy of a group, over the same of a cluster without groups", (*bench).apply, false},
-	{"start", "Start of the provider", (*bench).start, false},
-	{"supervise", "Supervision of idle members", (*bench).supervise, false},
-	{"agent", "An agent that measures its host", (*bench).agentCost, false},
-	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false},
-	{"reaction", "Autoscaling policies that follow a load of processors, on the engine process", (*bench).reaction, false},
-	{"sweeps", "Sweeps of independent runs", (*bench).sweeps, false},
-	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false},
-	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false},
-	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true},
+	{"plan", "Plan of a group in which nothing changed", (*bench).plan, false, false},
+	{"apply", "Apply and destroy of a group, over the same of a cluster without groups", (*bench).apply, false, false},
+	{"start", "Start of the provider", (*bench).start, false, false},
+	{"supervise", "Supervision of idle members", (*bench).supervise, false, false},
+	{"agent", "An agent that measures its host", (*bench).agentCost, false, false},
+	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false, false},
+	{"reaction", "Autoscaling policies that follow a load of processors, on the engine process", (*bench).reaction, false, false},
+	{"sweeps", "Sweeps of independent runs", (*bench).sweeps, false, false},
+	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false, false},
+	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false, false},
+	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true, false},
+	{"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020", (*bench).psWorker, false, true},
 }
 
 func main() {
@@ -75,14 +80,18 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
-	var names []string
+	var names, usual []string
 	for _, part := range parts {
 		names = append(names, part.name)
+		if !part.system {
+			usual = append(usual, part.name)
+		}
 	}
 	b := &bench{out: out, progress: progress}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&b.runs, "runs", 7, "how often each figure is measured")
-	only := flags.String("only", strings.Join(names, ","), "the parts to run, separated by commas")
+	only := flags.String("only", strings.Join(usual, ","), "the parts to run, separated by commas; besides, there is ps-worker")
+	flags.DurationVar(&b.training, "training", 20*time.Second, "how long each training of ps-worker is measured; its policy has twice that to settle")
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
 	flags.StringVar(&b.bare, "bare", "", "path of the provider that plans are compared with")

@@ -1,0 +1,261 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
+)
+
+const (
+	// A worker may use so many processors, and a parameter server so many: two of these and four workers are two processors.
+	workerCPUs, psCPUs = 0.4, 0.2
+	// A host may use so many: three of them are two processors.
+	hostCPUs = 0.66
+	// psWorkerPatience bounds the time until all workers train.
+	psWorkerPatience = 5 * time.Minute
+)
+
+// formation is what a training is made of.
+type formation struct {
+	workers, ps int
+	hosts       int // 0 for this machine, by the engine process
+}
+
+// psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's publication, and the policy
+// that is to find their knee.
+func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
+	p := &psWorkerBench{bench: b, rates: map[formation][]float64{}}
+	if p.python, p.folders, err = pythonOf(ctx, "tensorflow"); err != nil {
+		return nil, err
+	}
+	p.bed, err = testbed.StartHosts(ctx, testbed.HostOptions{Hosts: mostPSHosts, Mounts: p.folders, CPUs: hostCPUs})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.bed.Close()) }()
+	for run := range b.runs {
+		// Curves side by side: what else the machine does is the same for all of a run.
+		for _, f := range p.formations() {
+			b.say("ps-worker: run %d of %d, %d workers, %d ps, %d hosts", run+1, b.runs, f.workers, f.ps, f.hosts)
+			rate, err := p.measure(ctx, f)
+			if err != nil {
+				return nil, fmt.Errorf("%+v: %w", f, err)
+			}
+			p.rates[f] = append(p.rates[f], rate)
+		}
+		b.say("ps-worker: run %d of %d, the policy", run+1, b.runs)
+		found, err := p.followPolicy(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.found = append(p.found, found)
+	}
+	return p.tables(), nil
+}
+
+// psWorkerBench is what the trainings have in common, and what came of them.
+type psWorkerBench struct {
+	*bench
+	python  string
+	folders []string // what the Python takes
+	bed     *testbed.Hosts
+	rates   map[formation][]float64 // steps a second, by run
+	found   []psPolicy              // by run
+}
+
+// pythonOf returns the path of the Python of an environment of internal/tools, and the folders that it takes to run it. It is
+// installed where nobody has before.
+func pythonOf(ctx context.Context, environment string) (python string, folders []string, err error) {
+	install := exec.CommandContext(ctx, "internal/tools/python.sh", environment)
+	install.Stderr = os.Stderr
+	programs, err := install.Output()
+	if err != nil {
+		return "", nil, fmt.Errorf("the environment %s can't be installed: %w", environment, err)
+	}
+	bin := strings.TrimSpace(string(programs))
+	python = filepath.Join(bin, "python3")
+	prefix, err := exec.CommandContext(ctx, python, "-c", "import sys; print(sys.base_prefix)").Output()
+	if err != nil {
+		return "", nil, err
+	}
+	folders = []string{filepath.Dir(bin)}
+	if base := strings.TrimSpace(string(prefix)); base != "/usr" { // hosts have a system of their own
+		folders = append(folders, base)
+	}
+	return python, folders, nil
+}
+
+// cluster returns the configuration of the cluster "lab" of so many hosts, or of this machine, and how it is opened.
+func (p *psWorkerBench) cluster(w *workspace, hosts int) (string, func() (engine.Engine, error)) {
+	if hosts == 0 {
+		return "resource \"trainyard_cluster\" \"lab\" {\n  name = \"lab\"\n}\n", func() (engine.Engine, error) {
+			return process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: w.stateDir().Root},
+				process.Program{File: p.provider, Version: "bench"})
+		}
+	}
+	h := hostsBench{bed: &testbed.Hosts{Hosts: p.bed.Hosts[:hosts]}}
+	config := fmt.Sprintf(`
+provider "trainyard" {
+  ssh = { identity_files = [%q], known_hosts_files = [%q] }
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "lab"
+  engine = "systemd"
+  hosts  = %s
+}
+`, p.bed.KeyFile, p.bed.KnownHosts, h.addresses())
+	return config, func() (engine.Engine, error) {
+		ref := domain.ClusterRef{Engine: systemd.Name, Name: w.name, Endpoint: "ssh://ops@" + p.bed.Hosts[0].SSH}
+		ssh := engine.SSHCredentials{IdentityFiles: []string{p.bed.KeyFile}, KnownHosts: []string{p.bed.KnownHosts}}
+		return systemd.Open(ref, engine.Settings{SSH: ssh}, systemd.Program{File: p.provider})
+	}
+}
+
+// train makes a workspace and applies a training with further attributes of the module.
+func (p *psWorkerBench) train(ctx context.Context, f formation, attributes string) (*workspace, engine.Engine, error) {
+	dir, err := os.MkdirTemp(p.work, "ps-worker-")
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &workspace{bench: p.bench, name: "lab", dir: dir}
+	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS("modules")); err != nil {
+		return nil, nil, err
+	}
+	cluster, open := p.cluster(w, f.hosts)
+	if err := p.configure(w, cluster, f, attributes); err != nil {
+		return nil, nil, err
+	}
+	if _, err := w.terraform(ctx, "init"); err != nil {
+		return nil, nil, err
+	}
+	if _, err := w.apply(ctx); err != nil {
+		return w, nil, err
+	}
+	e, err := open()
+	return w, e, err
+}
+
+// configure writes the configuration of a training.
+func (p *psWorkerBench) configure(w *workspace, cluster string, f formation, attributes string) error {
+	limits := func(cpus float64) string {
+		return fmt.Sprintf("resources = { cpus = 0.05, limits = { cpus = %g } }, placement = { strategy = \"spread\" }", cpus)
+	}
+	replicas := ""
+	if f.workers > 0 {
+		replicas = fmt.Sprintf("replicas = %d, ", f.workers)
+	}
+	config := fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+%s
+module "mnist" {
+  source  = "./modules/ps-worker"
+  cluster = trainyard_cluster.lab
+  name    = "mnist"
+  python  = %q
+  ps      = { replicas = %d, port = 18200, %s }
+  worker  = { %sport = 19200, %s }
+%s}
+`, cluster, p.python, f.ps, limits(psCPUs), replicas, limits(workerCPUs), attributes)
+	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
+}
+
+// measure returns how many steps a second a training takes once all of its workers train.
+func (p *psWorkerBench) measure(ctx context.Context, f formation) (rate float64, err error) {
+	begin := time.Now()
+	w, e, err := p.train(ctx, f, "  env     = { SAY_EVERY = \"0.5\" }\n")
+	if w != nil {
+		defer func() { err = errors.Join(err, p.end(ctx, w)) }()
+	}
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, psWorkerPatience+p.training, errors.New("not all workers train in time"))
+	defer cancel()
+	for {
+		said, err := p.said(ctx, e, f.workers)
+		if err != nil {
+			return 0, cmp.Or(context.Cause(ctx), err)
+		}
+		if rate, span := rateOfAll(said); span >= p.training {
+			p.say("ps-worker: %.0f steps a second; all trained after %.0f s", rate, (time.Since(begin) - span).Seconds())
+			return rate, nil
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// end destroys a training and its cluster.
+func (p *psWorkerBench) end(ctx context.Context, w *workspace) error {
+	l := lab{bench: p.bench}
+	return l.close(ctx, w)
+}
+
+// told is a line of a worker.
+type told struct {
+	Step     int      `json:"step"`
+	Accuracy *float64 `json:"accuracy"`
+	Time     float64  `json:"time"`
+}
+
+// said returns what so many workers have said, by index.
+func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers int) ([][]told, error) {
+	said := make([][]told, workers)
+	for i := range said {
+		lines, err := e.Logs(ctx, domain.MemberName("mnist", "worker", i), engine.LogOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range lines {
+			var one told
+			if json.Unmarshal([]byte(line), &one) == nil && one.Time > 0 {
+				said[i] = append(said[i], one)
+			}
+		}
+	}
+	return said, nil
+}
+
+// rateOfAll returns how many steps a second all workers took together from the first step of the last of them on, as the
+// first one tells, and over which time. It is 0 while one has said nothing.
+func rateOfAll(said [][]told) (rate float64, span time.Duration) {
+	begin := 0.0
+	for _, lines := range said {
+		if len(lines) == 0 {
+			return 0, 0
+		}
+		begin = max(begin, lines[0].Time)
+	}
+	var first, last *told
+	for i := range said[0] {
+		if one := &said[0][i]; one.Time >= begin {
+			first, last = cmp.Or(first, one), one
+		}
+	}
+	if first == last {
+		return 0, 0
+	}
+	seconds := last.Time - first.Time
+	return float64(last.Step-first.Step) / seconds, time.Duration(seconds * float64(time.Second))
+}

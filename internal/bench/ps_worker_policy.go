@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+const (
+	// psThreshold is what a further worker has to bring, as a share of what one brought before: noise of 2 % in the progress
+	// of five is 10 % of that.
+	psThreshold = 0.25
+	// psPolicyPatience bounds the search, in times to settle.
+	psPolicyPatience = 20
+	// psLastSteps are what is trained when the count is found.
+	psLastSteps = 200
+)
+
+// psPolicy is what came of a policy.
+type psPolicy struct {
+	counts    []int // from the first to the one that it stays with
+	took      time.Duration
+	ended     bool // completion has ended the parameter servers
+	unchanged bool // the plan after that was empty
+}
+
+// last is the count that the policy stays with.
+func (f psPolicy) last() int { return f.counts[len(f.counts)-1] }
+
+// followPolicy has the policy search from one worker on, and then has the training complete.
+func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err error) {
+	settle := 2 * p.training
+	attributes := fmt.Sprintf(`  env         = { SAY_EVERY = "0.5", SAVE_EVERY = "10" }
+  log_dir     = %q
+  autoscale   = { min = 1, max = %d, threshold = %g, settle = %q }
+`, filepath.Join(p.work, "logs", fmt.Sprint(len(p.found))), mostPSWorkers, psThreshold, settle)
+	f := formation{ps: 2}
+	w, e, err := p.train(ctx, f, attributes)
+	if w != nil {
+		defer func() { err = errors.Join(err, p.end(ctx, w)) }()
+	}
+	if err != nil {
+		return found, err
+	}
+	begin := time.Now()
+	if found.counts, err = awaitKnee(ctx, e, psPolicyPatience*settle); err != nil {
+		return found, err
+	}
+	found.took = time.Since(begin)
+
+	said, err := p.said(ctx, e, 1)
+	if err != nil {
+		return found, err
+	}
+	last := 0
+	for _, one := range said[0] {
+		last = max(last, one.Step)
+	}
+	cluster, _ := p.cluster(w, f.hosts)
+	attributes += fmt.Sprintf("  train_steps = %d\n  wait_for    = \"completed\"\n", last+psLastSteps)
+	if err := p.configure(w, cluster, f, attributes); err != nil {
+		return found, err
+	}
+	if _, err := w.apply(ctx); err != nil {
+		return found, err
+	}
+	group, err := reconcile.Reconciler{Engine: e}.Read(ctx, "mnist")
+	if err != nil {
+		return found, err
+	}
+	found.ended = group.Progress.Phase == domain.PhaseCompleted
+	for _, o := range group.Observed {
+		found.ended = found.ended && o.State != domain.StateRunning
+	}
+	_, err = w.plan(ctx)
+	found.unchanged = err == nil
+	return found, ctx.Err()
+}
+
+// awaitKnee waits until the policy has found the count that it stays with, and returns those that there were.
+func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the policy has found no count within %s", patience))
+	defer cancel()
+	for {
+		stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := autoscale.ReadHistory(stored, time.Now(), autoscale.Selection{Group: "mnist", Role: "worker"})
+		if err != nil {
+			return nil, err
+		}
+		counts := []int{1}
+		for _, entry := range entries {
+			if entry.Scaled() {
+				counts = append(counts, entry.To)
+			}
+		}
+		if n := len(entries); n > 0 && !entries[n-1].Scaled() && strings.Contains(entries[n-1].Why(), "the best count known is") {
+			return counts, nil
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// kneeOf returns the number of members beyond which one more brings no more than the threshold, by the rates of 1, 2, … of
+// them, as the algorithm marginal_gain has it.
+func kneeOf(rates []float64, threshold float64) int {
+	for n := 1; n < len(rates); n++ {
+		if each := rates[n-1] / float64(n); (rates[n]-rates[n-1])/each <= threshold {
+			return n
+		}
+	}
+	return len(rates)
+}

@@ -1,0 +1,165 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The largest counts of the curves.
+const (
+	mostPSWorkers = 6
+	mostPS        = 3
+	mostPSHosts   = 3
+)
+
+// What B. Krasuski's publication tells of the same: it has figures, and no tables of them.
+var (
+	publishedWorkers = []string{"", "falls", "falls", "falls", "falls to 4–5 (local)", "to 6 (cloud), then flat or worse"}
+	publishedPS      = []string{"", "a little less, never more", "a little less, never more"}
+	publishedHosts   = []string{"", "less: hosts set the limit", "less: hosts set the limit"}
+)
+
+// psCurve is how long a training takes by the number of something.
+type psCurve struct {
+	title, what string
+	points      []formation
+	published   []string
+}
+
+// psCurves are those of the publication.
+func psCurves() []psCurve {
+	workers := psCurve{title: "Workers, with 2 parameter servers", what: "workers", published: publishedWorkers}
+	for n := range mostPSWorkers {
+		workers.points = append(workers.points, formation{workers: n + 1, ps: 2})
+	}
+	ps := psCurve{title: "Parameter servers, with 4 workers", what: "parameter servers", published: publishedPS}
+	for n := range mostPS {
+		ps.points = append(ps.points, formation{workers: 4, ps: n + 1})
+	}
+	hosts := psCurve{
+		title: fmt.Sprintf("Bare hosts of %g processors, with 4 workers and 2 parameter servers", hostCPUs), what: "hosts",
+		published: publishedHosts,
+	}
+	for n := range mostPSHosts {
+		hosts.points = append(hosts.points, formation{workers: 4, ps: 2, hosts: n + 1})
+	}
+	return []psCurve{workers, ps, hosts}
+}
+
+// formations are those of all curves, each once.
+func (p *psWorkerBench) formations() []formation {
+	var all []formation
+	for _, c := range psCurves() {
+		for _, f := range c.points {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// tables are the curves, and what came of the policy.
+func (p *psWorkerBench) tables() []fmt.Stringer {
+	sections := []fmt.Stringer{note(fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server. Each training is measured for %s from the "+
+		"first step of its last worker on;\n  ratios are within a run, of which there are %d: median (least – most).\n", workerCPUs, psCPUs, p.training, p.runs))}
+	for _, c := range psCurves() {
+		m := &markdown{title: c.title, table: table{head: []string{c.what, "s for 1,000 steps", "ratio to the first", "published"}}}
+		for i, f := range c.points {
+			m.add(count(i+1), spreadOf(p.times(f), "%.1f"), spreadOf(p.ratios(f, c.points[0]), "%.2f"), c.published[i])
+		}
+		sections = append(sections, m)
+	}
+	return append(sections, p.policyTable()...)
+}
+
+// times are the seconds that a formation takes for a thousand steps, by run.
+func (p *psWorkerBench) times(f formation) []float64 {
+	var times []float64
+	for _, rate := range p.rates[f] {
+		times = append(times, 1000/rate)
+	}
+	return times
+}
+
+// ratios are those of a formation's times to another's, by run.
+func (p *psWorkerBench) ratios(f, first formation) []float64 {
+	var ratios []float64
+	for run, rate := range p.rates[f] {
+		ratios = append(ratios, p.rates[first][run]/rate)
+	}
+	return ratios
+}
+
+// policyTable tells where the policy stopped, beside the knee that was measured in the same run, and the bars.
+func (p *psWorkerBench) policyTable() []fmt.Stringer {
+	m := &markdown{
+		title: fmt.Sprintf("marginal_gain, from 1 worker on, with a threshold of %g", psThreshold),
+		table: table{head: []string{"run", "counts", "stays with", "measured knee", "found in", "parameter servers ended", "next plan"}},
+	}
+	near, ended, empty, ps := true, true, true, true
+	for run, found := range p.found {
+		knee := kneeOf(p.run(run), psThreshold)
+		counts := strings.ReplaceAll(strings.Trim(fmt.Sprint(found.counts), "[]"), " ", " → ")
+		m.add(count(run+1), counts, count(found.last()), count(knee), fmt.Sprintf("%.0f s", found.took.Seconds()),
+			yes(found.ended, "yes", "no"), yes(found.unchanged, "empty", "not empty"))
+		near = near && max(found.last()-knee, knee-found.last()) <= 1
+		ended, empty = ended && found.ended, empty && found.unchanged
+	}
+	for n := 2; n <= mostPS; n++ {
+		ratio := p.ratios(formation{workers: 4, ps: n}, formation{workers: 4, ps: 1})
+		ps = ps && middle(ratio) <= noWorse
+	}
+	falls := middle(p.ratios(formation{workers: kneeOf(p.medians(), psThreshold), ps: 2}, formation{workers: 1, ps: 2})) < 1
+	return []fmt.Stringer{
+		m,
+		note("Bars: time falls to a knee: " + verdict(falls) +
+			fmt.Sprintf("; more parameter servers take no more than %.0f %% longer: ", 100*(noWorse-1)) + verdict(ps) +
+			"; the policy stops within one worker of the knee: " + verdict(near) +
+			";\n  completion ends the parameter servers: " + verdict(ended) + "; the next plan is empty: " + verdict(empty) + "."),
+	}
+}
+
+// noWorse is the ratio up to which a time is no worse than another, as these are measured.
+const noWorse = 1.05
+
+// run returns the rates of 1, 2, … workers in a run, and medians those of all runs.
+func (p *psWorkerBench) run(run int) (rates []float64) {
+	for _, f := range psCurves()[0].points {
+		rates = append(rates, p.rates[f][run])
+	}
+	return rates
+}
+
+func (p *psWorkerBench) medians() (rates []float64) {
+	for _, f := range psCurves()[0].points {
+		rates = append(rates, middle(p.rates[f]))
+	}
+	return rates
+}
+
+// middle returns the median.
+func middle(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// spreadOf shows values as "median (least – most)", and a single one as it is.
+func spreadOf(values []float64, format string) string {
+	if len(values) == 1 {
+		return fmt.Sprintf(format, values[0])
+	}
+	return fmt.Sprintf(format+" ("+format+" – "+format+")", middle(values), slices.Min(values), slices.Max(values))
+}
+
+// yes is one word or the other.
+func yes(is bool, word, other string) string {
+	if is {
+		return word
+	}
+	return other
+}
