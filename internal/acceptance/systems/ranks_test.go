@@ -1,0 +1,149 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// rankLine is what a worker of the module "multiworker" says: joined, of each epoch, and trained.
+type rankLine struct {
+	Event     string  `json:"event"`
+	Rank      int     `json:"rank"`
+	WorldSize int     `json:"world_size"`
+	Step      int     `json:"step"`
+	Epoch     int     `json:"epoch"`
+	Loss      float64 `json:"loss"`
+	Accuracy  float64 `json:"accuracy"`
+	Checksum  int64   `json:"checksum"`
+	Seconds   float64 `json:"seconds"`
+	Host      string  `json:"host"`
+	// Start is the file that training went on from.
+	Start string `json:"start"`
+}
+
+// ranks returns the configuration of what is read of the logs of the workers of a module that is named as its group.
+func ranks(name string, workers int) string {
+	return fmt.Sprintf(`
+data "trainyard_logs" %[1]q {
+  count      = %[2]d
+  cluster    = module.%[1]s.cluster
+  member     = "%[1]s-worker-${count.index}"
+  depends_on = [module.%[1]s]
+}
+
+output %[1]q { value = data.trainyard_logs.%[1]s[*].lines }
+`, name, workers)
+}
+
+// said returns what each worker has said since its last start, by rank.
+func said(w *acctest.Workspace, name string) [][]rankLine {
+	w.Helper()
+	var logs [][]string
+	if err := json.Unmarshal([]byte(w.Must("output", "-json", name)), &logs); err != nil {
+		w.Fatal(err)
+	}
+	all := make([][]rankLine, len(logs))
+	for rank, lines := range logs {
+		for _, text := range lines {
+			var line rankLine
+			if json.Unmarshal([]byte(text), &line) != nil || line.Event == "" {
+				continue // TensorFlow's own
+			}
+			if line.Event == "joined" {
+				all[rank] = nil
+			}
+			all[rank] = append(all[rank], line)
+		}
+	}
+	return all
+}
+
+// expectSameRanks fails unless all workers have trained together to the end: each says the same of every epoch, and has the
+// same weights. It returns what worker 0 says in the beginning and in the end.
+func expectSameRanks(w *acctest.Workspace, name string, workers int) (joined, trained rankLine) {
+	w.Helper()
+	all := said(w, name)
+	if len(all) != workers {
+		w.Fatalf("%s has the logs of %d workers, want %d", name, len(all), workers)
+	}
+	for rank, lines := range all {
+		if len(lines) < 2 || lines[0].Event != "joined" || lines[len(lines)-1].Event != "trained" || len(lines) != len(all[0]) {
+			w.Fatalf("worker %d of %s says %+v, want it to have joined and trained:\n%s", rank, name, lines, w.Must("output", name))
+		}
+		for i, line := range lines {
+			want := all[0][i]
+			want.Rank, want.WorldSize, want.Seconds = rank, workers, line.Seconds
+			want.Host, want.Start = line.Host, line.Start // each has its own, and worker 0 alone has files
+			if err := acceptance.Differences(want, line); err != nil {
+				w.Errorf("worker %d of %s: %v", rank, name, err)
+			}
+		}
+	}
+	first := all[0]
+	joined, trained = first[0], first[len(first)-1]
+	w.Logf("%s: %d workers, from step %d to %d, loss %.4f, accuracy %.1f %%, in %.1f s",
+		name, workers, joined.Step, trained.Step, trained.Loss, 100*trained.Accuracy, trained.Seconds)
+	return joined, trained
+}
+
+// awaitCheckpoint waits until a training has a checkpoint of a step in a folder, or a later one.
+func awaitCheckpoint(w *acctest.Workspace, folder string, step int) {
+	w.Helper()
+	acctest.Eventually(w, fmt.Sprintf("a checkpoint of step %d in %s", step, folder), func() bool {
+		found, err := filepath.Glob(filepath.Join(folder, "ckpt-*.index"))
+		if err != nil {
+			w.Fatal(err)
+		}
+		return slices.ContainsFunc(found, func(path string) bool {
+			number, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "ckpt-"), ".index"))
+			return err == nil && number >= step
+		})
+	})
+}
+
+// killTrainer kills the program of a member, wherever on this machine it runs: in a container or a host of a bed, too.
+func killTrainer(w *acctest.Workspace, cluster, member string) {
+	w.Helper()
+	acctest.Eventually(w, "the program of "+member, func() bool {
+		killed := false
+		for _, pid := range trainers(cluster, member) {
+			killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
+		}
+		return killed
+	})
+}
+
+// trainers returns the processes of this machine that run train.py for a member.
+func trainers(cluster, member string) (pids []int) {
+	found, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range found {
+		environ, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		command, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		of := bytes.Split(environ, []byte{0})
+		has := func(variable string) bool {
+			return slices.ContainsFunc(of, func(entry []byte) bool { return string(entry) == variable })
+		}
+		if err != nil || !bytes.HasSuffix(command, []byte("/train.py\x00")) || !has("TRAINYARD_CLUSTER="+cluster) || !has("TRAINYARD_MEMBER="+member) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
