@@ -9,9 +9,10 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-func TestMain(m *testing.M) { acctest.Main(m) }
+func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
 // newTensorFlow returns a workspace with the modules, in which python3 has TensorFlow.
 func newTensorFlow(t *testing.T) *acctest.Workspace {

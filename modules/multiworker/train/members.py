@@ -35,7 +35,7 @@ class Watch:
     the watch is a process of its own, made before TensorFlow is there.
     """
 
-    def __init__(self, addresses, timeout):
+    def __init__(self, rank, addresses, timeout):
         watched, joined = os.pipe()
         parent = os.getpid()
         self.joined = joined
@@ -46,7 +46,7 @@ class Watch:
         os.close(joined)
         signal.signal(signal.SIGTERM, lambda *_: end(parent, signal.SIGKILL))
         if not select.select([watched], [], [], seconds(timeout))[0]:
-            missing = [address for address in addresses if not answers(address)]
+            missing = [address for other, address in enumerate(addresses) if other != rank and not answers(address)]
             print(
                 f"train.py: {len(addresses)} workers have to take part, and not all joined within {timeout}."
                 f" These do not answer: {', '.join(missing) or 'none, so that one of them has not finished its start'}",

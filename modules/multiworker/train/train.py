@@ -16,7 +16,7 @@ import zlib
 import members
 
 rank, addresses = members.task()
-watch = members.Watch(addresses, os.environ["JOIN_TIMEOUT"])  # before TensorFlow is there, with its threads
+watch = members.Watch(rank, addresses, os.environ["JOIN_TIMEOUT"])  # before TensorFlow is there, with its threads
 
 import tensorflow as tf  # noqa: E402
 from tensorflow import keras  # noqa: E402

@@ -1,0 +1,235 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/network"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+)
+
+// emptyImage is what members of a Swarm run from here: all that they need is mounted.
+const emptyImage = "trainyard/empty:1"
+
+// environment is a Python environment of this machine, as hosts and containers see it.
+type environment struct {
+	python string
+	// folders are those that it is in, but for the system's.
+	folders []string
+}
+
+// newEnvironment returns the environment with TensorFlow.
+func newEnvironment(t *testing.T) environment {
+	t.Helper()
+	e := environment{python: filepath.Join(acceptance.Python(t, "tensorflow"), "python3")}
+	folders, err := exec.CommandContext(t.Context(), e.python, "-c", "import sys; print(sys.prefix, sys.base_prefix)").Output() //nolint:gosec // our own
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range strings.Fields(string(folders)) {
+		if folder != "/usr" {
+			e.folders = append(e.folders, folder)
+		}
+	}
+	return e
+}
+
+// mounts are those of containers, which have nothing but them, as the configuration says it.
+func (e environment) mounts() string {
+	lines := []string{`{ type = "tmpfs", target = "/tmp" }`}
+	for _, folder := range append([]string{"/usr", "/lib", "/lib64", "/etc"}, e.folders...) {
+		source, err := filepath.EvalSymlinks(folder)
+		if err == nil {
+			lines = append(lines, fmt.Sprintf("{ source = %q, target = %q, read_only = true }", source, folder))
+		}
+	}
+	return strings.Join(lines, ",\n    ")
+}
+
+// What is the same on both engines.
+const (
+	engineEpochs, engineSteps = 2, 20
+	workload                  = `
+module %[1]q {
+  source          = "./modules/multiworker"
+  cluster         = trainyard_cluster.lab
+  name            = %[1]q
+  image           = %[2]q
+  python          = %[3]q
+  worker          = { port = %[4]d, placement = { strategy = "one_per_host" }, resources = { limits = { cpus = 0.8 } } }
+  epochs          = %[5]d
+  steps_per_epoch = %[6]d
+  learning_rate   = 0.005
+  model_dir       = %[7]q
+  wait_for        = "completed"
+  %[8]s
+}
+`
+)
+
+func workloadOn(e environment, name string, port int, models, inputs string) string {
+	return fmt.Sprintf(workload, name, emptyImage, e.python, port, engineEpochs, engineSteps, models, inputs) + ranks(name, 2)
+}
+
+// The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two workloads:
+// the second has a network of its own, in which it takes the same ports.
+func TestSystemMultiworkerEngines(t *testing.T) {
+	e := newEnvironment(t)
+	models := t.TempDir()
+	var bare, swarm rankLine
+	t.Run("systemd", func(t *testing.T) { bare = trainOnHosts(t, e, filepath.Join(models, "systemd.keras")) })
+	t.Run("swarm", func(t *testing.T) { swarm = trainOnSwarm(t, e, filepath.Join(models, "swarm.keras")) })
+	if t.Failed() || t.Skipped() {
+		return
+	}
+	t.Logf("bare hosts end with a loss of %.6f and the checksum %d, the Swarm with %.6f and %d", bare.Loss, bare.Checksum, swarm.Loss, swarm.Checksum)
+	const compare = `
+import sys, numpy, keras
+one, other = (keras.models.load_model(path, compile=False).get_weights() for path in sys.argv[1:])
+assert len(one) == len(other) == 6
+most = max(float(numpy.abs(a - b).max()) for a, b in zip(one, other))
+print("the weights differ by", most, "at most")
+sys.exit(most > 1e-5)`
+	command := exec.CommandContext(t.Context(), e.python, "-c", compare, filepath.Join(models, "systemd.keras"), filepath.Join(models, "swarm.keras")) //nolint:gosec // our own
+	output, err := command.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	t.Log(lines[len(lines)-1])
+	if err != nil {
+		t.Errorf("the weights of both engines: %v\n%s", err, output)
+	}
+}
+
+// configured writes a configuration of these parts beside the modules.
+func configured(w *acctest.Workspace, parts ...string) {
+	w.Helper()
+	w.Write("main.tf", `
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+`+strings.Join(parts, "\n"))
+	w.Must("get")
+}
+
+// trainOnHosts trains on two bare hosts, leaves the model in a file, and returns what worker 0 says in the end.
+func trainOnHosts(t *testing.T, e environment, model string) rankLine {
+	w := newTensorFlow(t)
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: e.folders})
+	var hosts strings.Builder
+	for i, host := range bed.Hosts {
+		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://ops@%s\", advertise_address = \"%s:22\", role = %q }\n",
+			host.Name, host.SSH, host.Address, []string{"manager", "worker"}[i])
+	}
+	const models = "/var/tmp/models"
+	configured(w, fmt.Sprintf(`
+provider "trainyard" {
+  ssh = { identity_files = [%q], known_hosts_files = [%q] }
+}
+
+resource "trainyard_cluster" "lab" {
+  name   = "multiworker-lab"
+  engine = "systemd"
+  hosts = {
+%s  }
+}
+`, bed.KeyFile, bed.KnownHosts, &hosts), workloadOn(e, "one", 5001, models, ""))
+	w.Must("apply", "-auto-approve")
+	_, trained := expectSameRanks(w, "one", 2)
+	w.ExpectNoChange("after the training on bare hosts")
+
+	var saved []string
+	for _, host := range bed.Hosts {
+		if content, err := host.Run(t.Context(), "cat "+models+"/model.keras 2>/dev/null || true"); err != nil {
+			t.Fatal(err)
+		} else if content != "" {
+			saved = append(saved, content)
+		}
+	}
+	if len(saved) != 1 {
+		t.Fatalf("%d hosts have the model, want that of worker 0 alone", len(saved))
+	}
+	if err := os.WriteFile(model, []byte(saved[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Must("destroy", "-auto-approve")
+	for _, host := range bed.Hosts {
+		left, err := host.Run(context.WithoutCancel(t.Context()), "systemctl list-units --all --plain --no-legend 'trainyard*.service'; ls /var/lib/trainyard/clusters")
+		if err != nil || strings.TrimSpace(left) != "" {
+			t.Errorf("after the destroy %s has %q (%v)", host.Name, left, err)
+		}
+	}
+	return trained
+}
+
+// trainOnSwarm trains two workloads on a Swarm of two nodes, leaves the model of the first in a file, and returns what its
+// worker 0 says in the end.
+func trainOnSwarm(t *testing.T, e environment, model string) rankLine {
+	w := newTensorFlow(t)
+	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1})
+	acctest.LoadMember(t, bed, emptyImage)
+	docker := bed.Nodes[0].Client()
+	folder := t.TempDir()
+	mounts := fmt.Sprintf("mounts = [\n    { source = %q, target = \"/srv/models\" },\n    %s\n  ]\n", folder, e.mounts())
+	configured(w, fmt.Sprintf(`
+resource "trainyard_cluster" "lab" {
+  name     = "multiworker-lab"
+  engine   = "swarm"
+  endpoint = %q
+  network  = { subnet = "192.168.0.0/24" }
+}
+`, bed.Nodes[0].Host()),
+		workloadOn(e, "one", 5001, "/srv/models/one", mounts),
+		workloadOn(e, "two", 5001, "/srv/models/two", mounts+"network = { subnet = \"10.10.0.0/24\" }"))
+	w.Must("apply", "-auto-approve")
+	_, trained := expectSameRanks(w, "one", 2)
+	_, second := expectSameRanks(w, "two", 2)
+	if second.Checksum != trained.Checksum {
+		t.Errorf("the second workload ends with %+v, want the weights of the first, %+v", second, trained)
+	}
+	w.ExpectNoChange("after the training on a Swarm")
+
+	subnets := map[string]string{}
+	networks, err := docker.NetworkList(t.Context(), network.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks {
+		if cluster := n.Labels["trainyard.cluster"]; cluster != "" {
+			subnets[cluster] = n.IPAM.Config[0].Subnet
+		}
+	}
+	want := map[string]string{"multiworker-lab": "192.168.0.0/24", "multiworker-lab-two": "10.10.0.0/24"}
+	if err := acceptance.Differences(want, subnets); err != nil {
+		t.Errorf("the networks: %v", err)
+	}
+
+	content, err := os.ReadFile(filepath.Join(folder, "one", "model.keras"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(model, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Must("destroy", "-auto-approve")
+	networks, err = docker.NetworkList(context.WithoutCancel(t.Context()), network.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks {
+		if n.Labels["trainyard.cluster"] != "" {
+			t.Errorf("after the destroy there is the network %s", n.Name)
+		}
+	}
+	return trained
+}
