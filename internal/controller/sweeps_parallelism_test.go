@@ -104,7 +104,7 @@ func TestSweeperFindsParallelism(t *testing.T) {
 	if l.read > read {
 		t.Errorf("once it is found, %d logs are read", l.read-read)
 	}
-	l.must(nil, reconcile.Reconciler{Engine: l}.DeleteSweep(t.Context(), "lr"))
+	l.must(nil, reconcile.Reconciler{Engine: l}.DeleteSweep(t.Context(), "lr", nil))
 	if items, err := l.List(t.Context(), domain.SweepParallelismKind); err != nil || len(items) > 0 {
 		t.Errorf("of a sweep that is gone there is left %v, %v", items, err)
 	}

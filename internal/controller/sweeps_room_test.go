@@ -72,7 +72,7 @@ func TestScalerGivesWayToSweep(t *testing.T) {
 	if asked := l.asked(); len(asked) > 0 {
 		t.Errorf("while as many runs are on as may be, %v ask for room", asked)
 	}
-	l.must(nil, reconcile.Reconciler{Engine: l}.DeleteSweep(t.Context(), "lr"))
+	l.must(nil, reconcile.Reconciler{Engine: l}.DeleteSweep(t.Context(), "lr", nil))
 	if got := l.pass(s, 5*time.Minute); got[len(got)-1] != 8 {
 		t.Errorf("afterwards there are %v workers", got)
 	}
@@ -117,7 +117,7 @@ func TestHookCalledOffWithWhoWaits(t *testing.T) {
 		"an apply is cancelled": {func(l *lab) { l.asks(1, 3) }, func(l *lab) { l.withdraws("urgent") }},
 		"an apply dies":         {func(l *lab) { l.asks(1, 3) }, func(l *lab) { l.holds("urgent", false) }},
 		"a sweep is destroyed": {func(l *lab) { l.sweeps(1, 3); l.seeTo(l.sweeper()) }, func(l *lab) {
-			l.must(nil, reconcile.Reconciler{Engine: l}.DeleteSweep(l.Context(), "lr"))
+			l.must(nil, reconcile.Reconciler{Engine: l}.DeleteSweep(l.Context(), "lr", nil))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func TestRunsAskForRoom(t *testing.T) {
 	if started := start(); !slices.Equal(started, []string{"r0"}) {
 		t.Errorf("with room for one %v start", started)
 	}
-	must(t, r.DeleteSweep(within(t), "lr"))
+	must(t, r.DeleteSweep(within(t), "lr", nil))
 	if left := documents[domain.RoomRequest](f); len(left) > 0 {
 		t.Errorf("after its end there is %+v", left)
 	}

@@ -221,7 +221,9 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	case stored.Document.Revision == 0:
 		return false, err
 	case stored.Document.Ending:
-		if err := r.endSweep(ctx, spec.Name, stored.Document); err != nil { // a destroy died
+		// A destroy died. What the runs left stays for those that come now, as it may not have been collected.
+		stored.Document.Spec.Results = nil
+		if err := r.endSweep(ctx, spec.Name, stored.Document, nil); err != nil {
 			return false, err
 		}
 		stored = Sweep{}
@@ -331,8 +333,9 @@ func (e *UnsuccessfulError) Error() string {
 	return fmt.Sprintf("sweep %q has ended with %s: %s", e.Sweep, e.Summary, e.Summary.Unsuccessful)
 }
 
-// DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing.
-func (r Reconciler) DeleteSweep(ctx context.Context, name string) (err error) {
+// DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing. Where
+// collect is not nil, it is called in between: the runs have ended, and what they left is there.
+func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect func(context.Context, Sweep) error) (err error) {
 	release, err := r.lock(ctx, SweepLock(name), "destroy of sweep "+name)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil // there is not even a cluster
@@ -348,11 +351,11 @@ func (r Reconciler) DeleteSweep(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	return r.endSweep(ctx, name, doc)
+	return r.endSweep(ctx, name, doc, collect)
 }
 
 // endSweep ends a sweep whose lock is held, so that nobody starts another run.
-func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepDocument) (err error) {
+func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepDocument, collect func(context.Context, Sweep) error) (err error) {
 	if !doc.Ending {
 		doc.Ending = true
 		if _, err = engine.Put(ctx, r.Engine, doc); err != nil {
@@ -378,6 +381,15 @@ func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepD
 	}
 	if err := r.Engine.Prune(ctx, name, nil); err != nil {
 		return err
+	}
+	if collect != nil {
+		found, err := r.SweepRuns(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := collect(ctx, found); err != nil {
+			return err // the sweep is there, and what its runs left, so that another destroy collects it
+		}
 	}
 	if results := doc.Spec.Results; results != nil && results.OnDestroy == domain.DeleteResults {
 		if err := r.removeResults(ctx, doc); err != nil {

@@ -98,6 +98,24 @@ func (r Reconciler) KeptResults(ctx context.Context, name string) (places []stri
 	return places, err
 }
 
+// ArchiveSweep writes what runs left to an archive, see [Reconciler.ArchiveResults]. It returns how many had left something,
+// and the keys of the others.
+func (r Reconciler) ArchiveSweep(ctx context.Context, found Sweep, keys []string, to io.Writer) (with int, without []string, err error) {
+	w := tar.NewWriter(to)
+	for _, key := range keys {
+		err := r.ArchiveResults(ctx, found, key, w)
+		switch {
+		case errors.Is(err, engine.ErrNotFound):
+			without = append(without, key)
+		case err != nil:
+			return with, without, err
+		default:
+			with++
+		}
+	}
+	return with, without, w.Close()
+}
+
 // ArchiveResults writes what a run left to an archive, with its config: all of it below a folder of the run's key. What
 // is not there is [engine.ErrNotFound].
 func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string, to *tar.Writer) error {

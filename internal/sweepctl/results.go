@@ -1,16 +1,13 @@
 package sweepctl
 
 import (
-	"archive/tar"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -56,20 +53,9 @@ func archive(ctx context.Context, r reconcile.Reconciler, found reconcile.Sweep,
 	if found.Spec.Results == nil {
 		return 0, nil, fmt.Errorf("sweep %q keeps no results: declare results, such as { path = \"results\" }", found.Spec.Name)
 	}
-	w := tar.NewWriter(to)
-	for _, key := range keys {
-		err := r.ArchiveResults(ctx, found, key, w)
-		switch {
-		case errors.Is(err, engine.ErrNotFound):
-			without = append(without, key)
-		case err != nil:
-			return with, without, err
-		default:
-			with++
-		}
+	with, without, err = r.ArchiveSweep(ctx, found, keys, to)
+	if err == nil && with == 0 {
+		err = fmt.Errorf("there are no results of sweep %q yet, or no longer: %s", found.Spec.Name, strings.Join(without, ", "))
 	}
-	if with == 0 {
-		return 0, without, fmt.Errorf("there are no results of sweep %q yet, or no longer: %s", found.Spec.Name, strings.Join(without, ", "))
-	}
-	return with, without, w.Close()
+	return with, without, err
 }

@@ -3,14 +3,9 @@
 package process_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +14,9 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
 // leaves returns the configuration of a sweep whose runs leave a line each, with their configs and these attributes.
@@ -54,8 +52,8 @@ func TestAccSweepResults(t *testing.T) {
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `a = "`+folder("a")+`"`)
 	w.ExpectNoChange("once the runs have ended")
 	left := map[string]string{"a/lines": "a leaves this\n", "a/config.json": `{"lr":1}`, "b/lines": "b leaves this\n", "b/config": "lr: 2"}
-	l.must(acceptance.Differences(left, fetched(t, "lr", "--endpoint", l.files.Root)))
-	l.must(acceptance.Differences(map[string]string{"b/lines": left["b/lines"], "b/config": left["b/config"]}, fetched(t, "lr/b", "--endpoint", l.files.Root)))
+	l.must(acceptance.Differences(left, acceptance.Fetched(t, "lr", "--endpoint", l.files.Root)))
+	l.must(acceptance.Differences(map[string]string{"b/lines": left["b/lines"], "b/config": left["b/config"]}, acceptance.Fetched(t, "lr/b", "--endpoint", l.files.Root)))
 
 	l.must(os.RemoveAll(folder("b")))
 	plan := w.Must("plan")
@@ -65,13 +63,13 @@ func TestAccSweepResults(t *testing.T) {
 	}
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("once the results are there again")
-	l.must(acceptance.Differences(left, fetched(t, "lr", "--endpoint", l.files.Root)))
+	l.must(acceptance.Differences(left, acceptance.Fetched(t, "lr", "--endpoint", l.files.Root)))
 
 	configs["a"] = `{"lr":3}`
 	l.configure(w, theCluster, leaves(configs, kept))
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `Sweep "lr": 1 run starts anew`)
 	left["a/config.json"], left["a/lines"] = `{"lr":3}`, "a leaves this\na leaves this\n" // its folder is as it left it
-	l.must(acceptance.Differences(left, fetched(t, "lr", "--endpoint", l.files.Root)))
+	l.must(acceptance.Differences(left, acceptance.Fetched(t, "lr", "--endpoint", l.files.Root)))
 
 	// A run that goes with its results leaves nothing for Terraform to compare.
 	delete(configs, "b")
@@ -93,33 +91,62 @@ func TestAccSweepResults(t *testing.T) {
 	}
 }
 
-// fetched returns the files that the program fetches of a sweep, or of a run.
-func fetched(t *testing.T, target string, where ...string) map[string]string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "results.tar")
-	args := append([]string{"sweep", "results", target, "--output", file}, where...)
-	output, err := exec.CommandContext(context.WithoutCancel(t.Context()), acctest.Build(t, acctest.Provider), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, output)
+// A destroy collects what the runs have left, and that of one that it has to end, before it deletes it. Where it can't, nothing
+// is lost, and the next destroy does.
+func TestAccSweepResultsCollected(t *testing.T) {
+	w, l := newWorkspace(t)
+	folder := filepath.Join(t.TempDir(), "a file", "results")
+	l.must(os.WriteFile(filepath.Dir(folder), nil, 0o600))
+	runs := fmt.Sprintf(`
+resource "trainyard_sweep" "lr" {
+  cluster = trainyard_cluster.lab
+  name    = "lr"
+  command = [local.member, "results:{{ .Role }} leaves this", "{{ .Env.STEP }}"]
+  runs    = { done = { STEP = "exit:0" }, on = { STEP = "wait" } }
+  results = { path = "results", on_destroy = "delete", collect_to = %q }
+}`, folder)
+	l.configure(w, theCluster, runs)
+	w.Must("apply", "-auto-approve")
+	l.swept("one run to have ended, and one to be on", func(_ reconcile.Sweep, s sweep.Summary) bool {
+		return s.Counts[domain.RunSucceeded] == 1 && s.Counts[domain.RunRunning] == 1
+	})
+	left := filepath.Join(l.files.WorkDir("lr-on-0"), "results", "lines")
+	acctest.Eventually(t, "the run that is on to leave something", func() bool { _, err := os.Stat(left); return err == nil })
+	w.ExpectNoChange("while a run is on")
+
+	acceptance.Refuses(w, acceptance.Says(`results.collect_to of sweep "lr"`, "not a directory"), "destroy", "-auto-approve")
+	if _, err := os.Stat(left); err != nil {
+		t.Fatalf("results that were not collected are gone: %v", err)
 	}
-	archive, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	l.must(os.Remove(filepath.Dir(folder)))
+	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" are collected`, "What 2 of its 2 runs left is in "+folder)
+	archives, err := filepath.Glob(filepath.Join(folder, "lab-lr-*.tar"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("%q, %v: want one archive", archives, err)
 	}
-	files := map[string]string{}
-	for reader := tar.NewReader(bytes.NewReader(archive)); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		content, errRead := io.ReadAll(reader)
-		if err := errors.Join(err, errRead); err != nil {
-			t.Fatal(err)
-		}
-		if header.Typeflag == tar.TypeReg {
-			files[header.Name] = string(content)
+	l.must(acceptance.Differences(map[string]string{"done/lines": "done leaves this\n", "on/lines": "on leaves this\n"}, acceptance.Archived(t, archives[0])))
+	for _, key := range []string{"done", "on"} {
+		if there, err := os.Stat(l.files.WorkDir("lr-" + key + "-0")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the folder of run %s is left: %v, %v", key, there, err)
 		}
 	}
+}
+
+// A destroy that could not collect what runs left, and an apply instead of another one: the results are still there.
+func TestAccSweepResultsNotCollected(t *testing.T) {
+	w, l := newWorkspace(t)
+	folder := filepath.Join(t.TempDir(), "file")
+	l.must(os.WriteFile(folder, nil, 0o600))
+	config := leaves(map[string]string{"a": "1"}, fmt.Sprintf(`results = { path = "results", on_destroy = "delete", collect_to = %q }`, folder))
+	l.configure(w, theCluster, config)
+	w.Must("apply", "-auto-approve")
+	acceptance.Refuses(w, acceptance.Says(`results.collect_to of sweep "lr"`), "destroy", "-auto-approve", "-target=trainyard_sweep.lr")
+	w.Must("apply", "-auto-approve")
+	text, err := os.ReadFile(filepath.Join(l.files.WorkDir("lr-a-0"), "results", "lines"))
+	if err != nil || string(text) != "a leaves this\na leaves this\n" {
+		t.Errorf("the results are %q, %v; want those of both times", text, err)
+	}
+	l.must(os.Remove(folder))
 }
 
 // Where all results are gone, all runs start anew; and an absolute path has a folder for each.

@@ -14,9 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -164,41 +162,12 @@ const (
 	runMiB  = 1_199
 )
 
-// driveCard has the first device show what is taken of a card by the processes that its file names, and by somebody
-// else, until the test ends.
+// driveCard has the first device show what is taken of a card, see [acceptance.DriveCard].
 func (l *gpuLab) driveCard(file string, foreign func() int64) {
 	l.Helper()
-	done := make(chan struct{})
-	l.Cleanup(func() { <-done })
-	ctx := l.Context()
-	go func() {
-		defer close(done)
-		look := time.NewTicker(20 * time.Millisecond)
-		defer look.Stop()
-		for last := ""; ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-			}
-			content, _ := os.ReadFile(file)
-			now := fmt.Sprint(foreign(), string(content))
-			var processes []fakenvml.Process
-			used := foreign()
-			for line := range strings.Lines(string(content)) {
-				var p fakenvml.Process
-				if _, err := fmt.Sscan(line, &p.PID, &p.MiB); err == nil && syscall.Kill(p.PID, 0) == nil {
-					processes = append(processes, p)
-					used += p.MiB
-					now += " alive"
-				}
-			}
-			if now != last {
-				last = now
-				l.change(0, func(d *fakenvml.Device) { d.UsedMiB, d.Processes = used, processes })
-			}
-		}
-	}()
+	acceptance.DriveCard(l, file, foreign, func(used int64, processes []fakenvml.Process) {
+		l.change(0, func(d *fakenvml.Device) { d.UsedMiB, d.Processes = used, processes })
+	})
 }
 
 // Fifty runs are asked of a card that holds 37: by hand the 38th and all after it die of their memory. The sweep has

@@ -104,7 +104,7 @@ func aSweep(l *Lab) {
 			},
 		},
 		resource.TestStep{
-			PreConfig: func() { l.must(reconcile.Reconciler{Engine: l.Open()}.DeleteSweep(l.Context(), "lr")) },
+			PreConfig: func() { l.must(reconcile.Reconciler{Engine: l.Open()}.DeleteSweep(l.Context(), "lr", nil)) },
 			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheSweep, plancheck.ResourceActionCreate)),
 		},
 		resource.TestStep{Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true, ImportStateId: l.importID("lr"), ImportStateVerify: true},

@@ -78,7 +78,7 @@ func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 	if places, err := r.KeptResults(t.Context(), h.group); err != nil || len(places) > 0 {
 		t.Errorf("kept are %q: %v", places, err)
 	}
-	must(t, r.DeleteSweep(acctest.Bounded(t), h.group))
+	must(t, r.DeleteSweep(acctest.Bounded(t), h.group, nil))
 	var folders []domain.KeptFolder
 	for _, key := range slices.Sorted(maps.Keys(again.Runs)) {
 		folder, _ := sweep.Folder(h.group, key, again.Runs[key])

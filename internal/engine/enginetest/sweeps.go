@@ -27,7 +27,7 @@ func testSweep(t *testing.T, h Harness) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, own, e)
-			must(t, reconcile.Reconciler{Engine: e}.DeleteSweep(acctest.Bounded(t), own.group))
+			must(t, reconcile.Reconciler{Engine: e}.DeleteSweep(acctest.Bounded(t), own.group, nil))
 			own.checkSwept(t, e)
 		})
 	}

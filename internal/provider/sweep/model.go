@@ -79,6 +79,8 @@ type OnFailureModel struct {
 type ResultsModel struct {
 	Path      string  `tfsdk:"path"`
 	OnDestroy *string `tfsdk:"on_destroy"`
+	// CollectTo is of the machine that Terraform runs on: it is in the state alone.
+	CollectTo *string `tfsdk:"collect_to"`
 }
 
 // ObjectiveModel is the number by which runs are compared.

@@ -118,7 +118,7 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 			return OnFailureModel{After: rapid.Int64Range(1, 9).Draw(t, "after"), Then: word("stop", "drain").Draw(t, "then")}
 		})).Draw(t, "on_failure"),
 		Results: providertest.Optional(rapid.Custom(func(t *rapid.T) ResultsModel {
-			return ResultsModel{Path: rapid.String().Draw(t, "path"), OnDestroy: word("delete").Draw(t, "on_destroy")}
+			return ResultsModel{Path: rapid.String().Draw(t, "path"), OnDestroy: word("delete").Draw(t, "on_destroy"), CollectTo: word("results").Draw(t, "collect_to")}
 		})).Draw(t, "results"),
 		Objective: providertest.Optional(rapid.Custom(func(t *rapid.T) ObjectiveModel {
 			return ObjectiveModel{Pattern: rapid.String().Draw(t, "pattern"), Goal: word("minimise").Draw(t, "goal")}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -101,6 +102,9 @@ func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	if err != nil {
 		return prior, err
 	}
+	if found.Document.Ending { // a destroy failed half way: none of its runs is started
+		lost = found.Spec.Keys()
+	}
 	for _, key := range lost { // as if they were not there: the plan adds them
 		delete(found.Spec.Runs, key)
 		delete(found.Spec.Config, key)
@@ -114,9 +118,14 @@ func (r *sweepResource) remove(ctx context.Context, reconciler reconcile.Reconci
 	if err != nil {
 		return err
 	}
-	if err := reconciler.DeleteSweep(ctx, name); err != nil {
+	var archive collected
+	if state.Results != nil && state.Results.CollectTo != nil {
+		archive = newCollected(state, time.Now())
+	}
+	if err := reconciler.DeleteSweep(ctx, name, archive.by(reconciler)); err != nil {
 		return err
 	}
+	archive.tell(diags)
 	warnKept(name, kept, diags)
 	r.Session.Plans.DropSweep(state.address())
 	return nil

@@ -154,6 +154,11 @@ func resultsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "What happens to the results when the sweep is destroyed: `keep` (a warning says where they are) or `delete`. Those of runs that are taken out of `runs` are kept. Defaults to `keep`.",
 			Optional:            true,
 		},
+		"collect_to": schema.StringAttribute{
+			MarkdownDescription: "Folder of the machine that runs Terraform, into which a destroy writes what the runs left, before `on_destroy` is done: " +
+				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, as `sweep results` does. Runs are ended first. If that fails, the sweep and its results stay, and the next destroy tries again. Set `timeouts.delete` for large ones. Defaults to none.",
+			Optional: true,
+		},
 	}
 }
 

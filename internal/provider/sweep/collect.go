@@ -1,0 +1,63 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// collected is the archive of what the runs of a sweep left, which a destroy writes to a folder of the machine that Terraform
+// runs on. The zero value is none.
+type collected struct {
+	sweep, file string
+	runs        int
+	without     []string
+}
+
+// newCollected returns the archive of a sweep. Its name has the time, so that it takes the place of no other.
+func newCollected(state Model, now time.Time) collected {
+	name := state.Name.ValueString()
+	file := fmt.Sprintf("%s-%s-%s.tar", state.Cluster.Name.ValueString(), name, now.UTC().Format("20060102T150405.000Z"))
+	return collected{sweep: name, file: filepath.Join(*state.Results.CollectTo, file)}
+}
+
+// errNothing keeps an archive from being written.
+var errNothing = errors.New("the runs have left nothing")
+
+// by returns what writes the archive; nil where there is to be none.
+func (c *collected) by(reconciler reconcile.Reconciler) func(context.Context, reconcile.Sweep) error {
+	if c.file == "" {
+		return nil
+	}
+	return func(ctx context.Context, found reconcile.Sweep) error {
+		if err := os.MkdirAll(filepath.Dir(c.file), 0o750); err != nil {
+			return fmt.Errorf("results.collect_to of sweep %q: %w", c.sweep, err)
+		}
+		err := command.Archive(c.file, nil, func(to io.Writer) (err error) {
+			if c.runs, c.without, err = reconciler.ArchiveSweep(ctx, found, found.Spec.Keys(), to); err == nil && c.runs == 0 {
+				return errNothing
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errNothing) {
+			return fmt.Errorf("collecting the results of sweep %q into %s, which are still where its runs left them: %w", c.sweep, c.file, err)
+		}
+		return nil
+	}
+}
+
+// tell says where the archive is.
+func (c *collected) tell(diags *diag.Diagnostics) {
+	if c.runs > 0 {
+		diags.AddWarning(fmt.Sprintf("Results of sweep %q are collected", c.sweep), fmt.Sprintf("What %d of its %d runs left is in %s.", c.runs, c.runs+len(c.without), c.file))
+	}
+}
