@@ -90,7 +90,7 @@ resource "trainyard_sweep" "this" {
     pattern = try(var.objective.pattern, "\"final_reward\": ?([-0-9.]+)")
     goal    = try(var.objective.goal, null)
   }
-  results   = { path = local.results, on_destroy = var.results.on_destroy }
+  results   = merge(var.results, { path = local.results })
   on_finish = var.on_finish
 
   lifecycle {

@@ -429,10 +429,11 @@ variable "objective" {
 }
 
 variable "results" {
-  description = "Folder of the results, `path`, as in `trainyard_sweep` (by default a folder of each run's own), and what a destroy does with them, `on_destroy`: `keep` or `delete`."
+  description = "Folder of the results, `path`, as in `trainyard_sweep` (by default a folder of each run's own), and what a destroy does with them: `collect_to` is a folder of the machine that runs Terraform, for a tar archive of them, and `on_destroy` is `keep` or `delete`."
   type = object({
     path       = optional(string)
     on_destroy = optional(string, "keep")
+    collect_to = optional(string)
   })
   default  = {}
   nullable = false
@@ -440,6 +441,11 @@ variable "results" {
   validation {
     condition     = var.results.path == null ? true : startswith(var.results.path, "/") || var.cluster.engine != "swarm"
     error_message = "results.path is \"${coalesce(var.results.path, "-")}\": on a Swarm it has to be an absolute path in the container, such as \"/results\"."
+  }
+
+  validation {
+    condition     = var.results.collect_to == null ? true : trimspace(var.results.collect_to) != ""
+    error_message = "results.collect_to is empty: it has to be a folder of the machine that runs Terraform, such as \"results\", or be left out."
   }
 
   validation {

@@ -6,14 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
@@ -110,19 +107,7 @@ module "mnist" {
 // What the README of the module begins with trains as it stands there.
 func TestSystemPSWorkerReadme(t *testing.T) {
 	w := newTensorFlow(t)
-	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, "ps-worker", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no configuration")
-	}
-	const published = `"github.com/trainyard/terraform-provider-trainyard//modules/ps-worker"`
-	if !strings.Contains(string(block[1]), published) {
-		t.Fatalf("the configuration of the README has no source %s", published)
-	}
-	w.Write("main.tf", strings.Replace(string(block[1]), published, `"./modules/ps-worker"`, 1)+watched("ps-worker"))
+	w.Write("main.tf", readmeOf(t, "ps-worker")+watched("ps-worker"))
 	w.Must("get")
 	begin := time.Now()
 	w.Must("apply", "-auto-approve")

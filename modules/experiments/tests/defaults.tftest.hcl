@@ -51,7 +51,7 @@ run "defaults" {
   assert {
     condition = (
       trainyard_sweep.this.retry.max_attempts == 3 && trainyard_sweep.this.retry.out_of_memory == 5 && trainyard_sweep.this.wait_for == "accepted"
-      && trainyard_sweep.this.results == { path = "results", on_destroy = "keep" } && trainyard_sweep.this.objective.pattern == "\"final_reward\": ?([-0-9.]+)"
+      && trainyard_sweep.this.results.path == "results" && trainyard_sweep.this.results.on_destroy == "keep" && trainyard_sweep.this.results.collect_to == null && trainyard_sweep.this.objective.pattern == "\"final_reward\": ?([-0-9.]+)"
     )
     error_message = "A run that failed is tried again, an apply returns at once, and results are kept."
   }

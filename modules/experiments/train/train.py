@@ -1,7 +1,8 @@
 """An agent learns to set the prices of a market: one experiment, from a JSON config to results.
 
 TRAINYARD_CONFIG is the config, with every parameter; TRAINYARD_RESULTS, the folder for results, where an attempt goes on
-that was killed, and TensorBoard finds its events; STARTED_BY, who started it. The log is lines of JSON.
+that was killed, and TensorBoard finds its events; STARTED_BY, who started it; SAVE_SECONDS, how often it saves. The log is
+lines of JSON.
 """
 
 import hashlib
@@ -18,7 +19,6 @@ from events import Writer
 from market import Market
 
 EVALUATED = 20  # episodes, of other seeds than those of training
-SAVE_EVERY = 20  # seconds
 
 
 def say(**fields):
@@ -61,7 +61,7 @@ class Experiment:
         arrays = {name: getattr(self.agent, name) for name in self.agent.arrays}
         progress = {"mark": self._mark(), "episode": self.episode, "frames": self.frames, "random": randoms}
         rewards = np.array(self.rewards)
-        replace(self._checkpoint(), lambda file: np.savez(file, rewards_so_far=rewards, **progress, **arrays), "wb")
+        replace(self._checkpoint(), lambda file: np.savez(file, rewards_since=rewards, **progress, **arrays), "wb")
 
     def resume(self):
         """Goes on where an attempt before was, and reports whether there was one."""
@@ -73,7 +73,7 @@ class Experiment:
             for name in self.agent.arrays:
                 setattr(self.agent, name, saved[name])
             self.episode, self.frames = int(saved["episode"]), int(saved["frames"])
-            self.rewards = list(saved["rewards_so_far"])
+            self.rewards = list(saved["rewards_since"])
             self.random.bit_generator.state, self.market.random.bit_generator.state = json.loads(str(saved["random"]))
         return True
 
@@ -96,16 +96,17 @@ class Experiment:
         self.rewards.append(total)
 
     def train(self, report):
-        every = max(1, self.episodes // 100)
-        saved = time.monotonic()
+        every = min(max(1, self.episodes // 100), 100)
+        saved, pause = time.monotonic(), float(os.environ.get("SAVE_SECONDS", "20"))
         while self.episode < self.episodes and not self.stopped:
             self._play()
             if self.episode % every == 0 or self.episode == self.episodes:
-                report(episode=self.episode, reward=round(float(np.mean(self.rewards[-every:])), 2),
+                report(episode=self.episode, reward=round(float(np.mean(self.rewards)), 2),
                        epsilon=round(self.epsilon(), 4), frames=self.frames)
-            if time.monotonic() - saved > SAVE_EVERY:
+                self.rewards = []
+            if time.monotonic() - saved > pause:
                 self.save()
-                saved = time.monotonic()
+                saved, pause = time.monotonic(), float(os.environ.get("SAVE_SECONDS", "20"))
 
     def evaluate(self, choose):
         """Returns the mean reward of an episode in which these actions are chosen."""

@@ -70,7 +70,7 @@ module "pricing" {
   resources = { cpus = 0.5, memory_mib = 2300 }
   gpus      = { pool = trainyard_gpu_pool.a40.name, memory_mib = 1199 }
 
-  results     = { path = "/srv/results" }
+  results     = { path = "/srv/results", collect_to = "results" }
   mounts      = [{ source = "/mnt/nas/results", target = "/srv/results" }]
   tensorboard = { image = "tensorflow/tensorflow:2.21.0", published_port = 16006 }
   on_finish   = { url = var.webhook }

@@ -1,0 +1,140 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// experiments is a workspace with the modules, in which python3 has NumPy, and what is read past Terraform.
+type experiments struct {
+	*acctest.Workspace
+	t       *testing.T
+	program string
+}
+
+func newExperiments(t *testing.T) *experiments {
+	t.Helper()
+	return newExperimentsOf(t, func() string { return acctest.Build(t, acctest.Provider) })
+}
+
+// newExperimentsOf is newExperiments with another program of the provider.
+func newExperimentsOf(t *testing.T, program func() string) *experiments {
+	t.Helper()
+	folder := acceptance.Python(t, "rl")
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
+	}
+	e := &experiments{t: t, program: program()}
+	e.Workspace = acctest.NewWorkspace(t, e.program)
+	acceptance.WithModules(e.Workspace)
+	e.Env("PATH", folder+":"+os.Getenv("PATH"))
+	return e
+}
+
+func (e *experiments) engine() engine.Engine {
+	e.Helper()
+	opened, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: e.StateDir}, process.Program{File: e.program, Version: "dev"})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return opened
+}
+
+// runs returns what has become of the runs of the sweep "pricing".
+func (e *experiments) runs() map[string]domain.Run {
+	e.Helper()
+	found, err := reconcile.Reconciler{Engine: e.engine()}.SweepRuns(e.Context(), "pricing")
+	if err != nil {
+		e.Fatal(err)
+	}
+	return found.Runs
+}
+
+// sweep runs the command "sweep".
+func (e *experiments) sweep(args ...string) {
+	e.Helper()
+	args = slices.Concat([]string{"sweep"}, args, []string{"--endpoint", e.StateDir})
+	if output, err := exec.CommandContext(e.Context(), e.program, args...).CombinedOutput(); err != nil {
+		e.Fatalf("%q: %v\n%s", args, err, output)
+	}
+}
+
+// line is what a run writes as it learns.
+type line struct {
+	Episode   int  `json:"episode"`
+	ResumedAt *int `json:"resumed_at_episode"`
+}
+
+// said returns what a run wrote last with a field.
+func (e *experiments) said(key string, with func(line) bool) (last line) {
+	e.Helper()
+	lines, err := e.engine().Logs(e.Context(), "pricing-"+key+"-0", engine.LogOptions{})
+	if err != nil {
+		return last // it is between two attempts
+	}
+	for _, text := range lines {
+		var said line
+		if json.Unmarshal([]byte(text), &said) == nil && with(said) {
+			last = said
+		}
+	}
+	return last
+}
+
+// episode returns the last one that a run has told of.
+func (e *experiments) episode(key string) int {
+	e.Helper()
+	return e.said(key, func(l line) bool { return l.Episode > 0 }).Episode
+}
+
+// resumedAt returns the episode at which a run went on; nil where it began.
+func (e *experiments) resumedAt(key string) *int {
+	e.Helper()
+	return e.said(key, func(l line) bool { return l.ResumedAt != nil }).ResumedAt
+}
+
+// goesOn waits until a run is past an episode.
+func (e *experiments) goesOn(key string, episode int) {
+	e.Helper()
+	acctest.Eventually(e, fmt.Sprintf("%s to be past episode %d", key, episode), func() bool { return e.episode(key) > episode })
+}
+
+// process returns the process of a run's program.
+func (e *experiments) process(key string) (pid int) {
+	e.Helper()
+	acctest.Eventually(e, "the program of "+key, func() bool {
+		for candidate := range acctest.Processes(e, e.StateDir) {
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", candidate))
+			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", candidate))
+			if err == nil && strings.HasPrefix(string(name), "python") && strings.Contains(string(environ), "TRAINYARD_RUN="+key+"\x00") {
+				pid = candidate
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+// halted reports whether a process is stopped by a signal.
+func halted(t *testing.T, pid int) bool {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(status), "State:\tT")
+}

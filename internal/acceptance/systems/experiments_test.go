@@ -1,0 +1,377 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// learners are the runs of the module "pricing" whose agents learn quickly.
+const learners = `
+    q-learning = { environment = { agent = "q_learning", episodes = 200 }, learning = { epsilon_frames = 7000 } }
+    dqn = {
+      environment = { agent = "dqn", episodes = 80 }
+      learning    = { learning_rate = 0.001, replay_start = 300, target_frames = 200, epsilon_frames = 2500, hidden_units = 64 }
+    }`
+
+// pricing is the configuration of the module with runs and further attributes.
+func pricing(runs, attributes string) string {
+	return fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+module "pricing" {
+  source     = "./modules/experiments"
+  cluster    = trainyard_cluster.lab
+  name       = "pricing"
+  started_by = "ada"
+  runs       = {%s
+  }
+  %s
+}
+
+output "tensorboard" { value = module.pricing.tensorboard }
+`, runs, attributes)
+}
+
+// Both agents learn, with two seeds each. Beside them a run without an end is paused, resumed, killed, and taken out; each end
+// is told once; the results are fetched, seen by TensorBoard, and collected by the destroy.
+func TestSystemExperiments(t *testing.T) {
+	e := newExperiments(t)
+	hook := newHook(t)
+	results, collected := filepath.Join(t.TempDir(), "results"), filepath.Join(t.TempDir(), "collected")
+	attributes := fmt.Sprintf(`
+  seeds       = range(2)
+  env         = { SAVE_SECONDS = "0.2" }
+  results     = { path = %q, collect_to = %q, on_destroy = "delete" }
+  tensorboard = { port = 18206 }
+  on_finish   = { url = %q }`, results, collected, hook.URL)
+	const endless = `
+    endless = { environment = { episodes = 10000000 } }`
+	e.Write("main.tf", pricing(learners+endless, strings.Replace(attributes, "range(2)", "[0]", 1)))
+	e.Must("get")
+	e.Must("apply", "-auto-approve")
+	e.goesOn("endless-seed-0", 0)
+
+	// Paused, its process is halted, and goes on where it was.
+	pid := e.process("endless-seed-0")
+	e.sweep("pause", "pricing/endless-seed-0")
+	acctest.Eventually(t, "the run to be halted", func() bool { return halted(t, pid) })
+	if run := e.runs()["endless-seed-0"]; run.State != domain.RunPaused {
+		t.Errorf("the run is %s, want it paused", run.State)
+	}
+	e.ExpectNoChange("while a run is paused")
+	at := e.episode("endless-seed-0")
+	e.sweep("resume", "pricing/endless-seed-0")
+	e.goesOn("endless-seed-0", at)
+	if again := e.process("endless-seed-0"); again != pid {
+		t.Errorf("process %d is in the place of %d, want the same to go on", again, pid)
+	}
+
+	// Killed, it is tried again from its checkpoint.
+	checkpoint := filepath.Join(results, "pricing", "endless-seed-0", "checkpoint.npz")
+	acctest.Eventually(t, "a checkpoint", func() bool { _, err := os.Stat(checkpoint); return err == nil })
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Eventually(t, "another attempt that goes on", func() bool {
+		at := e.resumedAt("endless-seed-0")
+		return e.runs()["endless-seed-0"].Attempts == 2 && at != nil && *at > 0
+	})
+	e.ExpectNoChange("after the death of a run")
+
+	// Another seed and one run less touch no other, and the finished ones stay so.
+	e.Write("main.tf", pricing(learners, attributes+"\n  wait_for    = \"completed\""))
+	e.Must("apply", "-auto-approve")
+	e.ExpectNoChange("once all have ended")
+	for key, run := range e.runs() {
+		if run.State != domain.RunSucceeded || run.Attempts != 1 {
+			t.Errorf("%s is %s after %d attempts, want it succeeded after one", key, run.State, run.Attempts)
+		}
+	}
+	keys := []string{"dqn-seed-0", "dqn-seed-1", "q-learning-seed-0", "q-learning-seed-1"}
+	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir), 3, keys...)
+	expectTensorBoard(e.Workspace, "http://127.0.0.1:18206", results)
+	told := map[string]int{"endless-seed-0 1 queued": 1}
+	for _, key := range keys {
+		told[key+" 1 succeeded"] = 1
+	}
+	hook.expect(told)
+
+	e.Must("destroy", "-auto-approve")
+	e.ExpectNobody("after the destroy")
+	archives, err := filepath.Glob(filepath.Join(collected, "lab-pricing-*.tar"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("the destroy has collected %q, %v; want one archive", archives, err)
+	}
+	expectLearnt(t, acceptance.Archived(t, archives[0]), 3, keys...)
+	if left, err := os.ReadDir(filepath.Join(results, "pricing")); err == nil {
+		for _, entry := range left {
+			if entry.Name() != "endless-seed-0" { // it was taken out before
+				t.Errorf("%s is left of the results", entry.Name())
+			}
+		}
+	}
+}
+
+// What the README of the module begins with learns as it stands there.
+func TestSystemExperimentsReadme(t *testing.T) {
+	e := newExperiments(t)
+	e.Write("main.tf", readmeOf(t, "experiments"))
+	e.Must("get")
+	e.Must("apply", "-auto-approve")
+	e.ExpectNoChange("after the learning")
+	expectLearnt(t, acceptance.Fetched(t, "experiments", "--endpoint", e.StateDir), 3, "seed-0", "seed-1", "seed-2", "seed-3")
+
+	work := filepath.Join(e.StateDir, "lab", "work")
+	acceptance.ExpectSaid(t, e.Must("destroy", "-auto-approve"), `Results of sweep "experiments" are kept`, work)
+	if err := os.RemoveAll(work); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// card takes the memory of a run on the card of a fake driver, as CUDA would, before it becomes Python: a run that finds too
+// little dies of it. CARD names the file of who has how much, and GATE one that all wait for, so that none is done too early.
+const card = `#!/bin/sh
+python3 - $$ <<'END' || exit 1
+import fcntl, os, sys
+with open(os.environ["CARD"], "r+") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    taken = [line.split() for line in file]
+    used = sum(int(mib) for pid, mib in taken if os.path.exists("/proc/" + pid))
+    if used + %[1]d > %[2]d:
+        sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %[1]d MiB.")
+    print(sys.argv[1], %[1]d, file=file, flush=True)
+END
+until [ -e "$GATE" ]; do sleep 0.1; done
+exec python3 "$@"
+`
+
+// Fifty are asked of one card, for which their pool promises more than it has: fifty results come, and those that ran out of
+// memory are told apart, and tried again without being failures.
+func TestSystemExperimentsCard(t *testing.T) {
+	const cardMiB, runMiB, fit = 44_685, 1_199, 37
+	control, device := fakenvml.New(t), acceptance.A40()
+	control.Set(device)
+	e := newExperimentsOf(t, func() string { return acctest.ProviderWithGPUs(t, control) })
+	folder := t.TempDir()
+	python, taken, gate := filepath.Join(folder, "python"), filepath.Join(folder, "card"), filepath.Join(folder, "gate")
+	if err := errors.Join(
+		os.WriteFile(python, fmt.Appendf(nil, card, runMiB, cardMiB), 0o700), //nolint:gosec // it is a program
+		os.WriteFile(taken, nil, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	acceptance.DriveCard(t, taken, func() int64 { return 0 }, func(used int64, processes []fakenvml.Process) {
+		device.UsedMiB, device.Processes = used, processes
+		control.Set(device)
+	})
+	e.Write("main.tf", pricing(`
+    q-learning = { environment = { agent = "q_learning", episodes = 120 }, learning = { epsilon_frames = 4000 } }`, fmt.Sprintf(`
+  seeds   = range(50)
+  python  = %q
+  env     = { CARD = %q, GATE = %q }
+  gpus    = { pool = trainyard_gpu_pool.a40.name, memory_mib = 900 }
+  retry   = { max_attempts = 1, out_of_memory = 100 }
+  results = { on_destroy = "delete" }
+
+  admission = { free_gpu_memory = false }`, python, taken, gate))+fmt.Sprintf(`
+resource "trainyard_gpu_pool" "a40" {
+  cluster             = trainyard_cluster.lab
+  name                = "a40"
+  devices             = { local = [%q] }
+  sharing             = "slots"
+  memory_mib_per_slot = 900
+  reserve_percent     = 0
+}`, device.UUID))
+	e.Must("get")
+	e.Must("apply", "-auto-approve")
+	ranOut := 0
+	acctest.Eventually(t, "the card to be full, and those too many to wait", func() bool {
+		states := map[domain.RunState]int{}
+		ranOut = 0
+		for _, run := range e.runs() {
+			states[run.State]++
+			ranOut += run.OutOfMemory
+		}
+		return states[domain.RunRunning] == fit && ranOut > 0
+	})
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	acctest.Eventually(t, "all fifty to succeed", func() bool {
+		keys = nil
+		for key, run := range e.runs() {
+			if run.State == domain.RunFailed || run.State == domain.RunOutOfMemory || run.Failures > 0 {
+				t.Fatalf("%s is %+v", key, run)
+			}
+			if run.State == domain.RunSucceeded {
+				keys = append(keys, key)
+			}
+		}
+		return len(keys) == 50
+	})
+	e.ExpectNoChange("once all have ended")
+	files := acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir)
+	learnt, random := 0.0, 0.0
+	for key, run := range expectLearnt(t, files, 1.2, keys...) {
+		learnt, random = learnt+run.Result.FinalReward/50, random+run.Result.RandomReward/50
+		if run.GPUs != device.UUID || run.StartedBy != "ada" || run.Experiments != "pricing" {
+			t.Errorf("%s has left %+v, want it of the card, started by ada", key, run)
+		}
+	}
+	if learnt < 3*random {
+		t.Errorf("the agents earn %.0f on average, and %.0f at random", learnt, random)
+	}
+	t.Logf("50 of 50, %.0f an episode on average, and %.0f at random; %d attempts ran out of memory", learnt, random, ranOut)
+}
+
+// learnt is what a run leaves in run.json.
+type learnt struct {
+	Experiments, Run, Attempt, State string
+	StartedBy                        string `json:"started_by"`
+	StartedAt                        string `json:"started_at"`
+	EndedAt                          string `json:"ended_at"`
+	GPUs                             string `json:"gpus"`
+	Config                           json.RawMessage
+	Result                           struct {
+		FinalReward  float64 `json:"final_reward"`
+		RandomReward float64 `json:"random_reward"`
+	}
+}
+
+// expectLearnt fails unless these runs, and no others, have left all that they should, and their agents earn so many times as
+// much as prices at random at least, and more in the end than at first.
+func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...string) (told map[string]learnt) {
+	t.Helper()
+	told = map[string]learnt{}
+	for file := range files {
+		if key, name, _ := strings.Cut(file, "/"); name == "run.json" {
+			var run learnt
+			if err := json.Unmarshal([]byte(files[file]), &run); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			told[key] = run
+		}
+	}
+	if len(told) != len(keys) {
+		t.Errorf("%d runs have left results, want %q", len(told), keys)
+	}
+	for _, key := range keys {
+		run := told[key]
+		if run.Run != key || run.State != "finished" || run.StartedAt == "" || run.EndedAt == "" {
+			t.Errorf("%s has left %+v", key, run)
+		}
+		var config, used any
+		if err := json.Unmarshal([]byte(files[key+"/config.json"]), &config); err != nil {
+			t.Errorf("the config of %s: %v", key, err)
+		}
+		if err := json.Unmarshal(run.Config, &used); err != nil {
+			t.Errorf("the config that %s used: %v", key, err)
+		}
+		if err := acceptance.Differences(config, used); err != nil {
+			t.Errorf("%s used another config than it was given: %v", key, err)
+		}
+		if files[key+"/weights.npz"] == "" || files[key+"/checkpoint.npz"] != "" {
+			t.Errorf("%s has left no weights, or a checkpoint", key)
+		}
+		rewards := rewardsOf(t, files[key+"/metrics.jsonl"])
+		if len(rewards) < 10 || rewards[len(rewards)-1] <= rewards[0] || run.Result.FinalReward < times*run.Result.RandomReward || run.Result.RandomReward <= 0 {
+			t.Errorf("%s earns %v with what it has learnt, and %v at random; on the way %v", key, run.Result.FinalReward, run.Result.RandomReward, rewards)
+		}
+		t.Logf("%s: %.0f an episode, %.0f at random", key, run.Result.FinalReward, run.Result.RandomReward)
+	}
+	return told
+}
+
+// rewardsOf returns the means of each tenth of the rewards that a run noted.
+func rewardsOf(t *testing.T, metrics string) (means []float64) {
+	t.Helper()
+	var all []float64
+	for line := range strings.Lines(metrics) {
+		var noted struct{ Reward float64 }
+		if err := json.Unmarshal([]byte(line), &noted); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, noted.Reward)
+	}
+	for i := range 10 {
+		part := all[len(all)*i/10 : len(all)*(i+1)/10]
+		sum := 0.0
+		for _, reward := range part {
+			sum += reward
+		}
+		if len(part) > 0 {
+			means = append(means, sum/float64(len(part)))
+		}
+	}
+	return means
+}
+
+// hook is told of the ends of runs.
+type hook struct {
+	*httptest.Server
+	t     *testing.T
+	mutex sync.Mutex
+	told  map[string]int
+}
+
+func newHook(t *testing.T) *hook {
+	t.Helper()
+	h := &hook{t: t, told: map[string]int{}}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var end struct {
+			Run, State string
+			Attempt    int
+		}
+		if err := json.NewDecoder(r.Body).Decode(&end); err != nil {
+			t.Errorf("the hook is told something else: %v", err)
+		}
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		h.told[fmt.Sprintf("%s %d %s", end.Run, end.Attempt, end.State)]++
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// expect waits until the hook was told of as many ends as these, which have to be just these.
+func (h *hook) expect(want map[string]int) {
+	h.t.Helper()
+	var told map[string]int
+	acctest.Eventually(h.t, "the hook to be told of all ends", func() bool {
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		told = map[string]int{}
+		for end, times := range h.told {
+			told[end] = times
+		}
+		return len(told) >= len(want)
+	})
+	if err := acceptance.Differences(want, told); err != nil {
+		h.t.Error(err)
+	}
+}
