@@ -24,6 +24,7 @@ func exampleVariables(t *testing.T) map[string]string {
 		"quickstart":                fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
 		"pytorch":                   fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
 		"jax":                       fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"checkpoint":                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"dask":                      fmt.Sprintf("dask = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
 		"ray":                       fmt.Sprintf("ray = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
 		"provider":                  `registry_password = "secret"`,

@@ -1,0 +1,49 @@
+//go:build linux
+
+package acceptance
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// Checkpoint is a line of the log of the example "checkpoint".
+type Checkpoint struct {
+	// Event is "began" or "resumed" at a start, "saved" after each epoch, and "trained" in the end.
+	Event    string  `json:"event"`
+	Epoch    int     `json:"epoch"`
+	Host     string  `json:"host"`
+	Accuracy float64 `json:"accuracy"`
+	// Checksum is that of the weights.
+	Checksum int64 `json:"checksum"`
+}
+
+// Resumed reports whether a training has been started so often and has come to an epoch since. The test fails where a
+// start didn't go on from the last checkpoint, or where the weights differ from those of a training without a death.
+func Resumed(t testing.TB, lines []string, starts, epoch int, whole Checkpoint) bool {
+	t.Helper()
+	done, started := 0, 0
+	for _, line := range lines {
+		var said Checkpoint
+		if json.Unmarshal([]byte(line), &said) != nil {
+			continue // libraries warn
+		}
+		switch said.Event {
+		case "began", "resumed":
+			started++
+			// Who dies between the two has saved what is not logged.
+			if (said.Event == "began") != (started == 1) || said.Epoch != done && said.Epoch != done+1 {
+				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, said.Event, said.Epoch, done)
+			}
+			done = said.Epoch
+		case "saved":
+			if done++; said.Epoch != done {
+				t.Fatalf("epoch %d follows epoch %d", said.Epoch, done-1)
+			}
+			if said.Epoch == whole.Epoch && said.Checksum != whole.Checksum {
+				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", said.Epoch, started, said.Checksum, whole.Checksum)
+			}
+		}
+	}
+	return started == starts && done >= epoch
+}
