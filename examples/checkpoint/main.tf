@@ -55,6 +55,7 @@ resource "trainyard_group" "digits" {
 
   # The program comes from Terraform: a change to it starts it anew, without another image.
   container = local.swarm ? {
+    init = true # a first process would ignore SIGTERM, and go on until the grace period is over
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }
     }

@@ -8,8 +8,8 @@ output "phase" {
 }
 
 output "starts" {
-  description = "From which epoch on the training went each time that it was started, on which host."
-  value       = [for line in local.lines : { epoch = line.epoch, host = line.host } if contains(["began", "resumed"], line.event)]
+  description = "How many epochs were done each time that the training was started."
+  value       = [for line in local.lines : line.epoch if contains(["began", "resumed"], line.event)]
 }
 
 output "trained" {

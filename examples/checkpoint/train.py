@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import pathlib
-import socket
 import zlib
 
 import numpy as np
@@ -94,7 +93,7 @@ def main():
     file = options.folder / "digits.npz"
     training, (images, labels) = load()
     done, state = restore(file)
-    log("resumed" if done else "began", epoch=done, host=socket.gethostname())
+    log("resumed" if done else "began", epoch=done)
 
     def checksum():
         return zlib.crc32(b"".join(state[name].tobytes() for name in sorted(state)))

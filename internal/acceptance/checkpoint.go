@@ -12,7 +12,6 @@ type Checkpoint struct {
 	// Event is "began" or "resumed" at a start, "saved" after each epoch, and "trained" in the end.
 	Event    string  `json:"event"`
 	Epoch    int     `json:"epoch"`
-	Host     string  `json:"host"`
 	Accuracy float64 `json:"accuracy"`
 	// Checksum is that of the weights.
 	Checksum int64 `json:"checksum"`

@@ -33,7 +33,7 @@ resource "trainyard_group" "digits" {
 	w.Must("apply", "-auto-approve")
 	var outputs struct {
 		Phase   struct{ Value string }
-		Starts  struct{ Value []acceptance.Checkpoint }
+		Starts  struct{ Value []int }
 		Trained struct{ Value acceptance.Checkpoint }
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
@@ -58,7 +58,8 @@ resource "trainyard_group" "digits" {
 	w.Must("apply", "-auto-approve", endless)
 	begun(1, 3)
 	l.kill("digits-worker-0")
-	begun(2, epochs+1) // which is compared with that of the training without a death
+	begun(2, epochs+1) // and so past the one that is compared
+
 	w.Must("apply", "-auto-approve", endless) // to tell of the starts
 	w.Must("plan", "-detailed-exitcode", endless)
 	w.Must("destroy", "-auto-approve", endless)

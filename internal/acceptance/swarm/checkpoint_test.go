@@ -1,0 +1,110 @@
+//go:build linux
+
+package swarm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	dockerswarm "github.com/docker/docker/api/types/swarm"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// The example "checkpoint" on a Swarm: a volume whose driver leads all hosts to the same folder. The worker is killed,
+// and then its host is drained: it goes on from its last checkpoint, the second time on another host.
+func TestSystemCheckpointOnSwarm(t *testing.T) {
+	programs := acceptance.Python(t, "dask")
+	acceptance.Test(t)
+	bed := ownBed(t, three)
+	w := newSwarmWorkspace(newSwarmLab(t, bed, "checkpoint-lab"))
+	w.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "checkpoint"))))
+	var hosts strings.Builder
+	for _, node := range bed.Nodes {
+		fmt.Fprintf(&hosts, "%s = { address = %q }\n", node.Name, node.Host())
+	}
+	shared := t.TempDir()
+	w.Write("terraform.tfvars", fmt.Sprintf(`
+engine = "swarm"
+hosts = {
+%s}
+python = %q
+driver = { name = "local", options = { type = "none", o = "bind", device = %q } }
+`, &hosts, filepath.Join(programs, "python3"), shared))
+	// What the image would have comes from this machine, which all nodes share.
+	train := func(waitFor string) {
+		w.Write("digits_override.tf", fmt.Sprintf(`
+resource "trainyard_image" "digits" {
+  count = 0
+}
+
+resource "trainyard_group" "digits" {
+  image    = %q
+  wait_for = %q
+  mounts = [
+    { type = "volume", source = "checkpoints", target = local.folder, read_only = false, driver = var.driver },
+    %s
+  ]
+}`, memberImage, waitFor, acceptance.MachineMounts(t, programs)))
+	}
+
+	train("completed")
+	w.Must("apply", "-auto-approve")
+	var outputs struct {
+		Phase   struct{ Value string }
+		Trained struct{ Value acceptance.Checkpoint }
+	}
+	w.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
+	whole := outputs.Trained.Value
+	if outputs.Phase.Value != "completed" || whole.Accuracy < 0.9 {
+		t.Fatalf("%+v; want it completed with an accuracy of more than 0.9", outputs)
+	}
+	w.ExpectNoChange("after the training")
+	w.Must("destroy", "-auto-approve")
+	saved := filepath.Join(shared, "digits.npz")
+	w.must(os.Remove(saved)) // fails where the checkpoint went with the group, or to another place
+
+	const endless, member = "-var=epochs=1000000", "digits-worker-0"
+	train("running")
+	w.Must("apply", "-auto-approve", endless)
+	begun := func(starts, epoch int) {
+		t.Helper()
+		acctest.Eventually(t, fmt.Sprintf("epoch %d, after start %d", epoch, starts), func() bool {
+			return acceptance.Resumed(t, w.wholeLog(member), starts, epoch, whole)
+		})
+	}
+	begun(1, 3)
+	w.kill(w.hostOf(member), member)
+	begun(2, whole.Epoch)
+	second := w.hostOf(member)
+	w.updateNode(second, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityDrain })
+	acctest.Eventually(t, "a training that goes on from there on another host", func() bool {
+		for _, line := range w.wholeLog(member) {
+			var said acceptance.Checkpoint
+			if json.Unmarshal([]byte(line), &said) == nil && said.Event == "resumed" && said.Epoch >= whole.Epoch {
+				return w.hostOf(member) != second
+			}
+		}
+		return false
+	})
+	w.updateNode(second, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityActive })
+	w.Must("destroy", "-auto-approve", endless)
+	w.expectNothing()
+	if _, err := os.Stat(saved); err != nil {
+		t.Errorf("the checkpoint is gone with the group: %v", err)
+	}
+}
+
+// wholeLog returns all that a member wrote, wherever it was.
+func (l *swarmLab) wholeLog(member string) []string {
+	l.Helper()
+	lines, err := l.engine().Logs(l.Context(), member, engine.LogOptions{})
+	l.must(err)
+	return lines
+}
