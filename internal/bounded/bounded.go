@@ -28,6 +28,8 @@ const (
 	LogLine = 256 << 10
 	// Log bounds what is kept of a member's log at once.
 	Log = 32 << 20
+	// LogPart bounds what is read of a member's log in one piece, beside its last line.
+	LogPart = 1 << 20
 	// ProgressLog bounds what a policy reads of a member's log.
 	ProgressLog = 4 << 20
 	// Message bounds one message of an Engine about its work on an image.

@@ -111,6 +111,8 @@ type Telemetry interface {
 	GPUs(ctx context.Context) (map[string]domain.HostGPUs, error)
 	// Logs returns the end of what a member wrote. A member that is not there is [ErrNotFound].
 	Logs(ctx context.Context, member string, options LogOptions) ([]string, error)
+	// Follow returns what a member wrote after a mark, and the mark to go on from. A member that is not there is [ErrNotFound].
+	Follow(ctx context.Context, member string, from LogPlace) (LogPart, error)
 }
 
 // Daemons are the resident processes of the cluster: its controller, which acts between two applies, and its agents.

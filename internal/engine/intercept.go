@@ -161,6 +161,10 @@ func (i intercepted) Logs(ctx context.Context, member string, options LogOptions
 	return reads(ctx, i, "Logs", func() ([]string, error) { return i.engine.Logs(ctx, member, options) })
 }
 
+func (i intercepted) Follow(ctx context.Context, member string, from LogPlace) (LogPart, error) {
+	return reads(ctx, i, "Follow", func() (LogPart, error) { return i.engine.Follow(ctx, member, from) })
+}
+
 func (i intercepted) StartController(ctx context.Context) error {
 	return i.acts(ctx, "StartController", func() error { return i.engine.StartController(ctx) })
 }

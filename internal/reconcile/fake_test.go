@@ -387,6 +387,10 @@ func (f *fake) Logs(_ context.Context, member string, options engine.LogOptions)
 	return lines[max(0, len(lines)-options.Tail):], nil
 }
 
+func (f *fake) Follow(context.Context, string, engine.LogPlace) (engine.LogPart, error) {
+	return engine.LogPart{}, errors.New("nothing here follows logs")
+}
+
 func (f *fake) StartController(context.Context) error { return nil }
 
 func (f *fake) StopController(context.Context) error { return nil }

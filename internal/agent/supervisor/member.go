@@ -277,6 +277,7 @@ func (m *member) start(s *supervisor, now time.Time) error {
 	if m.state.RunStartedAt == nil {
 		m.state.RunStartedAt = &now
 	}
+	m.keepLog(s, now) // so that it can be told what the instances before wrote
 	if err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, statedir.Volatile); err != nil {
 		m.state = m.before
 		return err

@@ -403,11 +403,19 @@ func earlier(a, b time.Time) time.Time {
 // keepLogs looks after the logs of the members that run.
 func (s *supervisor) keepLogs(now time.Time) {
 	for _, m := range s.members {
-		if m.instance != nil && !m.state.Container { // whoever copies those of containers looks after them
-			if size, err := s.dir.KeepLog(m.name, m.logSize, now); err == nil {
-				m.logSize = size
-			}
+		if m.instance != nil {
+			m.keepLog(s, now)
 		}
+	}
+}
+
+// keepLog looks after the member's log. Whoever copies those of containers looks after them.
+func (m *member) keepLog(s *supervisor, now time.Time) {
+	if m.state.Container {
+		return
+	}
+	if size, err := s.dir.KeepLog(m.name, m.logSize, now); err == nil {
+		m.logSize = size
 	}
 }
 

@@ -97,6 +97,7 @@ func Run(t *testing.T, h Harness) {
 		"stop":                 testStop,
 		"remove a whole tree":  testRemoveTree,
 		"logs":                 testLogs,
+		"follow a log":         testFollow,
 		"events":               testEvents,
 		"the controller":       testController,
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
-	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -269,20 +267,4 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 		}
 	}()
 	return changes, nil
-}
-
-// Logs returns the end of a member's log.
-func (e *Engine) Logs(_ context.Context, member string, options engine.LogOptions) ([]string, error) {
-	_, err := os.Stat(e.dir.Document(statedir.Specs, member))
-	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("member %q of cluster %q: %w", member, e.dir.Cluster, engine.ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	lines, err := e.dir.ReadLog(member, options)
-	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
-		return nil, fmt.Errorf("the log of member %q has %w", member, err)
-	}
-	return lines, err
 }

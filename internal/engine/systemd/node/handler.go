@@ -76,6 +76,9 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 	answer(n, mux, relay.Logs, func(ctx context.Context, p part, q relay.LogQuery) ([]string, error) {
 		return p.Logs(ctx, q.Member, q.Options)
 	})
+	answer(n, mux, relay.Follow, func(ctx context.Context, p part, q relay.FollowQuery) (engine.LogPart, error) {
+		return p.Follow(ctx, q.Member, q.From)
+	})
 	relay.AnswerWatch(mux, func(ctx context.Context, cluster string) (<-chan struct{}, error) {
 		p, err := n.part(cluster)
 		if err != nil {

@@ -56,6 +56,7 @@ var (
 	Pause    = Call[[]string, None]{name: "pause"}
 	Continue = Call[[]string, None]{name: "continue"}
 	Logs     = Call[LogQuery, []string]{name: "logs"}
+	Follow   = Call[FollowQuery, engine.LogPart]{name: "follow"}
 	// Prune is that of [engine.Runner], for what of a group is on this host.
 	Prune = Call[string, None]{name: "prune"}
 
@@ -235,6 +236,12 @@ type Stopping struct {
 type LogQuery struct {
 	Member  string            `json:"member"`
 	Options engine.LogOptions `json:"options"`
+}
+
+// FollowQuery asks for what a member wrote from a place on.
+type FollowQuery struct {
+	Member string          `json:"member"`
+	From   engine.LogPlace `json:"from"`
 }
 
 // Membership makes a host part of a cluster.

@@ -1,0 +1,64 @@
+package systemd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
+)
+
+// logMark is where a reader of a log has come to: a mark of the host that has it.
+type logMark struct {
+	Host string `json:"host"`
+	Mark string `json:"mark"`
+}
+
+// Follow returns what a member wrote after a mark, from whichever host has it. One that was moved has a log of its own there.
+func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
+	var after logMark
+	if from.Mark != "" {
+		if err := json.Unmarshal([]byte(from.Mark), &after); err != nil {
+			return engine.LogPart{}, fmt.Errorf("the log of member %q: %q is not a mark of this engine", member, from.Mark)
+		}
+	}
+	p, err := e.whole(ctx)
+	if err != nil {
+		return engine.LogPart{}, err
+	}
+	question := relay.FollowQuery{Member: member, From: from}
+	question.From.Mark = after.Mark
+	if after.Host != "" {
+		part, err := askHost(ctx, e, p, after.Host, relay.Follow, question)
+		if !errors.Is(err, engine.ErrNotFound) {
+			return onHost(after.Host, part), err
+		}
+	}
+	question.From.Mark = ""
+	found, failed := askAll(ctx, e, p, relay.Follow, question)
+	for name, part := range found {
+		return onHost(name, part), nil
+	}
+	for name, err := range failed {
+		if errors.Is(err, engine.ErrNotFound) {
+			delete(failed, name)
+		}
+	}
+	if err := joined(failed); err != nil {
+		return engine.LogPart{}, err
+	}
+	return engine.LogPart{}, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)
+}
+
+// onHost returns a part of a log with the mark of its host. Where nothing was written yet, the next call asks all hosts again.
+func onHost(name string, part engine.LogPart) engine.LogPart {
+	if part.Next != "" {
+		mark, err := json.Marshal(logMark{name, part.Next})
+		if err == nil {
+			part.Next = string(mark)
+		}
+	}
+	return part
+}
