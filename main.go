@@ -4,20 +4,24 @@
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
 // measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a cluster does, as "autoscale", which tells what
 // policies decided, as "promote", which has another host keep the store of a cluster, as "forget",
-// by which a cluster forgets a host that is gone for good, as "results", which fetches a folder of a member, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they
-// left.
+// by which a cluster forgets a host that is gone for good, as "logs", which writes what members write and exits as their
+// group did, as "results", which fetches a folder of a member, and as "sweep", which shows, pauses, resumes and cancels
+// the runs of sweeps, and fetches what they left.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/forget"
+	"github.com/trainyard/terraform-provider-trainyard/internal/logs"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 	"github.com/trainyard/terraform-provider-trainyard/internal/promote"
@@ -33,6 +37,9 @@ var version = "dev"
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "terraform-provider-trainyard:", printable.Text(err.Error()))
+		if exit, is := errors.AsType[*command.ExitError](err); is {
+			os.Exit(exit.Code)
+		}
 		os.Exit(1)
 	}
 }
@@ -51,6 +58,8 @@ func run(args []string) error {
 		return explain.Run(ctx, args[1:], engines, os.Stdout)
 	case "forget":
 		return forget.Run(ctx, args[1:], engines, os.Stdout)
+	case "logs":
+		return logs.Run(ctx, args[1:], engines, os.Stdin, os.Stdout)
 	case "promote":
 		return promote.Run(ctx, args[1:], engines, os.Stdout)
 	case "results":

@@ -10,6 +10,18 @@ func Progress(d Decision, observed []domain.Observed) domain.Progress {
 	return d.Rule().Progress(d.names(), d.Document.MinRun, regard(d, observed))
 }
 
+// Present returns the members that run what their group's document says, or ran it to an end, in its present attempt.
+func Present(d Decision, observed []domain.Observed) []domain.Observed {
+	named := byName(observed)
+	var present []domain.Observed
+	for i, m := range d.Members {
+		if o := named[m.Name]; o != nil && d.stale(i, o) == "" {
+			present = append(present, *o)
+		}
+	}
+	return present
+}
+
 // regard returns the members as they count for their group: one that does not run the present specification is
 // still pending, and one that failed may be about to be restarted with the others.
 func regard(d Decision, observed []domain.Observed) []domain.Observed {

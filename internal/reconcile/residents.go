@@ -53,7 +53,7 @@ func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Reside
 				awaited = append(awaited, unanswered.Error())
 			}
 			return residents, fmt.Errorf("%s: %w", strings.Join(awaited, "\n\n"), context.Cause(ctx))
-		case !passes(err):
+		case !Passes(err):
 			return residents, err
 		case silent.IsZero():
 			silent = time.Now()

@@ -183,7 +183,7 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 		if answered {
 			outage = nil
 		}
-		if ctx.Err() != nil && passes(err) && !errors.Is(err, ctx.Err()) {
+		if ctx.Err() != nil && Passes(err) && !errors.Is(err, ctx.Err()) {
 			outage, err = err, ctx.Err() // both at one moment
 		}
 		switch {
@@ -191,7 +191,7 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 			return nil
 		case ctx.Err() != nil && outage != nil:
 			return &outageError{err, outage}
-		case ctx.Err() != nil || !passes(err):
+		case ctx.Err() != nil || !Passes(err):
 			return err
 		case outage == nil:
 			since = time.Now()
@@ -215,8 +215,8 @@ func (e *outageError) Error() string { return fmt.Sprintf("%v, while %v", e.ende
 // Unwrap returns why the wait was ended.
 func (e *outageError) Unwrap() error { return e.ended }
 
-// passes tells whether an error may be over soon: a manager restarts, or the managers choose another leader.
-func passes(err error) bool {
+// Passes tells whether an error may be over soon: a manager restarts, or the managers choose another leader.
+func Passes(err error) bool {
 	for _, passing := range []error{engine.ErrUnreachable, engine.ErrUnwell, engine.ErrNotFormed, engine.ErrEventsLost} {
 		if errors.Is(err, passing) {
 			return !errors.Is(err, engine.ErrNotFound)

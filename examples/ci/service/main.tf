@@ -1,5 +1,5 @@
-# A service, and what tells in CI whether it is well: `terraform plan -detailed-exitcode` ends with 2 where anything differs
-# from this configuration. The check warns where nothing differs, but the service is down all the same.
+# A service, and what a nightly plan says of it: `terraform plan -detailed-exitcode` ends with 2 where anything differs from this
+# configuration, and with 1 where nothing does, but the service is down all the same.
 
 terraform {
   required_version = ">= 1.8"
@@ -41,11 +41,11 @@ data "trainyard_group" "service" {
   name    = trainyard_group.service.name
 
   depends_on = [trainyard_group.service]
-}
 
-check "service" {
-  assert {
-    condition     = data.trainyard_group.service.phase == "running"
-    error_message = "The service is ${data.trainyard_group.service.phase}: ${coalesce(data.trainyard_group.service.reason, "no reason given")}"
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "running"
+      error_message = "The service is ${self.phase}: ${coalesce(self.reason, "no reason given")}"
+    }
   }
 }

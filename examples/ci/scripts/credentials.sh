@@ -1,0 +1,29 @@
+set -eu
+umask 077
+work=$(mktemp -d)
+trap 'rm -rf "$work"; [ -z "${SSH_AGENT_PID:-}" ] || kill "$SSH_AGENT_PID"' EXIT
+trap 'exit 143' INT TERM
+
+# Further variables, such as the credentials of the backend: a line NAME=value each.
+while IFS= read -r line; do
+  case $line in
+  [A-Za-z_]*=*)
+    if [ -n "${GITHUB_ACTIONS:-}" ] && [ -n "${line#*=}" ]; then printf '::add-mask::%s\n' "${line#*=}"; fi
+    export "${line?}"
+    ;;
+  esac
+done <<END
+${TRAINYARD_ENV:-}
+END
+unset TRAINYARD_ENV
+
+# The SSH key stays in the memory of an agent, and the keys of hosts are verified.
+if [ -n "${TRAINYARD_SSH_KEY:-}" ]; then
+  eval "$(ssh-agent -s)" >"$work/agent"
+  printf '%s\n' "$TRAINYARD_SSH_KEY" | ssh-add -q -
+fi
+unset TRAINYARD_SSH_KEY
+if [ -n "${TRAINYARD_KNOWN_HOSTS:-}" ]; then
+  mkdir -p ~/.ssh
+  printf '%s\n' "$TRAINYARD_KNOWN_HOSTS" >>~/.ssh/known_hosts
+fi

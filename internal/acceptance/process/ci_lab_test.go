@@ -1,0 +1,319 @@
+//go:build linux
+
+package process_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+const (
+	workflows  = "../../../.github/workflows"
+	ciExamples = acceptance.Examples + "/ci"
+)
+
+// project is a repository with an example of "ci" in a folder, whose pipelines run as GitHub and GitLab have them run: each
+// in a checkout of its own, with the state at an HTTP backend and the provider from a mirror.
+type project struct {
+	*lab
+	repository, folder string
+	backend            *stateStore
+	env                []string
+}
+
+func newProject(t *testing.T, example, folder, cluster string) *project {
+	t.Helper()
+	acceptance.Test(t)
+	p := &project{lab: openLab(t), repository: t.TempDir(), folder: folder, backend: serveStates(t)}
+	p.files.Cluster = cluster
+	p.must(os.CopyFS(filepath.Join(p.repository, folder), os.DirFS(filepath.Join(ciExamples, example))))
+	p.git("init", "--quiet")
+	p.commit()
+	p.env = append(os.Environ(), "HOME="+t.TempDir(), "TRAINYARD_TERRAFORM="+acctest.Terraform(t), "TF_CLI_CONFIG_FILE="+p.mirror(),
+		"CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color", "TRAINYARD_STATE_DIR="+p.files.Root)
+	t.Cleanup(func() {
+		if !p.backend.empty() {
+			p.terraform("destroy", "-auto-approve")
+		}
+	})
+	return p
+}
+
+// mirror returns a CLI configuration by which Terraform and OpenTofu install the provider from a folder.
+func (p *project) mirror() string {
+	p.Helper()
+	root := p.TempDir()
+	for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		folder := filepath.Join(root, registry, "trainyard/trainyard/0.0.1", runtime.GOOS+"_"+runtime.GOARCH)
+		p.must(os.MkdirAll(folder, 0o700))
+		p.must(os.Symlink(acctest.Build(p, acctest.Provider), filepath.Join(folder, "terraform-provider-trainyard_v0.0.1")))
+	}
+	file := filepath.Join(root, "cli.tfrc")
+	p.must(os.WriteFile(file, []byte("provider_installation {\n  filesystem_mirror { path = \""+root+"\" }\n}\n"), 0o600))
+	return file
+}
+
+func (p *project) git(args ...string) string {
+	p.Helper()
+	command := exec.Command("git", append([]string{"-c", "user.name=ops", "-c", "user.email=ops@example.com"}, args...)...)
+	command.Dir = p.repository
+	output, err := command.CombinedOutput()
+	if err != nil {
+		p.Fatalf("git %s: %v\n%s", args, err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+func (p *project) commit() {
+	p.Helper()
+	p.git("add", "--all")
+	p.git("commit", "--quiet", "--message", "A change")
+}
+
+// checkout returns a fresh clone of the repository.
+func (p *project) checkout() string {
+	p.Helper()
+	folder := filepath.Join(p.TempDir(), "checkout")
+	p.git("clone", "--quiet", p.repository, folder)
+	return folder
+}
+
+// terraform runs Terraform in a checkout.
+func (p *project) terraform(args ...string) string {
+	p.Helper()
+	folder := filepath.Join(p.checkout(), p.folder)
+	for _, call := range [][]string{{"init", "-input=false"}, args} {
+		command := exec.Command(acctest.Terraform(p), call...)
+		command.Dir, command.Env = folder, slices.Concat(p.env, p.backend.env())
+		output, err := command.CombinedOutput()
+		if err != nil {
+			p.Fatalf("terraform %s: %v\n%s", call, err, output)
+		}
+		if call[0] == args[0] {
+			return string(output)
+		}
+	}
+	return ""
+}
+
+// pipeline is a job as its service runs it.
+type pipeline struct {
+	shell  []string
+	script string
+	env    map[string]string
+	folder string
+}
+
+// expression is one of GitHub's.
+var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
+
+// gitHub returns what a workflow of GitHub's runs by itself: its one step that no action is. What its expressions stand for is given.
+func gitHub(t *testing.T, file, job string, values map[string]string) pipeline {
+	t.Helper()
+	var workflow struct {
+		Permissions map[string]string
+		Jobs        map[string]struct {
+			Steps []struct {
+				Run    string
+				Folder string `yaml:"working-directory"`
+				Env    map[string]string
+			}
+		}
+	}
+	readYAML(t, file, &workflow)
+	if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
+		t.Errorf("%s has the permissions %v, and needs no more than to read the contents", file, workflow.Permissions)
+	}
+	p := pipeline{shell: []string{"bash", "-e"}, env: map[string]string{"GITHUB_ACTIONS": "true"}}
+	resolve := func(text string) string {
+		return expression.ReplaceAllStringFunc(text, func(found string) string {
+			name := expression.FindStringSubmatch(found)[1]
+			value, known := values[name]
+			if !known {
+				t.Errorf("%s uses %s, and this test has no value of it", file, name)
+			}
+			return value
+		})
+	}
+	for _, step := range workflow.Jobs[job].Steps {
+		if step.Run == "" {
+			continue
+		}
+		if p.script != "" {
+			t.Fatalf("%s has several steps that run something", file)
+		}
+		p.script, p.folder = step.Run, resolve(step.Folder)
+		for name, value := range step.Env {
+			p.env[name] = resolve(value)
+		}
+	}
+	return p
+}
+
+// gitLab returns what a job of GitLab's runs, in which these variables are set.
+func gitLab(t *testing.T, file, job string, variables map[string]string) pipeline {
+	t.Helper()
+	var jobs map[string]yaml.Node
+	readYAML(t, file, &jobs)
+	var found struct {
+		Variables map[string]string
+		Script    []string
+	}
+	node := jobs[job]
+	if err := node.Decode(&found); err != nil {
+		t.Fatal(err)
+	}
+	p := pipeline{shell: []string{"sh", "-e"}, script: strings.Join(found.Script, "\n"), env: found.Variables}
+	for name, value := range variables {
+		p.env[name] = value
+	}
+	for name, value := range p.env {
+		p.env[name] = os.Expand(value, func(name string) string { return variables[name] })
+	}
+	return p
+}
+
+func readYAML(t *testing.T, file string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err == nil {
+		err = yaml.Unmarshal(content, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// running is a pipeline that runs.
+type running struct {
+	*exec.Cmd
+	mutex  sync.Mutex
+	output bytes.Buffer
+}
+
+func (r *running) Write(text []byte) (int, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.output.Write(text)
+}
+
+// said returns what it has written so far.
+func (r *running) said() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.output.String()
+}
+
+// start runs a pipeline in a fresh checkout.
+func (p *project) start(job pipeline, env ...string) *running {
+	p.Helper()
+	script := filepath.Join(p.TempDir(), "script")
+	p.must(os.WriteFile(script, []byte(job.script), 0o600))
+	command := exec.Command(job.shell[0], append(job.shell[1:], script)...) //nolint:gosec // the shells of the services
+	r := &running{Cmd: command}
+	command.Dir, command.Env = filepath.Join(p.checkout(), job.folder), slices.Clone(p.env)
+	for name, value := range job.env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	command.Env = append(command.Env, env...)
+	command.Stdout, command.Stderr = r, r
+	p.must(command.Start())
+	return r
+}
+
+// wait returns the exit code and what was written.
+func (p *project) wait(r *running) (int, string) {
+	p.Helper()
+	err := r.Wait()
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		return exit.ExitCode(), r.said()
+	}
+	p.must(err)
+	return 0, r.said()
+}
+
+// stateStore keeps one state of Terraform's, as GitLab does, for those who know the password.
+type stateStore struct {
+	url   string
+	mutex sync.Mutex
+	state []byte
+	lock  []byte
+}
+
+const statePassword = "hunter2-of-the-backend"
+
+func serveStates(t *testing.T) *stateStore {
+	t.Helper()
+	s := &stateStore{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// env is how Terraform is told of it.
+func (s *stateStore) env() []string {
+	return []string{
+		"TF_HTTP_ADDRESS=" + s.url, "TF_HTTP_LOCK_ADDRESS=" + s.url, "TF_HTTP_UNLOCK_ADDRESS=" + s.url,
+		"TF_HTTP_USERNAME=ops", "TF_HTTP_PASSWORD=" + statePassword,
+	}
+}
+
+func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	body, err := io.ReadAll(r.Body)
+	_, password, _ := r.BasicAuth()
+	switch {
+	case err != nil || password != statePassword:
+		w.WriteHeader(http.StatusUnauthorized)
+	case r.Method == "LOCK" && s.lock != nil:
+		w.WriteHeader(http.StatusLocked)
+		_, _ = w.Write(s.lock)
+	case r.Method == "LOCK":
+		s.lock = body
+	case r.Method == "UNLOCK":
+		s.lock = nil
+	case r.Method == http.MethodPost:
+		s.state = body
+	case r.Method == http.MethodGet && s.state == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodGet:
+		_, _ = w.Write(s.state)
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// locked reports whether somebody holds the lock.
+func (s *stateStore) locked() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.lock != nil
+}
+
+// empty reports whether the state has nothing.
+func (s *stateStore) empty() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	var state struct{ Resources []json.RawMessage }
+	return json.Unmarshal(s.state, &state) != nil || len(state.Resources) == 0
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package process_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// submissions returns the jobs that submit, of the project's present commit, as GitHub and GitLab run them.
+func (p *project) submissions(run string) map[string]pipeline {
+	p.Helper()
+	variables := strings.Join(p.backend.env(), "\n")
+	commit := p.git("rev-parse", "HEAD")
+	gitLabVariables := map[string]string{
+		"TRAINYARD_FOLDER": p.folder, "CI_COMMIT_SHA": commit, "CI_JOB_ID": run,
+		"TRAINYARD_ENV": variables, // as a variable of the project
+	}
+	return map[string]pipeline{
+		"GitHub": gitHub(p.T, filepath.Join(workflows, "submit.yml"), "submit", map[string]string{
+			"inputs.folder": p.folder, "inputs.group": "", "github.sha": commit, "github.run_id": run, "github.run_attempt": "1",
+			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "", "secrets.TRAINYARD_ENV": variables,
+		}),
+		"GitLab": gitLab(p.T, filepath.Join(ciExamples, "gitlab/submit.yml"), ".trainyard-submit", gitLabVariables),
+	}
+}
+
+// shown fails unless texts are shown in this order.
+func shown(t *testing.T, output string, texts ...string) {
+	t.Helper()
+	rest := output
+	for _, text := range texts {
+		_, after, found := strings.Cut("\n"+rest, text) // the line feed at the end of one may begin the next
+		if !found {
+			t.Fatalf("%q is not shown, or not after those before it, in\n%s", text, output)
+		}
+		rest = after
+	}
+}
+
+// A job is submitted as GitHub and GitLab do: its log is shown as it grows, and its exit code is that of the pipeline.
+func TestAccSubmit(t *testing.T) {
+	for _, service := range []string{"GitHub", "GitLab"} {
+		t.Run(service, func(t *testing.T) {
+			p := newProject(t, "job", "train", "ci-lab")
+			job := p.submissions("17")[service]
+
+			code, output := p.wait(p.start(job))
+			if code != 0 {
+				t.Fatalf("exit code %d\n%s", code, output)
+			}
+			shown(t, output, "group job of cluster ci-lab\n", "\ncommit "+p.git("rev-parse", "HEAD")+"\n", "\nepoch 10 loss", "\nepoch 40 loss", "\nslope 3.00 offset 1.00\n")
+			if service == "GitHub" {
+				shown(t, output, "::add-mask::"+statePassword+"\n")
+			} else if strings.Contains(output, statePassword) {
+				t.Errorf("the password of the backend is shown:\n%s", output)
+			}
+
+			// Another run of the same commit, whose model does not get good enough. What it shows is of that run alone.
+			job = p.submissions("18")[service]
+			code, output = p.wait(p.start(job, "TF_VAR_target=0"))
+			if code != 3 || strings.Contains(output, "slope 3.00") {
+				t.Fatalf("exit code %d, not that of the job, or the log of another run\n%s", code, output)
+			}
+			shown(t, output, "\nepoch 40 loss", "\nthe loss is", "group job failed: ", "job-worker-0", "exit code 3")
+
+			// The same run once more is no other: its outcome is told again.
+			code, output = p.wait(p.start(job, "TF_VAR_target=0"))
+			if code != 3 {
+				t.Fatalf("exit code %d\n%s", code, output)
+			}
+			shown(t, output, "No changes", "\nepoch 40 loss", "\nthe loss is")
+			if p.backend.locked() {
+				t.Error("the state is still locked")
+			}
+		})
+	}
+}
+
+// The log is shown while the job runs, and the state is not locked meanwhile. One that is cancelled goes on.
+func TestAccSubmitStreams(t *testing.T) {
+	p := newProject(t, "job", "train", "ci-lab")
+	done := filepath.Join(t.TempDir(), "done")
+	p.must(os.WriteFile(filepath.Join(p.repository, "train/train/train.py"), []byte(`
+import os, time
+print("waits")
+while not os.path.exists("`+done+`"):
+    time.sleep(0.02)
+print("ends", end="")
+`), 0o600))
+	p.commit()
+	job := p.submissions("1")["GitHub"]
+	first := p.start(job)
+	acctest.Eventually(t, "the log", func() bool { return strings.Contains(first.said(), "\nwaits\n") })
+	acctest.Eventually(t, "the end of the apply", func() bool { return strings.Contains(first.said(), "Apply complete!") })
+	if p.backend.locked() {
+		t.Error("the state is locked while the job runs")
+	}
+	p.must(first.Process.Signal(syscall.SIGTERM))
+	if code, output := p.wait(first); code == 0 {
+		t.Errorf("a pipeline that was cancelled succeeds:\n%s", output)
+	}
+	// The same run, followed again.
+	again := p.start(job)
+	acctest.Eventually(t, "the log", func() bool { return strings.Contains(again.said(), "\nwaits\n") })
+	p.must(os.WriteFile(done, nil, 0o600))
+	if code, output := p.wait(again); code != 0 || !strings.Contains(output, "\nends\n") {
+		t.Errorf("exit code %d\n%s", code, output)
+	}
+}
+
+// What can't be followed is not applied, and what can't be applied is no success.
+func TestAccSubmitRefuses(t *testing.T) {
+	p := newProject(t, "job", "train", "ci-lab")
+	with := func(file, content string) pipeline {
+		t.Helper()
+		p.must(os.WriteFile(filepath.Join(p.repository, "train", file), []byte(content), 0o600))
+		p.commit()
+		return p.submissions("1")["GitHub"]
+	}
+	code, output := p.wait(p.start(with("job_override.tf", "resource \"trainyard_group\" \"job\" {\n  triggers = null\n}\n")))
+	if code == 0 || !p.backend.empty() {
+		t.Errorf("without triggers, exit code %d\n%s", code, output)
+	}
+	shown(t, output, "trainyard_group.job has no triggers that are known before the apply")
+
+	// The job fails at once, and the apply with it, or with what comes after it.
+	with("job_override.tf", `
+resource "trainyard_group" "job" {
+  command = ["/bin/sh", "-c", "echo begins; exit 9"]
+}
+`)
+	code, output = p.wait(p.start(with("later.tf", `
+resource "trainyard_group" "later" {
+  cluster    = trainyard_cluster.lab
+  name       = "later"
+  command    = ["/bin/sh", "-c", "exit 1"]
+  roles      = { worker = { replicas = 1, restart = { condition = "never" } } }
+  depends_on = [trainyard_group.job]
+  triggers   = { run = var.run }
+}
+`), "TRAINYARD_GROUP=job"))
+	if code != 9 {
+		t.Errorf("exit code %d, not 9\n%s", code, output)
+	}
+	shown(t, output, "\nbegins\n")
+}

@@ -1,0 +1,77 @@
+package logs
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+const usage = `Writes the log of a group's present run: that of its chief, or of all members that it completes with.
+
+  terraform-provider-trainyard logs GROUP [--follow] [--member NAME]...
+  terraform show -json PLAN | terraform-provider-trainyard logs --plan - --follow [GROUP]
+
+With --follow, the log is written as it grows, until the group has ended. The exit code is 0 where it completed, and that of the
+member that failed otherwise. With --plan, cluster and group are those of a plan, and the log is that of the run which its apply
+starts; GROUP chooses between several. Without --follow, that group is named, and nothing else is done.
+
+`
+
+// options are what the arguments say.
+type options struct {
+	cluster command.Cluster
+	// name is that of the group; empty for the only one of a plan.
+	name    string
+	members []string
+	all     bool
+	follow  bool
+	// plan is the file with a plan as JSON, - for the standard input; empty for none.
+	plan string
+}
+
+func parse(args []string, engines engine.Registry) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("logs", flag.ContinueOnError)
+	o.cluster.AddFlags(flags, engines)
+	flags.Func("member", "`name` of a member whose log is written, such as mnist-worker-1; may be given several times", func(name string) error {
+		o.members = append(o.members, name)
+		return nil
+	})
+	flags.BoolVar(&o.all, "all", false, "write the logs of all members, each line after the name of its member")
+	flags.BoolVar(&o.follow, "follow", false, "go on until the group has ended, and exit as it did")
+	flags.StringVar(&o.plan, "plan", "", "`file` with a plan as terraform show -json prints it, - for the standard input")
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	words, err := command.Words(flags, args)
+	if err != nil {
+		return o, err
+	}
+	var given []string
+	flags.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
+	if len(words) > 0 {
+		o.name = words[0]
+	}
+	switch {
+	case len(words) > 1:
+		return o, fmt.Errorf("logs is about one group, and was given %q", words)
+	case o.name == "" && o.plan == "":
+		return o, errors.New("logs needs a group, such as mnist: see terraform-provider-trainyard logs --help")
+	case o.all && len(o.members) > 0:
+		return o, errors.New("--all and --member exclude each other")
+	case o.plan != "" && slices.ContainsFunc(given, func(name string) bool { return slices.Contains([]string{"engine", "endpoint", "cluster"}, name) }):
+		return o, errors.New("--plan says which cluster it is: leave out --engine, --endpoint and --cluster")
+	}
+	for _, member := range o.members {
+		if o.name != "" && !strings.HasPrefix(member, o.name+"-") {
+			return o, fmt.Errorf("--member %q is not of group %q: its members are called %s-<role>-<index>", member, o.name, o.name)
+		}
+	}
+	return o, nil
+}

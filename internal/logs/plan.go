@@ -1,0 +1,86 @@
+package logs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// target is the group whose log is written.
+type target struct {
+	cluster domain.ClusterRef
+	group   string
+	// triggers are those of the run that is to come; nil for the run that there is.
+	triggers map[string]string
+}
+
+// plan is what is read of a plan, as terraform show -json prints it.
+type plan struct {
+	FormatVersion   string `json:"format_version"`
+	ResourceChanges []struct {
+		Address string `json:"address"`
+		Mode    string `json:"mode"`
+		Type    string `json:"type"`
+		Change  struct {
+			After *struct {
+				Name    string `json:"name"`
+				Cluster struct {
+					Name     string `json:"name"`
+					Engine   string `json:"engine"`
+					Endpoint string `json:"endpoint"`
+				} `json:"cluster"`
+				Triggers map[string]string `json:"triggers"`
+			} `json:"after"`
+		} `json:"change"`
+	} `json:"resource_changes"`
+}
+
+// targetOf returns the group of a plan with this name, or the only one where that is empty. A cluster that names no engine has the default one.
+func targetOf(from io.Reader, group, engine string) (target, error) {
+	var p plan
+	if err := json.NewDecoder(from).Decode(&p); err != nil {
+		return target{}, fmt.Errorf("--plan: not a plan as terraform show -json prints it: %w", err)
+	}
+	if p.FormatVersion == "" {
+		return target{}, errors.New("--plan: not a plan as terraform show -json prints it: it has no format_version")
+	}
+	var found []target
+	var names []string
+	for _, r := range p.ResourceChanges {
+		if r.Mode != "managed" || r.Type != "trainyard_group" || r.Change.After == nil {
+			continue
+		}
+		after := r.Change.After
+		names = append(names, after.Name)
+		if group != "" && after.Name != group {
+			continue
+		}
+		ref := domain.ClusterRef{Name: after.Cluster.Name, Engine: after.Cluster.Engine, Endpoint: after.Cluster.Endpoint}
+		if ref.Engine == "" {
+			ref.Engine = engine
+		}
+		if after.Name == "" || ref.Name == "" {
+			return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before the apply", r.Address)
+		}
+		if len(after.Triggers) == 0 {
+			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before the apply, so that its next run can't be told "+
+				"from its last: give it one that changes with each run, such as triggers = { run = var.run }", r.Address)
+		}
+		found = append(found, target{ref, after.Name, after.Triggers})
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return target{}, errors.New("--plan: it has no group: logs is about a trainyard_group")
+	case len(found) == 0:
+		return target{}, fmt.Errorf("--plan: it has no group %q; its groups are %s", group, strings.Join(names, ", "))
+	case len(found) > 1:
+		return target{}, fmt.Errorf("--plan: it has several groups: choose one of %s", strings.Join(names, ", "))
+	}
+	return found[0], nil
+}

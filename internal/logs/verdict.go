@@ -1,0 +1,71 @@
+package logs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+)
+
+// scene is a group as it was found.
+type scene struct {
+	reconcile.Decision
+	observed []domain.Observed
+}
+
+// isOf reports whether the group has been applied with these triggers. Others of its own don't matter.
+func (s scene) isOf(triggers map[string]string) bool {
+	for name, value := range triggers {
+		if stored, found := s.Document.Spec.Triggers[name]; !found || stored != value {
+			return false
+		}
+	}
+	return true
+}
+
+// chosen returns the names of the members whose logs are written: those that are asked for, or that the group completes with, or all.
+func (s scene) chosen(o options) ([]string, error) {
+	var all []string
+	for _, m := range s.Members {
+		all = append(all, m.Name)
+	}
+	for _, name := range o.members {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("group %q has no member %q; it has %s", s.Document.Spec.Name, name, domain.Enumerate(all))
+		}
+	}
+	completing := s.Rule().Members
+	switch {
+	case len(o.members) > 0:
+		return o.members, nil
+	case o.all || len(completing) == 0:
+		return all, nil
+	}
+	return completing, nil
+}
+
+// verdict returns whether the group has ended, and as which error: nil where it completed.
+func (s scene) verdict() (ended bool, err error) {
+	name, progress := s.Document.Spec.Name, reconcile.Progress(s.Decision, s.observed)
+	switch progress.Phase {
+	case domain.PhaseCompleted:
+		return true, nil
+	case domain.PhaseFailed:
+		return true, &command.ExitError{Code: cmp.Or(s.exitCode(), 1), Reason: fmt.Sprintf("group %s failed: %s", name, progress.Reason)}
+	}
+	return false, nil
+}
+
+// exitCode returns that of the first member that kept the group from completing; 0 where none has one.
+func (s scene) exitCode() int {
+	completing := s.Rule().Members
+	for _, o := range reconcile.Present(s.Decision, s.observed) {
+		if o.State == domain.StateFailed && o.ExitCode != nil && slices.Contains(completing, o.Name) {
+			return *o.ExitCode
+		}
+	}
+	return 0
+}
