@@ -24,6 +24,9 @@ import (
 const (
 	// A worker may use so many processors, and a parameter server so many: two of these and four workers are two processors.
 	workerCPUs, psCPUs = 0.4, 0.2
+	// psBatch is how many examples a step has: so many that it is a worker's work above all. By the publication's 20, two
+	// parameter servers of today would be as busy as the first worker.
+	psBatch = 800
 	// A host may use so many: three of them are two processors.
 	hostCPUs = 0.66
 	// psWorkerPatience bounds the time until all workers train.
@@ -168,14 +171,15 @@ terraform {
 }
 %s
 module "mnist" {
-  source  = "./modules/ps-worker"
+  source     = "./modules/ps-worker"
   cluster = trainyard_cluster.lab
   name    = "mnist"
   python  = %q
+  batch_size = %d
   ps      = { replicas = %d, port = 18200, %s }
   worker  = { %sport = 19200, %s }
 %s}
-`, cluster, p.python, f.ps, limits(psCPUs), replicas, limits(workerCPUs), attributes)
+`, cluster, p.python, psBatch, f.ps, limits(psCPUs), replicas, limits(workerCPUs), attributes)
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
 }
 

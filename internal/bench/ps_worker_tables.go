@@ -64,8 +64,9 @@ func (p *psWorkerBench) formations() []formation {
 
 // tables are the curves, and what came of the policy.
 func (p *psWorkerBench) tables() []fmt.Stringer {
-	sections := []fmt.Stringer{note(fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server. Each training is measured for %s from the "+
-		"first step of its last worker on;\n  ratios are within a run, of which there are %d: median (least – most).\n", workerCPUs, psCPUs, p.training, p.runs))}
+	sections := []fmt.Stringer{note(fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server; a step has %d examples. "+
+		"Each training is measured for %s\n  from the first step of its last worker on. Ratios are within a run, of which there are %d: median (least – most).\n",
+		workerCPUs, psCPUs, psBatch, p.training, p.runs))}
 	for _, c := range psCurves() {
 		m := &markdown{title: c.title, table: table{head: []string{c.what, "s for 1,000 steps", "ratio to the first", "published"}}}
 		for i, f := range c.points {

@@ -34,8 +34,8 @@ module "mnist" {
   log_dir     = %q
   tensorboard = { port = 18016 }
   env         = { SAY_EVERY = "0.2", SAVE_EVERY = "1" }
-  ps          = { port = 18010, replicas = 1 }
-  worker      = { port = 19010, resources = { cpus = 0.1, limits = { cpus = 0.3 } } }
+  ps          = { port = 18010, replicas = 1, resources = { cpus = 0.1, limits = { cpus = 0.6 } } }
+  worker      = { port = 19010, resources = { cpus = 0.1, limits = { cpus = 0.5 } } }
   autoscale   = { max = %d, threshold = 0.5, settle = "6s" }
 }
 
