@@ -96,8 +96,13 @@ type hostsBench struct {
 
 // startHosts starts the bed, which has to be closed.
 func (b *bench) startHosts(ctx context.Context, hosts int) (*hostsBench, error) {
+	return b.startHostsWith(ctx, hosts, nil)
+}
+
+// startHostsWith is startHosts for hosts that have further folders of this machine.
+func (b *bench) startHostsWith(ctx context.Context, hosts int, folders []string) (*hostsBench, error) {
 	b.say("hosts: starting %d hosts", hosts)
-	bed, err := testbed.StartHosts(ctx, testbed.HostOptions{Hosts: hosts, Mounts: []string{b.work}})
+	bed, err := testbed.StartHosts(ctx, testbed.HostOptions{Hosts: hosts, Mounts: append([]string{b.work}, folders...)})
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,7 @@ var parts = []struct {
 	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true, false},
 	{"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020", (*bench).psWorker, false, true},
+	{"multiworker", "Synchronous training with TensorFlow, on bare hosts and on a Swarm", (*bench).multiworker, false, true},
 }
 
 func main() {
@@ -80,17 +81,19 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
-	var names, usual []string
+	var usual, systems []string
 	for _, part := range parts {
-		names = append(names, part.name)
-		if !part.system {
+		if part.system {
+			systems = append(systems, part.name)
+		} else {
 			usual = append(usual, part.name)
 		}
 	}
+	names := slices.Concat(usual, systems)
 	b := &bench{out: out, progress: progress}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&b.runs, "runs", 7, "how often each figure is measured")
-	only := flags.String("only", strings.Join(usual, ","), "the parts to run, separated by commas; besides, there is ps-worker")
+	only := flags.String("only", strings.Join(usual, ","), "the parts to run, separated by commas; besides, there are "+strings.Join(systems, ", "))
 	flags.DurationVar(&b.training, "training", 20*time.Second, "how long each training of ps-worker is measured; its policy has twice that to settle")
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")

@@ -3,10 +3,11 @@
 # machine, and what scaling policies make of jobs and loads, with pictures of that. The parts swarm and hosts start
 # machines of their own, as root; hosts also installs Ansible from PyPI, into the user's cache folder, and does without
 # where that fails.
-# ps-worker, which is run by its name alone, trains with TensorFlow, which it installs likewise, on this machine and on hosts.
+# Parts of reference systems, which are run by their names alone, take the real software, which is installed likewise, and long:
+# ps-worker and multiworker train with TensorFlow, on this machine, on hosts and on a Swarm.
 #
 #   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,reaction,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
-#   run.sh -runs 5 -only ps-worker [-training 20s]
+#   run.sh -runs 5 -only ps-worker,multiworker [-training 20s]
 #
 # Paths are relative to the root of the repository.
 #

@@ -15,45 +15,21 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
 // emptyImage is what members of a Swarm run from here: all that they need is mounted.
 const emptyImage = "trainyard/empty:1"
 
-// environment is a Python environment of this machine, as hosts and containers see it.
-type environment struct {
-	python string
-	// folders are those that it is in, but for the system's.
-	folders []string
-}
-
-// newEnvironment returns the environment with TensorFlow.
-func newEnvironment(t *testing.T) environment {
+// newEnvironment returns the pythonenv.Environment with TensorFlow.
+func newEnvironment(t *testing.T) pythonenv.Environment {
 	t.Helper()
-	e := environment{python: filepath.Join(acceptance.Python(t, "tensorflow"), "python3")}
-	folders, err := exec.CommandContext(t.Context(), e.python, "-c", "import sys; print(sys.prefix, sys.base_prefix)").Output() //nolint:gosec // our own
+	e, err := pythonenv.Of(t.Context(), acceptance.Python(t, "tensorflow"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range strings.Fields(string(folders)) {
-		if folder != "/usr" {
-			e.folders = append(e.folders, folder)
-		}
-	}
 	return e
-}
-
-// mounts are those of containers, which have nothing but them, as the configuration says it.
-func (e environment) mounts() string {
-	lines := []string{`{ type = "tmpfs", target = "/tmp" }`}
-	for _, folder := range append([]string{"/usr", "/lib", "/lib64", "/etc"}, e.folders...) {
-		source, err := filepath.EvalSymlinks(folder)
-		if err == nil {
-			lines = append(lines, fmt.Sprintf("{ source = %q, target = %q, read_only = true }", source, folder))
-		}
-	}
-	return strings.Join(lines, ",\n    ")
 }
 
 // What is the same on both engines.
@@ -77,12 +53,13 @@ module %[1]q {
 `
 )
 
-func workloadOn(e environment, name string, port int, models, inputs string) string {
-	return fmt.Sprintf(workload, name, emptyImage, e.python, port, engineEpochs, engineSteps, models, inputs) + ranks(name, 2)
+func workloadOn(e pythonenv.Environment, name string, port int, models, inputs string) string {
+	return fmt.Sprintf(workload, name, emptyImage, e.Python, port, engineEpochs, engineSteps, models, inputs) +
+		ranks(name, 2)
 }
 
-// The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two workloads:
-// the second has a network of its own, in which it takes the same ports.
+// The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two
+// workloads: the second has a network of its own, in which it takes the same ports.
 func TestSystemMultiworkerEngines(t *testing.T) {
 	e := newEnvironment(t)
 	models := t.TempDir()
@@ -92,7 +69,8 @@ func TestSystemMultiworkerEngines(t *testing.T) {
 	if t.Failed() || t.Skipped() {
 		return
 	}
-	t.Logf("bare hosts end with a loss of %.6f and the checksum %d, the Swarm with %.6f and %d", bare.Loss, bare.Checksum, swarm.Loss, swarm.Checksum)
+	t.Logf("bare hosts end with a loss of %.6f and the checksum %d, the Swarm with %.6f and %d",
+		bare.Loss, bare.Checksum, swarm.Loss, swarm.Checksum)
 	const compare = `
 import sys, numpy, keras
 one, other = (keras.models.load_model(path, compile=False).get_weights() for path in sys.argv[1:])
@@ -100,7 +78,8 @@ assert len(one) == len(other) == 6
 most = max(float(numpy.abs(a - b).max()) for a, b in zip(one, other))
 print("the weights differ by", most, "at most")
 sys.exit(most > 1e-5)`
-	command := exec.CommandContext(t.Context(), e.python, "-c", compare, filepath.Join(models, "systemd.keras"), filepath.Join(models, "swarm.keras")) //nolint:gosec // our own
+	one, other := filepath.Join(models, "systemd.keras"), filepath.Join(models, "swarm.keras")
+	command := exec.CommandContext(t.Context(), e.Python, "-c", compare, one, other) //nolint:gosec // our own
 	output, err := command.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	t.Log(lines[len(lines)-1])
@@ -123,9 +102,9 @@ terraform {
 }
 
 // trainOnHosts trains on two bare hosts, leaves the model in a file, and returns what worker 0 says in the end.
-func trainOnHosts(t *testing.T, e environment, model string) rankLine {
+func trainOnHosts(t *testing.T, e pythonenv.Environment, model string) rankLine {
 	w := newTensorFlow(t)
-	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: e.folders})
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: e.Folders})
 	var hosts strings.Builder
 	for i, host := range bed.Hosts {
 		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://ops@%s\", advertise_address = \"%s:22\", role = %q }\n",
@@ -164,7 +143,9 @@ resource "trainyard_cluster" "lab" {
 	}
 	w.Must("destroy", "-auto-approve")
 	for _, host := range bed.Hosts {
-		left, err := host.Run(context.WithoutCancel(t.Context()), "systemctl list-units --all --plain --no-legend 'trainyard*.service'; ls /var/lib/trainyard/clusters")
+		const list = "systemctl list-units --all --plain --no-legend 'trainyard*.service';" +
+			"ls /var/lib/trainyard/clusters"
+		left, err := host.Run(context.WithoutCancel(t.Context()), list)
 		if err != nil || strings.TrimSpace(left) != "" {
 			t.Errorf("after the destroy %s has %q (%v)", host.Name, left, err)
 		}
@@ -172,15 +153,16 @@ resource "trainyard_cluster" "lab" {
 	return trained
 }
 
-// trainOnSwarm trains two workloads on a Swarm of two nodes, leaves the model of the first in a file, and returns what its
-// worker 0 says in the end.
-func trainOnSwarm(t *testing.T, e environment, model string) rankLine {
+// trainOnSwarm trains two workloads on a Swarm of two nodes, leaves the model of the first in a file, and returns what
+// its worker 0 says in the end.
+func trainOnSwarm(t *testing.T, e pythonenv.Environment, model string) rankLine {
 	w := newTensorFlow(t)
 	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1})
 	acctest.LoadMember(t, bed, emptyImage)
 	docker := bed.Nodes[0].Client()
 	folder := t.TempDir()
-	mounts := fmt.Sprintf("mounts = [\n    { source = %q, target = \"/srv/models\" },\n    %s\n  ]\n", folder, e.mounts())
+	models := fmt.Sprintf("{ source = %q, target = \"/srv/models\" }", folder)
+	mounts := fmt.Sprintf("mounts = [\n    %s,\n%s\n  ]\n", models, e.Mounts())
 	configured(w, fmt.Sprintf(`
 resource "trainyard_cluster" "lab" {
   name     = "multiworker-lab"

@@ -56,7 +56,8 @@ resource "trainyard_cluster" "lab" {
 	w.Must("apply", "-auto-approve")
 	joined, trained := expectSameRanks(w, "alone", 2)
 	if joined.Step != 0 || joined.Start != "" || trained.Step != epochs*steps || trained.Accuracy < 0.5 {
-		t.Errorf("training goes from %+v to %+v, want all %d steps, and an accuracy of more than 0.5", joined, trained, epochs*steps)
+		t.Errorf("training goes from %+v to %+v, want all %d steps, and an accuracy of more than 0.5",
+			joined, trained, epochs*steps)
 	}
 	w.ExpectNoChange("after the training")
 
@@ -73,7 +74,8 @@ resource "trainyard_cluster" "lab" {
 		t.Errorf("after both workers were killed, training begins with %+v, want it from the last checkpoint", resumed)
 	}
 	if ended.Checksum != trained.Checksum || ended.Loss != trained.Loss {
-		t.Errorf("a training that was killed ends with %+v, want the weights of one that was left alone: %+v", ended, trained)
+		t.Errorf("a training that was killed ends with %+v, want the weights of one that was left alone: %+v",
+			ended, trained)
 	}
 
 	write(alone, killed, train("further", 5641, "initial_model = module.alone.model"))
@@ -81,7 +83,8 @@ resource "trainyard_cluster" "lab" {
 	began, further := expectSameRanks(w, "further", 2)
 	model := filepath.Join(folder, "alone", "models", "model.keras")
 	if began.Start != model || began.Step != 0 || further.Loss >= trained.Loss {
-		t.Errorf("training goes from %+v to %+v, want it from %s to a loss of less than %v", began, further, model, trained.Loss)
+		t.Errorf("training goes from %+v to %+v, want it from %s to a loss of less than %v",
+			began, further, model, trained.Loss)
 	}
 	w.ExpectNoChange("after three trainings")
 

@@ -70,8 +70,8 @@ func said(w *acctest.Workspace, name string) [][]rankLine {
 	return all
 }
 
-// expectSameRanks fails unless all workers have trained together to the end: each says the same of every epoch, and has the
-// same weights. It returns what worker 0 says in the beginning and in the end.
+// expectSameRanks fails unless all workers have trained together to the end: each says the same of every epoch, and has
+// the same weights. It returns what worker 0 says in the beginning and in the end.
 func expectSameRanks(w *acctest.Workspace, name string, workers int) (joined, trained rankLine) {
 	w.Helper()
 	all := said(w, name)
@@ -79,8 +79,10 @@ func expectSameRanks(w *acctest.Workspace, name string, workers int) (joined, tr
 		w.Fatalf("%s has the logs of %d workers, want %d", name, len(all), workers)
 	}
 	for rank, lines := range all {
-		if len(lines) < 2 || lines[0].Event != "joined" || lines[len(lines)-1].Event != "trained" || len(lines) != len(all[0]) {
-			w.Fatalf("worker %d of %s says %+v, want it to have joined and trained:\n%s", rank, name, lines, w.Must("output", name))
+		whole := len(lines) >= 2 && lines[0].Event == "joined" && lines[len(lines)-1].Event == "trained"
+		if !whole || len(lines) != len(all[0]) {
+			w.Fatalf("worker %d of %s says %+v, want it to have joined and trained:\n%s",
+				rank, name, lines, w.Must("output", name))
 		}
 		for i, line := range lines {
 			want := all[0][i]
@@ -138,7 +140,8 @@ func trainers(cluster, member string) (pids []int) {
 		has := func(variable string) bool {
 			return slices.ContainsFunc(of, func(entry []byte) bool { return string(entry) == variable })
 		}
-		if err != nil || !bytes.HasSuffix(command, []byte("/train.py\x00")) || !has("TRAINYARD_CLUSTER="+cluster) || !has("TRAINYARD_MEMBER="+member) {
+		trains := err == nil && bytes.HasSuffix(command, []byte("/train.py\x00"))
+		if !trains || !has("TRAINYARD_CLUSTER="+cluster) || !has("TRAINYARD_MEMBER="+member) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {

@@ -17,14 +17,14 @@ def fail(code, message):
 
 
 def task():
-    """Returns the rank of this worker and the addresses of all. TensorFlow trains alone where nobody tells it of others."""
+    """Returns the rank of this worker and the addresses of all. Where TensorFlow is told of nobody, it trains alone."""
     try:
         config = json.loads(os.environ["TF_CONFIG"])
         addresses, kind, rank = config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]
     except (KeyError, TypeError, ValueError) as problem:
-        fail(USAGE, f"TF_CONFIG has no cluster of workers and no task among them ({problem!r}): nobody trains alone unasked")
+        fail(USAGE, f"TF_CONFIG has no workers, or no task among them ({problem!r}): nobody trains alone unasked")
     if kind != "worker" or not 0 <= rank < len(addresses):
-        fail(USAGE, f"TF_CONFIG has the task {kind} {rank} and {len(addresses)} workers: this program is for workers alone")
+        fail(USAGE, f"TF_CONFIG has {kind} {rank} and {len(addresses)} workers: this program is for workers alone")
     return rank, addresses
 
 

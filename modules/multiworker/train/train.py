@@ -1,4 +1,4 @@
-"""Synchronous training with MultiWorkerMirroredStrategy: all workers take each step together, and have the same weights.
+"""Synchronous training with MultiWorkerMirroredStrategy: all take each step together, and have the same weights.
 
 TF_CONFIG says who takes part; BATCH_SIZE (of a worker), EPOCHS, STEPS_PER_EPOCH, LEARNING_RATE and SEED how to train;
 JOIN_TIMEOUT how long to wait for the others. Worker 0 alone reads and writes files: INITIAL_MODEL, checkpoints and
@@ -180,7 +180,8 @@ def main():
     if files:
         files.finish()
     training.share()  # nobody leaves before the model is saved
-    say("trained", step=training.done(), loss=loss, accuracy=training.evaluate(), checksum=training.checksum(), seconds=round(took, 3))
+    quality = {"loss": loss, "accuracy": training.evaluate(), "checksum": training.checksum()}
+    say("trained", step=training.done(), **quality, seconds=round(took, 3))
 
 
 if __name__ == "__main__":

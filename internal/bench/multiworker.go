@@ -1,0 +1,247 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
+)
+
+const (
+	// Three workers on three hosts, as published. The processors of two workloads together are fewer than two, so that
+	// both engines have room for what they do themselves.
+	multiworkers   = 3
+	multiworkerCPU = 0.3
+	// multiworkerEpochs of 70 steps: of the 12 that were published, each takes as long as the others.
+	multiworkerEpochs = 3
+	// multiworkerRuns is how often both engines are measured, in turns.
+	multiworkerRuns = 5
+	// multiworkerBar is by how much a Swarm may take longer than bare hosts.
+	multiworkerBar = 1.10
+)
+
+// multiworkerPublished is what a Swarm took longer with so many workloads.
+var multiworkerPublished = map[int]string{1: "+23 %", 2: "+27 %"}
+
+// multiworkerModule is the module, from the root of the repository.
+const multiworkerModule = "modules/multiworker"
+
+// multiworker has one workload, and two at a time, train on bare hosts and on a Swarm, which are there in turns.
+func (b *bench) multiworker(ctx context.Context) ([]fmt.Stringer, error) {
+	if strings.HasPrefix(b.work, "/tmp/") {
+		return nil, fmt.Errorf("hosts have a /tmp of their own, and can't see %s: "+
+			"set TMPDIR to another folder, such as /var/tmp", b.work)
+	}
+	programs := exec.CommandContext(ctx, "internal/tools/python.sh", "tensorflow")
+	programs.Stderr = os.Stderr
+	folder, err := programs.Output()
+	if err != nil {
+		return nil, fmt.Errorf("installing TensorFlow: %w", err)
+	}
+	python, err := pythonenv.Of(ctx, strings.TrimSpace(string(folder)))
+	if err != nil {
+		return nil, err
+	}
+	took := map[string]map[int]sample{systemd.Name: {}, "swarm": {}}
+	checksums := map[int64]bool{}
+	ended := func(engine string, workloads int, of []workloadEnd) {
+		var longest float64
+		for _, end := range of {
+			longest = max(longest, end.Seconds)
+			checksums[end.Checksum] = true
+		}
+		took[engine][workloads] = append(took[engine][workloads], time.Duration(longest*float64(time.Second)))
+	}
+	for range min(b.runs, multiworkerRuns) {
+		if err := b.multiworkerOnHosts(ctx, python, ended); err != nil {
+			return nil, err
+		}
+		if err := b.multiworkerOnSwarm(ctx, python, ended); err != nil {
+			return nil, err
+		}
+	}
+	return multiworkerTable(took, checksums), nil
+}
+
+// workloadEnd is what worker 0 of a workload says in the end.
+type workloadEnd struct {
+	Seconds  float64 `json:"seconds"`
+	Checksum int64   `json:"checksum"`
+}
+
+// noteWorkloads takes how so many workloads on an engine ended.
+type noteWorkloads func(engine string, workloads int, of []workloadEnd)
+
+func (b *bench) multiworkerOnHosts(ctx context.Context, python pythonenv.Environment, ended noteWorkloads) (err error) {
+	h, err := b.startHostsWith(ctx, multiworkers, python.Folders)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.bed.Close()) }()
+	h.beside = ""
+	return h.workloads(ctx, h.addresses(), "", python, ended)
+}
+
+func (b *bench) multiworkerOnSwarm(ctx context.Context, python pythonenv.Environment, ended noteWorkloads) (err error) {
+	s, err := b.startSwarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.bed.Close()) }()
+	empty, err := s.load(ctx, "bench:empty", v1.Config{Labels: map[string]string{"version": "empty"}})
+	if err != nil {
+		return err
+	}
+	return s.workloads(ctx, s.addresses(), empty, python, ended)
+}
+
+// workloads has one workload train on the machines, then two, and tells how they ended.
+func (l *lab) workloads(
+	ctx context.Context, hosts, image string, python pythonenv.Environment, ended noteWorkloads,
+) (err error) {
+	w, err := l.workspace(ctx, "multiworker", hosts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.close(ctx, w)) }()
+	if err := os.CopyFS(filepath.Join(w.dir, "module"), os.DirFS(multiworkerModule)); err != nil {
+		return err
+	}
+	if _, err := w.apply(ctx); err != nil { // the cluster alone
+		return err
+	}
+	for _, workloads := range []int{1, 2} {
+		l.say("%s: training by %d workloads of %d workers", l.engine, workloads, multiworkers)
+		if err := l.configure(w, 0, "", false); err != nil {
+			return err
+		}
+		var config strings.Builder
+		for n := range workloads {
+			config.WriteString(l.workloadConfig(n, workloads, image, python))
+		}
+		if err := appendTo(filepath.Join(w.dir, "main.tf"), config.String()); err != nil {
+			return err
+		}
+		for _, args := range [][]string{{"init"}, {"apply", "-auto-approve"}} {
+			if _, err := w.terraform(ctx, args...); err != nil {
+				return err
+			}
+		}
+		ends, err := l.workloadEnds(ctx, w)
+		if err != nil {
+			return err
+		}
+		ended(l.engine, workloads, ends)
+		if err := l.configure(w, 0, "", false); err != nil {
+			return err
+		}
+		if _, err := w.apply(ctx); err != nil { // they go
+			return err
+		}
+	}
+	return nil
+}
+
+// workloadConfig is the configuration of a workload, by its number from 0. On a Swarm the second has a network of its
+// own.
+func (l *lab) workloadConfig(n, workloads int, image string, python pythonenv.Environment) string {
+	engine := ""
+	if image != "" {
+		engine = fmt.Sprintf("image  = %q\n  mounts = [\n%s\n  ]\n", image, python.Mounts())
+		if n > 0 {
+			engine += "  network = { subnet = \"10.10.0.0/24\" }\n"
+		}
+	}
+	return fmt.Sprintf(`
+module "w%[1]d%[2]d" {
+  source   = "./module"
+  cluster  = trainyard_cluster.bench
+  name     = "w%[1]d%[2]d"
+  python   = %[3]q
+  epochs   = %[4]d
+  wait_for = "completed"
+  timeouts = { create = "1h" }
+  worker = {
+    replicas  = %[5]d
+    port      = %[6]d
+    placement = { strategy = "one_per_host" }
+    resources = { limits = { cpus = %[7]g } }
+  }
+  %[8]s
+}
+
+data "trainyard_logs" "w%[1]d%[2]d" {
+  cluster    = module.w%[1]d%[2]d.cluster
+  member     = module.w%[1]d%[2]d.chief
+  depends_on = [module.w%[1]d%[2]d]
+}
+
+output "w%[1]d%[2]d" {
+  value = [for line in data.trainyard_logs.w%[1]d%[2]d.lines : jsondecode(line) if can(jsondecode(line).checksum)][0]
+}
+`, workloads, n, python.Python, multiworkerEpochs, multiworkers, 5001+100*n, multiworkerCPU, engine)
+}
+
+// workloadEnds reads how the workloads have ended.
+func (l *lab) workloadEnds(ctx context.Context, w *workspace) ([]workloadEnd, error) {
+	show := l.command(ctx, "output", "-json")
+	show.Dir = w.dir
+	var failed bytes.Buffer
+	show.Stderr = &failed
+	text, err := show.Output()
+	if err != nil {
+		return nil, fmt.Errorf("terraform output: %w\n%s", err, failed.String())
+	}
+	var outputs map[string]struct{ Value workloadEnd }
+	if err := json.Unmarshal(text, &outputs); err != nil {
+		return nil, err
+	}
+	var ends []workloadEnd
+	for _, output := range outputs {
+		ends = append(ends, output.Value)
+	}
+	return ends, nil
+}
+
+func appendTo(path, text string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+func multiworkerTable(took map[string]map[int]sample, checksums map[int64]bool) []fmt.Stringer {
+	t := &table{head: []string{"workloads", "bare hosts", "Swarm", "cost of the Swarm", "published", "bar", ""}}
+	for _, workloads := range []int{1, 2} {
+		bare, swarm := took[systemd.Name][workloads], took["swarm"][workloads]
+		ratio := swarm.ratio(bare)
+		t.add(count(workloads), bare.seconds(), swarm.seconds(), percentMore(ratio), multiworkerPublished[workloads],
+			"≤ "+percentMore(multiworkerBar), verdict(ratio <= multiworkerBar))
+	}
+	return []fmt.Stringer{
+		t,
+		note(fmt.Sprintf("%d workers of %g processors each, one a host, with batches of 64.", multiworkers, multiworkerCPU)),
+		note(fmt.Sprintf("%d epochs of 70 steps, without the first step, in which TensorFlow compiles. Of two workloads, the longer.",
+			multiworkerEpochs)),
+		note(fmt.Sprintf("Medians of %d runs, in turns on fresh machines.", len(took["swarm"][1]))),
+		note(fmt.Sprintf("Bar: the same weights everywhere: %s.", verdict(len(checksums) == 1))),
+	}
+}
+
+// percentMore says by how much a ratio is more than 1.
+func percentMore(ratio float64) string { return fmt.Sprintf("%+.1f %%", 100*(ratio-1)) }
