@@ -55,7 +55,7 @@ module %[1]q {
 
 func workloadOn(e pythonenv.Environment, name string, port int, models, inputs string) string {
 	return fmt.Sprintf(workload, name, emptyImage, e.Python, port, engineEpochs, engineSteps, models, inputs) +
-		ranks(name, 2)
+		ranks(name)
 }
 
 // The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two
@@ -124,7 +124,7 @@ resource "trainyard_cluster" "lab" {
 }
 `, bed.KeyFile, bed.KnownHosts, &hosts), workloadOn(e, "one", 5001, models, ""))
 	w.Must("apply", "-auto-approve")
-	_, trained := expectSameRanks(w, "one", 2)
+	_, trained := expectSameRanks(w, "one")
 	w.ExpectNoChange("after the training on bare hosts")
 
 	var saved []string
@@ -194,8 +194,8 @@ resource "trainyard_image" "tensorflow" {
 		workloadOn(e, "one", 5001, "/srv/models/one", mounts),
 		workloadOn(e, "two", 5001, "/srv/models/two", mounts+"network = { subnet = \"10.10.0.0/24\" }"))
 	w.Must("apply", "-auto-approve")
-	_, trained := expectSameRanks(w, "one", 2)
-	_, second := expectSameRanks(w, "two", 2)
+	_, trained := expectSameRanks(w, "one")
+	_, second := expectSameRanks(w, "two")
 	if second.Checksum != trained.Checksum {
 		t.Errorf("the second workload ends with %+v, want the weights of the first, %+v", second, trained)
 	}

@@ -34,7 +34,7 @@ module %[1]q {
   wait_for        = "completed"
   %[6]s
 }
-`, name, port, epochs, steps, folder, inputs) + ranks(name, 2)
+`, name, port, epochs, steps, folder, inputs) + ranks(name)
 	}
 	write := func(parts ...string) {
 		w.Write("main.tf", fmt.Sprintf(`
@@ -54,7 +54,7 @@ resource "trainyard_cluster" "lab" {
 	alone := train("alone", 5621, "")
 	write(alone)
 	w.Must("apply", "-auto-approve")
-	joined, trained := expectSameRanks(w, "alone", 2)
+	joined, trained := expectSameRanks(w, "alone")
 	if joined.Step != 0 || joined.Start != "" || trained.Step != epochs*steps || trained.Accuracy < 0.5 {
 		t.Errorf("training goes from %+v to %+v, want all %d steps, and an accuracy of more than 0.5",
 			joined, trained, epochs*steps)
@@ -65,11 +65,11 @@ resource "trainyard_cluster" "lab" {
 	write(alone, killed)
 	finish := w.Start("apply", "-auto-approve")
 	awaitCheckpoint(w, filepath.Join(folder, "killed", "logs"), steps)
-	for rank := range 2 {
+	for rank := range workers {
 		killTrainer(w, cluster, fmt.Sprintf("killed-worker-%d", rank))
 	}
 	finish()
-	resumed, ended := expectSameRanks(w, "killed", 2)
+	resumed, ended := expectSameRanks(w, "killed")
 	if resumed.Step < steps || resumed.Step%steps != 0 || !strings.Contains(resumed.Start, "/killed/logs/ckpt-") {
 		t.Errorf("after both workers were killed, training begins with %+v, want it from the last checkpoint", resumed)
 	}
@@ -80,7 +80,7 @@ resource "trainyard_cluster" "lab" {
 
 	write(alone, killed, train("further", 5641, "initial_model = module.alone.model"))
 	w.Must("apply", "-auto-approve")
-	began, further := expectSameRanks(w, "further", 2)
+	began, further := expectSameRanks(w, "further")
 	model := filepath.Join(folder, "alone", "models", "model.keras")
 	if began.Start != model || began.Step != 0 || further.Loss >= trained.Loss {
 		t.Errorf("training goes from %+v to %+v, want it from %s to a loss of less than %v",

@@ -17,6 +17,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
+// workers is how many there are of each training here.
+const workers = 2
+
 // rankLine is what a worker of the module "multiworker" says: joined, of each epoch, and trained.
 type rankLine struct {
 	Event     string  `json:"event"`
@@ -34,7 +37,7 @@ type rankLine struct {
 }
 
 // ranks returns the configuration of what is read of the logs of the workers of a module that is named as its group.
-func ranks(name string, workers int) string {
+func ranks(name string) string {
 	return fmt.Sprintf(`
 data "trainyard_logs" %[1]q {
   count      = %[2]d
@@ -72,7 +75,7 @@ func said(w *acctest.Workspace, name string) [][]rankLine {
 
 // expectSameRanks fails unless all workers have trained together to the end: each says the same of every epoch, and has
 // the same weights. It returns what worker 0 says in the beginning and in the end.
-func expectSameRanks(w *acctest.Workspace, name string, workers int) (joined, trained rankLine) {
+func expectSameRanks(w *acctest.Workspace, name string) (joined, trained rankLine) {
 	w.Helper()
 	all := said(w, name)
 	if len(all) != workers {
