@@ -69,6 +69,7 @@ var parts = []struct {
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true, false},
 	{"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020", (*bench).psWorker, false, true},
 	{"multiworker", "Synchronous training with TensorFlow, on bare hosts and on a Swarm", (*bench).multiworker, false, true},
+	{"spark", "Spark with XGBoost on one, two and four workers, and by the policy, beside P. Stolin's measurements of 2021", (*bench).spark, false, true},
 }
 
 func main() {

@@ -69,14 +69,20 @@ locals {
       "spark.storage.decommission.rddBlocks.enabled"     = "true"
       "spark.storage.decommission.shuffleBlocks.enabled" = "true"
       "spark.storage.decommission.fallbackStorage.path"  = "file://${trimsuffix(var.shuffle_dir, "/")}/"
+
+      # An executor looks as often whether all is brought away, and ends no sooner.
+      "spark.storage.decommission.replicationReattemptInterval" = "1s"
     },
     var.conf,
   )
 
-  # On a Swarm the name of a member is its address; elsewhere it is that of its host.
+  # On a Swarm the name of a member is its address, and on this machine all have the same; else it is that of its host.
   master = "${var.name}-master-0"
-  host   = local.swarm ? local.master : try(split(":", trainyard_group.this.members[local.master])[0], null)
-  web    = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
+  host = (
+    local.swarm ? local.master : coalesce(var.cluster.engine, "process") == "process" ? "127.0.0.1" :
+    try(split(":", trainyard_group.this.members[local.master])[0], null)
+  )
+  web = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
 
   port = "--port \"$TRAINYARD_PORT\" --host \"$${TRAINYARD_ADDRESS%:*}\""
 }

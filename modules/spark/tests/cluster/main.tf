@@ -1,4 +1,4 @@
-# This machine as a cluster, for tests that apply for real.
+# This machine as a cluster, with a shell in the place of Spark, for tests that apply for real.
 
 terraform {
   required_providers {
@@ -14,4 +14,8 @@ resource "trainyard_cluster" "lab" {
 
 output "cluster" {
   value = trainyard_cluster.lab
+}
+
+output "bin" {
+  value = abspath("${path.module}/bin")
 }

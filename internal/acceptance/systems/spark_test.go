@@ -1,0 +1,275 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+)
+
+// sparkTrained is what a driver says in the end.
+type sparkTrained struct {
+	Workers   int     `json:"workers"`
+	Seconds   float64 `json:"seconds"`
+	Accuracy  float64 `json:"accuracy"`
+	AUC       float64 `json:"auc"`
+	RMSE      float64 `json:"rmse"`
+	Deviation float64 `json:"deviation"`
+}
+
+// What the README begins with trains as it stands there, but for its ports. A worker that is killed comes back, one that somebody
+// takes away shows in the plan and is put back, and none of that submits the application again.
+func TestSystemSpark(t *testing.T) {
+	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
+	l.Write("main.tf", sparkReadme(t)+`
+data "trainyard_group" "train" {
+  cluster    = trainyard_cluster.lab
+  name       = "train"
+  depends_on = [module.train]
+}
+
+output "train" { value = [data.trainyard_group.train.phase, one(values(data.trainyard_group.train.members)).exit_code] }
+`)
+	l.Must("get")
+	begin := time.Now()
+	l.Must("apply", "-auto-approve")
+	applied := time.Since(begin)
+	if got := strings.Join(strings.Fields(l.Must("output", "-json", "train")), ""); got != `["completed",0]` {
+		t.Errorf("phase and exit code of the driver are %s, want completed and 0", got)
+	}
+	page := l.await("two workers", workers(2))
+	l.expectCompleted(page, "train", 2)
+	var trained sparkTrained
+	if !l.said("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
+		t.Errorf("the driver says %+v, want an accuracy of more than 0.88, and an AUC of more than 0.92, of two workers", trained)
+	}
+	t.Logf("classification: %+v, applied in %.1f s", trained, applied.Seconds())
+	l.ExpectNoChange("after the training")
+
+	victim := page.Workers[0]
+	l.kill("org.apache.spark.deploy.worker.Worker", fmt.Sprint(victim.Port))
+	l.await("another worker in the place of the one that was killed", func(page sparkPage) bool {
+		return len(page.Workers) == 2 && !slices.ContainsFunc(page.Workers, func(w sparkWorker) bool { return w.ID == victim.ID })
+	})
+	l.ExpectNoChange("after a worker was killed")
+
+	l.lose("spark-worker-1")
+	plan, err := l.Run("plan", "-detailed-exitcode")
+	if err == nil || !acceptance.Says("module.spark.trainyard_group.this will be updated in-place", "1 to change").MatchString(plan) {
+		t.Errorf("the plan does not show that a worker is missing, and nothing else: %v\n%s", err, plan)
+	}
+	l.Must("apply", "-auto-approve")
+	page = l.await("two workers, after the apply", workers(2))
+	l.ExpectNoChange("after the drift was mended")
+	if len(page.Completed)+len(page.Active) != 1 {
+		t.Errorf("the application was submitted again: %+v", page)
+	}
+
+	l.Must("destroy", "-auto-approve")
+	l.ExpectNobody("after the destroy")
+}
+
+// sparkReadme returns the configuration that the README begins with, on other ports.
+func sparkReadme(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, "spark", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindSubmatch(readme)
+	if block == nil {
+		t.Fatal("the README has no configuration")
+	}
+	config := string(block[1])
+	for before, after := range map[string]string{
+		"github.com/trainyard/terraform-provider-trainyard//": "./",
+		"  cluster = trainyard_cluster.lab\n":                 "  cluster = trainyard_cluster.lab" + fmt.Sprintf(sparkPorts, "", ""),
+	} {
+		if !strings.Contains(config, before) {
+			t.Fatalf("the configuration of the README has no %q", before)
+		}
+		config = strings.ReplaceAll(config, before, after)
+	}
+	return config
+}
+
+// An application that wants more workers than there are gets them before it begins. While it runs nobody is taken away, also when the
+// policy has come to want fewer, and then they go.
+func TestSystemSparkPolicy(t *testing.T) {
+	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
+	config := func(perApplication int) string {
+		return fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+module "spark" {
+  source    = "./modules/spark"
+  cluster   = trainyard_cluster.lab
+  autoscale = { max = 3, workers_per_application = %d, idle = "1s", interval = "1s" }
+  %s
+}
+
+module "fares" {
+  source   = "./modules/spark/submit"
+  spark    = module.spark
+  name     = "fares"
+  program  = "regression.py"
+  workers  = 2
+  env      = { ROWS = "20000", ROUNDS = "20" }
+  conf     = { "spark.ui.enabled" = "false" }
+  wait_for = "running"
+}
+`, perApplication, fmt.Sprintf(sparkPorts, "", ""))
+	}
+	l.Write("main.tf", config(2))
+	l.Must("get")
+	l.Must("apply", "-auto-approve")
+	l.await("an application on two workers", func(page sparkPage) bool { return len(page.Active) == 1 && page.Active[0].Cores == 2 })
+	l.ExpectNoChange("while the application runs on more workers")
+	l.Write("main.tf", config(1))
+	l.Must("apply", "-auto-approve")
+
+	page := l.await("the end of the application, and one worker then", func(page sparkPage) bool {
+		return len(page.Completed) == 1 && len(page.Workers) == 1
+	})
+	fares := l.expectCompleted(page, "fares", 2)
+	var trained sparkTrained
+	if !l.said("fares", "evaluated", &trained) || trained.Workers != 2 || trained.RMSE > trained.Deviation/4 {
+		t.Errorf("the driver says %+v, want an error of less than a quarter of the deviation, of two workers", trained)
+	}
+	t.Logf("regression: %+v", trained)
+
+	entries, ended := acceptance.Recorded(t, l.engine()), time.UnixMilli(fares.Started+fares.Duration)
+	if !slices.ContainsFunc(entries, acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but it is busy: activeapps.#")) {
+		t.Error("the guard has kept nobody")
+	}
+	for _, entry := range entries {
+		if entry.Outcome == autoscale.OutcomeDone && entry.To < entry.From && entry.At.Before(ended) {
+			t.Errorf("a worker has left at %s, and the application ran until %s: %+v", entry.At, ended, entry)
+		}
+	}
+	if t.Failed() {
+		acceptance.Explain(t, acctest.Build(t, acctest.Provider), "spark/worker", "--endpoint", l.StateDir)
+	}
+	l.ExpectNoChange("after all")
+}
+
+// Of eight cards two may be used, and each worker has its own. The application outlives its master; one of the workers leaves while it
+// runs, and its result is the same, by what that one has brought to the shared storage.
+func TestSystemSparkGPUs(t *testing.T) {
+	control, cards := fakenvml.New(t), fakenvml.V100s("dgx", 8)
+	control.Set(cards...)
+	l := newSpark(t, func() string { return acctest.ProviderWithGPUs(t, control) })
+	shared, goes := t.TempDir(), filepath.Join(t.TempDir(), "go")
+	files, err := filepath.Abs(filepath.Join("testdata", "spark"))
+	l.must(err)
+	config := func(replicas int) string {
+		return fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "lab"
+}
+
+resource "trainyard_gpu_pool" "two" {
+  cluster = trainyard_cluster.lab
+  name    = "two"
+  devices = { local = %s }
+}
+
+module "spark" {
+  source      = "./modules/spark"
+  cluster     = trainyard_cluster.lab
+  shuffle_dir = "%s/shuffle"
+  history     = { dir = "%[2]s/events", port = 17081 }
+  %s
+}
+
+module "devices" {
+  source   = "./modules/spark/submit"
+  spark    = module.spark
+  name     = "devices"
+  files    = %q
+  program  = "devices.py"
+  workers  = 2
+  env      = { GO = %q }
+  conf     = { "spark.ui.enabled" = "false" }
+  wait_for = "running"
+}
+`, acceptance.List(cards[4].UUID, cards[5].UUID), shared,
+			fmt.Sprintf(sparkPorts, fmt.Sprintf(`, recovery_dir = "%s/recovery"`, shared), fmt.Sprintf(`, replicas = %d, gpus = { pool = trainyard_gpu_pool.two.name }`, replicas)),
+			files, goes)
+	}
+	l.Write("main.tf", config(2))
+	l.Must("get")
+	l.Must("apply", "-auto-approve")
+
+	var event struct {
+		Devices []string `json:"devices"`
+		Sum     int      `json:"sum"`
+		Made    int      `json:"made"`
+	}
+	acctest.Eventually(t, "an application that has shuffled", func() bool { return l.said("devices", "shuffled", &event) })
+	if want := []string{cards[4].UUID + " 0", cards[5].UUID + " 0"}; !l.said("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
+		t.Errorf("the executors have %q, want %q: each its own, which it counts as its first", event.Devices, want)
+	}
+	for _, worker := range l.await("two workers", workers(2)).Workers {
+		if addresses := worker.Resources["gpu"].Addresses; !slices.Equal(addresses, []string{"0"}) {
+			t.Errorf("worker %s is registered with the GPUs %q, want one", worker.ID, addresses)
+		}
+	}
+
+	l.kill("org.apache.spark.deploy.master.Master")
+	l.await("a master that knows its workers and the application again", func(page sparkPage) bool {
+		return page.Status == "ALIVE" && len(page.Workers) == 2 && len(page.Active) == 1 && page.Active[0].State == "RUNNING"
+	})
+
+	l.Write("main.tf", config(1))
+	l.Must("apply", "-auto-approve")
+	l.await("one worker", workers(1))
+	l.must(os.WriteFile(goes, nil, 0o600))
+	acctest.Eventually(t, "the result", func() bool { return l.said("devices", "summed", &event) })
+	if want := 20000 * 19999 / 2; event.Sum != want {
+		t.Errorf("the sum is %d, want %d", event.Sum, want)
+	}
+	t.Logf("of 20000 numbers, %d were made anew, as both workers have one host", event.Made-20000)
+	l.await("the end of the application", func(page sparkPage) bool { return len(page.Active) == 0 })
+	l.ExpectNoChange("after the application")
+	expectHistory(l, "http://127.0.0.1:17081/api/v1/applications")
+	l.Must("destroy", "-auto-approve")
+	l.ExpectNobody("after the destroy")
+}
+
+// expectHistory waits until the history server tells of an application.
+func expectHistory(l *sparkLab, address string) {
+	l.Helper()
+	acctest.Eventually(l, "the application in the history", func() bool {
+		var applications []struct {
+			Name string `json:"name"`
+		}
+		return json.Unmarshal(l.get(address), &applications) == nil && len(applications) == 1 && applications[0].Name == "devices"
+	})
+}

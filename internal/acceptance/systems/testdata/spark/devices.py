@@ -1,0 +1,40 @@
+"""Says which GPU each executor has, holds what it has shuffled until the file GO is there, and says the sum of it.
+
+It also says how many numbers were made for it: each once, if nothing of what was shuffled got lost.
+"""
+
+import json
+import os
+import time
+
+from pyspark import BarrierTaskContext, SparkContext, TaskContext
+
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def device(_):
+    BarrierTaskContext.get().barrier()  # both tasks run at once, each on an executor of its own
+    addresses = TaskContext.get().resources()["gpu"].addresses
+    yield os.environ["CUDA_VISIBLE_DEVICES"] + " " + ",".join(addresses)
+
+
+context = SparkContext.getOrCreate()
+say(event="devices", devices=sorted(context.parallelize(range(2), 2).barrier().mapPartitions(device).collect()))
+
+made = context.accumulator(0)
+
+
+def pair(n):
+    made.add(1)
+    return n % 100, n
+
+
+pairs = context.parallelize(range(20000), 4).map(pair).reduceByKey(lambda a, b: a + b, 4)
+say(event="shuffled", keys=pairs.count(), made=made.value)
+while not os.path.exists(os.environ["GO"]):
+    time.sleep(0.1)
+total = pairs.values().sum()
+say(event="summed", sum=total, made=made.value)
+context.stop()

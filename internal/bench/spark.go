@@ -1,0 +1,231 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sparkJob is one of the trainings of the module spark, and the publication's mean seconds of it, by the number of static workers; at 0 those of
+// its autoscaler.
+type sparkJob struct {
+	name      string
+	published map[int]float64
+}
+
+var sparkJobs = []sparkJob{
+	{"classification", map[int]float64{0: 1056, 1: 1740, 2: 828}},
+	{"regression", map[int]float64{0: 177, 1: 328, 2: 139}},
+}
+
+// sparkCounts are the counts of static workers. Each has 0.4 processors, so that four of them and the rest fit into two.
+var sparkCounts = []int{1, 2, 4}
+
+// twoWorkers is the count that the publication compares its autoscaler with, and sparkSlack by which factor ours may be slower than the best count.
+const (
+	twoWorkers = 2
+	sparkSlack = 1.1
+)
+
+// The page of the master of a Spark that is measured, and the size of a training.
+const (
+	sparkPage   = "http://127.0.0.1:19080/json/"
+	sparkRows   = 1_000_000
+	sparkRounds = 100
+)
+
+// sparkTimes is how long a job took in a run: with static workers, by their number, and by the policy, which had best of them for an application.
+type sparkTimes struct {
+	static map[int]time.Duration
+	policy time.Duration
+	best   int
+}
+
+// spark trains both jobs with static workers, and then by the policy, which begins with one worker and is told which count was the best: this is what
+// scaling across runs, and before the submit, can do.
+func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
+	install := exec.CommandContext(ctx, "internal/tools/python.sh", "spark")
+	install.Stderr = b.progress
+	programs, err := install.Output()
+	if err != nil {
+		return nil, fmt.Errorf("Spark can't be installed: %w", err)
+	}
+	path := strings.TrimSpace(string(programs)) + ":" + os.Getenv("PATH")
+
+	taken := make([][]sparkTimes, len(sparkJobs))
+	for run := range b.runs {
+		for i, job := range sparkJobs {
+			times := sparkTimes{static: map[int]time.Duration{}}
+			for _, count := range sparkCounts {
+				b.say("spark: %s with %d workers, run %d of %d", job.name, count, run+1, b.runs)
+				took, err := b.submit(ctx, path, job.name, count, fmt.Sprintf("worker = { replicas = %d, %s }", count, sparkWorker))
+				if err != nil {
+					return nil, err
+				}
+				times.static[count] = took
+			}
+			times.best = times.fastest()
+			b.say("spark: %s by the policy, run %d of %d", job.name, run+1, b.runs)
+			times.policy, err = b.submit(ctx, path, job.name, 1, fmt.Sprintf(`worker = { %s }
+  autoscale = { max = %d, workers_per_application = %d, interval = "1s", idle = "10s" }`, sparkWorker, slices.Max(sparkCounts), times.best))
+			if err != nil {
+				return nil, err
+			}
+			taken[i] = append(taken[i], times)
+		}
+	}
+	return sparkTables(taken), nil
+}
+
+// sparkWorker are the attributes of all workers.
+const sparkWorker = `memory_mib = 1536, daemon_memory_mib = 256, web_port = 0, resources = { cpus = 0.4 }`
+
+// fastest returns the count of static workers that took the least time.
+func (t sparkTimes) fastest() int {
+	return slices.MinFunc(sparkCounts, func(a, b int) int { return int(t.static[a] - t.static[b]) })
+}
+
+// submit returns how long a job took in a Spark of its own, once so many workers were there: from the begin of its program to its end, with the time that it
+// waited for workers.
+func (b *bench) submit(ctx context.Context, path, job string, begin int, attributes string) (took time.Duration, err error) {
+	dir, err := os.MkdirTemp(b.work, "spark-")
+	if err != nil {
+		return 0, err
+	}
+	w := &workspace{bench: b, name: "bench", dir: dir}
+	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS("modules")); err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(sparkConfiguration(job, attributes)), 0o600); err != nil {
+		return 0, err
+	}
+	if _, err := w.terraform(ctx, "init"); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, w.close(ctx)) }()
+	env := []string{"PATH=" + path}
+	if _, err := w.terraformWith(ctx, env, "apply", "-auto-approve", "-target=module.spark"); err != nil {
+		return 0, err
+	}
+	if err := awaitSpark(ctx, begin); err != nil {
+		return 0, err
+	}
+	if _, err := w.terraformWith(ctx, env, "apply", "-auto-approve"); err != nil {
+		return 0, err
+	}
+	show := b.command(ctx, "output", "-json", "log")
+	show.Dir = dir
+	text, err := show.Output()
+	if err != nil {
+		return 0, err
+	}
+	return sparkTook(text)
+}
+
+// sparkTook returns what a driver says in the end of its log, a list of lines in JSON.
+func sparkTook(log []byte) (time.Duration, error) {
+	var lines []string
+	if err := json.Unmarshal(log, &lines); err != nil {
+		return 0, err
+	}
+	for _, line := range slices.Backward(lines) {
+		var said struct {
+			Event   string  `json:"event"`
+			Seconds float64 `json:"seconds"`
+		}
+		if json.Unmarshal([]byte(line), &said) == nil && said.Event == "evaluated" {
+			return time.Duration(said.Seconds * float64(time.Second)), nil
+		}
+	}
+	return 0, errors.New("the driver does not say how long it took")
+}
+
+// sparkConfiguration is that of a Spark with these attributes, and of a job.
+func sparkConfiguration(job, attributes string) string {
+	return fmt.Sprintf(`
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+resource "trainyard_cluster" "bench" {
+  name = "bench"
+}
+
+module "spark" {
+  source  = "./modules/spark"
+  cluster = trainyard_cluster.bench
+  master  = { port = 19077, web_port = 19080, daemon_memory_mib = 256 }
+  %s
+}
+
+module "job" {
+  source  = "./modules/spark/submit"
+  spark   = module.spark
+  name    = "job"
+  program = "%s.py"
+  env     = { ROWS = "%d", ROUNDS = "%d" }
+  conf    = { "spark.ui.enabled" = "false" }
+}
+
+data "trainyard_logs" "job" {
+  cluster    = trainyard_cluster.bench
+  member     = module.job.driver
+  depends_on = [module.job]
+}
+
+output "log" {
+  value = data.trainyard_logs.job.lines
+}
+`, attributes, job, sparkRows, sparkRounds)
+}
+
+// sparkPatience bounds how long workers take to register, on a machine that is busy with other things as well.
+const sparkPatience = 5 * time.Minute
+
+// awaitSpark waits until so many workers are registered.
+func awaitSpark(ctx context.Context, workers int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, sparkPatience, fmt.Errorf("there are no %d workers on %s", workers, sparkPage))
+	defer cancel()
+	for {
+		if registered(ctx) >= workers {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// registered returns how many workers the master's page tells of; 0 while it does not answer.
+func registered(ctx context.Context) int {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, sparkPage, nil)
+	if err != nil {
+		return 0
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	var page struct {
+		Alive int `json:"aliveworkers"`
+	}
+	if json.NewDecoder(response.Body).Decode(&page) != nil {
+		return 0
+	}
+	return page.Alive
+}

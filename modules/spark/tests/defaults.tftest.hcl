@@ -1,0 +1,172 @@
+# What there is by default: a master, two workers, and nothing else.
+
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
+
+variables {
+  cluster = { name = "lab" }
+}
+
+run "defaults" {
+  assert {
+    condition     = trainyard_group.this.name == "spark" && trainyard_group.this.framework == "spark" && join(" ", keys(trainyard_group.this.roles)) == "master worker"
+    error_message = "The group has to be a Spark of a master and workers."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.master.replicas == 1 && trainyard_group.this.roles.master.port == 7077
+      && trainyard_group.this.roles.worker.replicas == 2 && trainyard_group.this.roles.worker.port == null
+    )
+    error_message = "There is a master at port 7077, and two workers."
+  }
+
+  assert {
+    condition     = strcontains(trainyard_group.this.roles.master.command[2], "exec spark-class org.apache.spark.deploy.master.Master") && endswith(trainyard_group.this.roles.master.command[2], "--webui-port 8080")
+    error_message = "The master has to be Spark's, with its page at port 8080."
+  }
+
+  assert {
+    condition     = strcontains(trainyard_group.this.roles.worker.command[2], "--cores 1 --memory 1024m") && !strcontains(trainyard_group.this.roles.worker.command[2], "sleep")
+    error_message = "A worker has a core and a gibibyte, and ends at once when it is asked to."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS == "-Dspark.worker.cleanup.enabled=true" && trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == ""
+      && trainyard_group.this.env.PYSPARK_PYTHON == "python3"
+    )
+    error_message = "Nothing else is set than what clears up."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.restart.condition == "always" && trainyard_group.this.roles.master.restart.condition == "always" && trainyard_group.this.completion.when == "never"
+    error_message = "Spark is a service."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.gpus == null && trainyard_group.this.roles.worker.mounts == null && trainyard_group.this.roles.worker.container == null && length(trainyard_files.gpus) == 0
+    error_message = "Nothing is mounted, and no GPU taken, unasked."
+  }
+
+  assert {
+    condition     = length(trainyard_autoscaling_policy.this) == 0 && length(trainyard_group.history) == 0 && output.policy == null && output.history == null
+    error_message = "There is neither a policy nor a history unasked."
+  }
+
+  assert {
+    condition     = output.master == "spark://127.0.0.1:7077" && output.web == "http://127.0.0.1:8080" && length(output.conf) == 0
+    error_message = "The outputs have to tell where the master is."
+  }
+
+  assert {
+    condition     = output.executor == { workers = 2, applications = {}, cores = 1, memory_mib = 1024 }
+    error_message = "An application has both workers."
+  }
+}
+
+run "policy" {
+  variables {
+    autoscale = { min = 0, max = 8, workers_per_application = 4, applications = { fares = 2 } }
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.replicas == null && trainyard_autoscaling_policy.this[0].role == "worker" && trainyard_autoscaling_policy.this[0].min == 0 && trainyard_autoscaling_policy.this[0].max == 8
+    error_message = "The count is the policy's."
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].metrics.applications.source.queue.http == { url = "http://127.0.0.1:8080/json/", path = "activeapps.#" }
+      && trainyard_autoscaling_policy.this[0].metrics.applications.algorithm.queue.per_member == 0.25
+      && trainyard_autoscaling_policy.this[0].metrics.application-fares.source.queue.http.path == "activeapps.#(name==\"fares\")#|#"
+      && trainyard_autoscaling_policy.this[0].metrics.application-fares.algorithm.queue.per_member == 0.5
+      && length(trainyard_autoscaling_policy.this[0].metrics) == 2
+    )
+    error_message = "The policy has to count the applications of the master's page."
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].guards.busy.http == { url = "http://127.0.0.1:8080/json/", path = "activeapps.#" }
+    error_message = "No worker may go while an application runs."
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "2m" && trainyard_autoscaling_policy.this[0].scale_out.rates[0].count == 8 && trainyard_autoscaling_policy.this[0].scale_out.cooldown == null
+    error_message = "Workers come at once, and go after a while."
+  }
+
+  assert {
+    condition     = output.executor.workers == 4 && output.executor.applications.fares == 2
+    error_message = "An application has as many workers as the policy gets for it."
+  }
+}
+
+run "heat" {
+  variables {
+    worker    = { resources = { cpus = 1 } }
+    autoscale = { max = 30, heat = {} }
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].metrics.cpu.source.agent.measure == "cpu_percent"
+      && trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm.heat == { lower = 20, upper = 60, target = 50, recurrence = 3 }
+      && trainyard_autoscaling_policy.this[0].scale_out.cooldown == "3m" && trainyard_autoscaling_policy.this[0].scale_in.cooldown == "3m"
+      && trainyard_autoscaling_policy.this[0].interval == "5s"
+    )
+    error_message = "The rule has to have the publication's numbers."
+  }
+}
+
+run "shuffle" {
+  variables {
+    autoscale   = { max = 4 }
+    shuffle_dir = "/mnt/nas/shuffle"
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].guards == null
+    error_message = "With shared storage, workers may go while applications run."
+  }
+
+  assert {
+    condition = (
+      output.conf["spark.storage.decommission.fallbackStorage.path"] == "file:///mnt/nas/shuffle/" && output.conf["spark.executor.decommission.signal"] == "TERM"
+      && strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.worker.decommission.signal=TERM")
+      && strcontains(trainyard_group.this.roles.worker.command[2], "sleep 0.2")
+    )
+    error_message = "A worker that is asked to end has to bring away its data first."
+  }
+}
+
+run "history" {
+  variables {
+    history = { dir = "/srv/events" }
+    master  = { recovery_dir = "/srv/recovery" }
+    worker  = { scratch_dir = "/mnt/nvme", conf = { "spark.worker.cleanup.enabled" = "false" } }
+  }
+
+  assert {
+    condition     = trainyard_group.history[0].name == "spark-history" && trainyard_group.history[0].roles.web.port == 18080 && strcontains(trainyard_group.history[0].roles.web.env.SPARK_HISTORY_OPTS, "logDirectory=file:///srv/events ")
+    error_message = "The history server has to read the folder."
+  }
+
+  assert {
+    condition     = output.conf == tomap({ "spark.eventLog.enabled" = "true", "spark.eventLog.dir" = "file:///srv/events" })
+    error_message = "Applications have to write to it."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == "-Dspark.deploy.recoveryDirectory=/srv/recovery -Dspark.deploy.recoveryMode=FILESYSTEM"
+    error_message = "The master has to remember."
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.env.SPARK_LOCAL_DIRS == "/mnt/nvme" && trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS == "-Dspark.worker.cleanup.enabled=false"
+    error_message = "What the user says goes before."
+  }
+}

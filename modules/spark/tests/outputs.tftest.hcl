@@ -1,0 +1,41 @@
+# What runs is told in the outputs.
+
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
+
+run "containers_on_bare_hosts" {
+  variables {
+    cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    image   = "spark:4"
+    worker  = { gpus = { pool = "v100" } }
+    history = { dir = "/srv/events" }
+  }
+
+  override_resource {
+    target = trainyard_group.this
+    values = { id = "lab/spark", members = { spark-master-0 = "192.0.2.1:7077" }, placements = { spark-master-0 = "gpu1" } }
+  }
+
+  override_resource {
+    target = trainyard_group.history
+    values = { members = { spark-history-web-0 = "192.0.2.1:18080" } }
+  }
+
+  assert {
+    condition     = trainyard_group.this.roles.worker.mounts[0].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[0].read_only && trainyard_group.this.roles.master.mounts == null
+    error_message = "Containers of workers have to see the script."
+  }
+
+  assert {
+    condition     = output.master == "spark://192.0.2.1:7077" && output.web == "http://192.0.2.1:8080"
+    error_message = "On bare hosts the master is at the address of its host."
+  }
+
+  assert {
+    condition     = output.id == "lab/spark" && output.placements["spark-master-0"] == "gpu1" && output.history == "http://192.0.2.1:18080" && output.runtime.image == "spark:4"
+    error_message = "The outputs have to tell who runs where."
+  }
+}

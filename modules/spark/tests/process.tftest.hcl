@@ -1,0 +1,45 @@
+# Members run for real, as processes of this machine. A shell is in the place of Spark, and fails where it isn't told what a
+# program needs; the apply of the submit returns only when it has ended well.
+
+provider "trainyard" {}
+
+run "cluster" {
+  module {
+    source = "./tests/cluster"
+  }
+}
+
+run "runs" {
+  variables {
+    cluster = run.cluster.cluster
+    bin     = run.cluster.bin
+    master  = { port = 17177, web_port = 17178 }
+    worker  = { replicas = 3, port = 17180, web_port = 0 }
+  }
+
+  assert {
+    condition     = output.members["spark-master-0"] == "127.0.0.1:17177" && output.members["spark-worker-2"] == "127.0.0.1:17182" && length(output.members) == 4
+    error_message = "A master and three workers have to be there."
+  }
+}
+
+run "submits" {
+  module {
+    source = "./submit"
+  }
+
+  variables {
+    spark = {
+      cluster = run.cluster.cluster, master = run.runs.master, conf = run.runs.conf, executor = run.runs.executor
+      runtime = run.runs.runtime
+    }
+    program = "regression.py"
+    args    = ["--seed", "{{ .Index }}"]
+    driver  = { port = 17190 }
+  }
+
+  assert {
+    condition     = output.workers == 3 && output.driver == "train-driver-0"
+    error_message = "The application has all workers."
+  }
+}
