@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// sparkJob is one of the trainings of the module spark, and the publication's mean seconds of it, by the number of static workers; at 0 those of
-// its autoscaler.
+// sparkJob is one of the trainings of the module spark, and the publication's mean seconds of it, by the number of
+// static workers; at 0 those of its autoscaler.
 type sparkJob struct {
 	name      string
 	published map[int]float64
@@ -28,10 +28,12 @@ var sparkJobs = []sparkJob{
 	{"regression", map[int]float64{0: 177, 1: 328, 2: 139}},
 }
 
-// sparkCounts are the counts of static workers. Each has 0.4 processors, so that four of them and the rest fit into two.
+// sparkCounts are the counts of static workers. Each has 0.4 processors, so that four of them and the rest fit into
+// two.
 var sparkCounts = []int{1, 2, 4}
 
-// twoWorkers is the count that the publication compares its autoscaler with, and sparkSlack by which factor ours may be slower than the best count.
+// twoWorkers is the count that the publication compares its autoscaler with, and sparkSlack by which factor ours may be
+// slower than the best count.
 const (
 	twoWorkers = 2
 	sparkSlack = 1.1
@@ -44,15 +46,16 @@ const (
 	sparkRounds = 100
 )
 
-// sparkTimes is how long a job took in a run: with static workers, by their number, and by the policy, which had best of them for an application.
+// sparkTimes is how long a job took in a run: with static workers, by their number, and by the policy, which had best
+// of them for an application.
 type sparkTimes struct {
 	static map[int]time.Duration
 	policy time.Duration
 	best   int
 }
 
-// spark trains both jobs with static workers, and then by the policy, which begins with one worker and is told which count was the best: this is what
-// scaling across runs, and before the submit, can do.
+// spark trains both jobs with static workers, and then by the policy, which begins with one worker and is told which
+// count was the best: this is what scaling across runs, and before the submit, can do.
 func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", "spark")
 	install.Stderr = b.progress
@@ -77,7 +80,8 @@ func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 			times.best = times.fastest()
 			b.say("spark: %s by the policy, run %d of %d", job.name, run+1, b.runs)
 			times.policy, err = b.submit(ctx, path, job.name, 1, fmt.Sprintf(`worker = { %s }
-  autoscale = { max = %d, workers_per_application = %d, interval = "1s", idle = "10s" }`, sparkWorker, slices.Max(sparkCounts), times.best))
+  autoscale = { max = %d, workers_per_application = %d, interval = "1s", idle = "10s" }`,
+				sparkWorker, slices.Max(sparkCounts), times.best))
 			if err != nil {
 				return nil, err
 			}
@@ -95,9 +99,11 @@ func (t sparkTimes) fastest() int {
 	return slices.MinFunc(sparkCounts, func(a, b int) int { return int(t.static[a] - t.static[b]) })
 }
 
-// submit returns how long a job took in a Spark of its own, once so many workers were there: from the begin of its program to its end, with the time that it
-// waited for workers.
-func (b *bench) submit(ctx context.Context, path, job string, begin int, attributes string) (took time.Duration, err error) {
+// submit returns how long a job took in a Spark of its own, once so many workers were there: from the begin of its
+// program to its end, with the time that it waited for workers.
+func (b *bench) submit(
+	ctx context.Context, path, job string, begin int, attributes string,
+) (took time.Duration, err error) {
 	dir, err := os.MkdirTemp(b.work, "spark-")
 	if err != nil {
 		return 0, err

@@ -11,7 +11,10 @@ import (
 // The bar of a table is that of the figures in it.
 func TestSparkTables(t *testing.T) {
 	run := func(policy int) sparkTimes {
-		times := sparkTimes{static: map[int]time.Duration{1: 40 * time.Second, 2: 20 * time.Second, 4: 15 * time.Second}, policy: time.Duration(policy) * time.Second}
+		times := sparkTimes{
+			static: map[int]time.Duration{1: 40 * time.Second, 2: 20 * time.Second, 4: 15 * time.Second},
+			policy: time.Duration(policy) * time.Second,
+		}
 		times.best = times.fastest()
 		return times
 	}
@@ -33,7 +36,9 @@ func TestSparkTables(t *testing.T) {
 
 // How long a job took is what its driver said last.
 func TestSparkTook(t *testing.T) {
-	took, err := sparkTook([]byte(`["26/11/26 INFO Master", "{\"event\": \"trained\", \"seconds\": 3}", "{\"event\": \"evaluated\", \"seconds\": 12.5}", "bye"]`))
+	took, err := sparkTook([]byte(`[
+  "26/11/26 INFO Master", "{\"event\": \"trained\", \"seconds\": 3}", "{\"event\": \"evaluated\", \"seconds\": 12.5}", "bye"
+]`))
 	if err != nil || took != 12500*time.Millisecond {
 		t.Errorf("it took %s (%v), want 12.5 s", took, err)
 	}

@@ -24,7 +24,14 @@ locals {
 
   env = merge({ PYSPARK_PYTHON = var.python }, var.env)
 
+  # Prometheus finds metrics on the pages of master and workers.
+  metrics = {
+    "spark.metrics.conf.*.sink.prometheusServlet.class" = "org.apache.spark.metrics.sink.PrometheusServlet"
+    "spark.metrics.conf.*.sink.prometheusServlet.path"  = "/metrics/prometheus"
+  }
+
   master_conf = merge(
+    local.metrics,
     var.master.recovery_dir == null ? {} : {
       "spark.deploy.recoveryMode"      = "FILESYSTEM"
       "spark.deploy.recoveryDirectory" = var.master.recovery_dir
@@ -32,6 +39,7 @@ locals {
     var.master.conf,
   )
   worker_conf = merge(
+    local.metrics,
     { "spark.worker.cleanup.enabled" = "true" }, # folders of applications that ended go by themselves
     local.gpus == null ? {} : {
       "spark.worker.resource.gpu.amount"          = tostring(local.gpu_count)

@@ -20,7 +20,7 @@ output "master" {
 }
 
 output "web" {
-  description = "URL of the master's page, as members reach it. `/json/` is the same for programs, and `/metrics/master/prometheus/` is for Prometheus."
+  description = "URL of the master's page, as members reach it. `/json/` is the same for programs, and `/metrics/prometheus` is for Prometheus."
   value       = local.web
   depends_on  = [trainyard_group.this]
 }

@@ -73,7 +73,8 @@ type sparkPage struct {
 	Completed []sparkApplication `json:"completedapps"`
 }
 
-// look returns the master's page; an empty one while it does not answer. Of the workers, those are left out that are gone.
+// look returns the master's page; an empty one while it does not answer. Of the workers, those are left out that are
+// gone.
 func (l *sparkLab) look() sparkPage {
 	l.Helper()
 	var page sparkPage
@@ -126,7 +127,8 @@ func workers(n int) func(sparkPage) bool {
 // engine returns the engine of the cluster.
 func (l *sparkLab) engine() engine.Engine {
 	l.Helper()
-	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: l.StateDir}, process.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"})
+	program := process.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"}
+	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: l.StateDir}, program)
 	l.must(err)
 	return e
 }
@@ -160,7 +162,8 @@ func (l *sparkLab) kill(words ...string) {
 	}
 }
 
-// said returns the line of the log of an application's driver that tells of an event, into what it is; false where there is none.
+// said returns the line of the log of an application's driver that tells of an event, into what it is; false where
+// there is none.
 func (l *sparkLab) said(application, event string, into any) bool {
 	l.Helper()
 	lines, err := l.engine().Logs(l.t.Context(), application+"-driver-0", engine.LogOptions{})

@@ -29,8 +29,8 @@ type sparkTrained struct {
 	Deviation float64 `json:"deviation"`
 }
 
-// What the README begins with trains as it stands there, but for its ports. A worker that is killed comes back, one that somebody
-// takes away shows in the plan and is put back, and none of that submits the application again.
+// What the README begins with trains as it stands there, but for its ports. A worker that is killed comes back, one
+// that somebody takes away shows in the plan and is put back, and none of that submits the application again.
 func TestSystemSpark(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	l.Write("main.tf", sparkReadme(t)+`
@@ -53,9 +53,12 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	l.expectCompleted(page, "train", 2)
 	var trained sparkTrained
 	if !l.said("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
-		t.Errorf("the driver says %+v, want an accuracy of more than 0.88, and an AUC of more than 0.92, of two workers", trained)
+		t.Errorf("the driver says %+v, want an accuracy above 0.88 and an AUC above 0.92, of two workers", trained)
 	}
 	t.Logf("classification: %+v, applied in %.1f s", trained, applied.Seconds())
+	if metrics := l.get("http://127.0.0.1:17080/metrics/prometheus"); !strings.Contains(string(metrics), "aliveWorkers") {
+		t.Errorf("what Prometheus finds at the master does not tell of its workers: %.300s", metrics)
+	}
 	l.ExpectNoChange("after the training")
 
 	victim := page.Workers[0]
@@ -67,7 +70,8 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 
 	l.lose("spark-worker-1")
 	plan, err := l.Run("plan", "-detailed-exitcode")
-	if err == nil || !acceptance.Says("module.spark.trainyard_group.this will be updated in-place", "1 to change").MatchString(plan) {
+	updates := acceptance.Says("module.spark.trainyard_group.this will be updated in-place", "1 to change")
+	if err == nil || !updates.MatchString(plan) {
 		t.Errorf("the plan does not show that a worker is missing, and nothing else: %v\n%s", err, plan)
 	}
 	l.Must("apply", "-auto-approve")
@@ -105,8 +109,8 @@ func sparkReadme(t *testing.T) string {
 	return config
 }
 
-// An application that wants more workers than there are gets them before it begins. While it runs nobody is taken away, also when the
-// policy has come to want fewer, and then they go.
+// An application that wants more workers than there are gets them before it begins. While it runs nobody is taken away,
+// also when the policy has come to want fewer, and then they go.
 func TestSystemSparkPolicy(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	config := func(perApplication int) string {
@@ -143,7 +147,9 @@ module "fares" {
 	l.Write("main.tf", config(2))
 	l.Must("get")
 	l.Must("apply", "-auto-approve")
-	l.await("an application on two workers", func(page sparkPage) bool { return len(page.Active) == 1 && page.Active[0].Cores == 2 })
+	l.await("an application on two workers", func(page sparkPage) bool {
+		return len(page.Active) == 1 && page.Active[0].Cores == 2
+	})
 	l.ExpectNoChange("while the application runs on more workers")
 	l.Write("main.tf", config(1))
 	l.Must("apply", "-auto-approve")
@@ -154,12 +160,13 @@ module "fares" {
 	fares := l.expectCompleted(page, "fares", 2)
 	var trained sparkTrained
 	if !l.said("fares", "evaluated", &trained) || trained.Workers != 2 || trained.RMSE > trained.Deviation/4 {
-		t.Errorf("the driver says %+v, want an error of less than a quarter of the deviation, of two workers", trained)
+		t.Errorf("the driver says %+v, want an error below a quarter of the deviation, of two workers", trained)
 	}
 	t.Logf("regression: %+v", trained)
 
 	entries, ended := acceptance.Recorded(t, l.engine()), time.UnixMilli(fares.Started+fares.Duration)
-	if !slices.ContainsFunc(entries, acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but it is busy: activeapps.#")) {
+	kept := acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but it is busy: activeapps.#")
+	if !slices.ContainsFunc(entries, kept) {
 		t.Error("the guard has kept nobody")
 	}
 	for _, entry := range entries {
@@ -173,8 +180,8 @@ module "fares" {
 	l.ExpectNoChange("after all")
 }
 
-// Of eight cards two may be used, and each worker has its own. The application outlives its master; one of the workers leaves while it
-// runs, and its result is the same, by what that one has brought to the shared storage.
+// Of eight cards two may be used, and each worker has its own. The application outlives its master; one of the workers
+// leaves while it runs, and its result is the same, by what that one has brought to the shared storage.
 func TestSystemSparkGPUs(t *testing.T) {
 	control, cards := fakenvml.New(t), fakenvml.V100s("dgx", 8)
 	control.Set(cards...)
@@ -219,9 +226,10 @@ module "devices" {
   conf     = { "spark.ui.enabled" = "false" }
   wait_for = "running"
 }
-`, acceptance.List(cards[4].UUID, cards[5].UUID), shared,
-			fmt.Sprintf(sparkPorts, fmt.Sprintf(`, recovery_dir = "%s/recovery"`, shared), fmt.Sprintf(`, replicas = %d, gpus = { pool = trainyard_gpu_pool.two.name }`, replicas)),
-			files, goes)
+`, acceptance.List(cards[4].UUID, cards[5].UUID), shared, fmt.Sprintf(sparkPorts,
+			fmt.Sprintf(`, recovery_dir = "%s/recovery"`, shared),
+			fmt.Sprintf(`, replicas = %d, gpus = { pool = trainyard_gpu_pool.two.name }`, replicas),
+		), files, goes)
 	}
 	l.Write("main.tf", config(2))
 	l.Must("get")
@@ -233,7 +241,8 @@ module "devices" {
 		Made    int      `json:"made"`
 	}
 	acctest.Eventually(t, "an application that has shuffled", func() bool { return l.said("devices", "shuffled", &event) })
-	if want := []string{cards[4].UUID + " 0", cards[5].UUID + " 0"}; !l.said("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
+	want := []string{cards[4].UUID + " 0", cards[5].UUID + " 0"}
+	if !l.said("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
 		t.Errorf("the executors have %q, want %q: each its own, which it counts as its first", event.Devices, want)
 	}
 	for _, worker := range l.await("two workers", workers(2)).Workers {
@@ -270,6 +279,7 @@ func expectHistory(l *sparkLab, address string) {
 		var applications []struct {
 			Name string `json:"name"`
 		}
-		return json.Unmarshal(l.get(address), &applications) == nil && len(applications) == 1 && applications[0].Name == "devices"
+		err := json.Unmarshal(l.get(address), &applications)
+		return err == nil && len(applications) == 1 && applications[0].Name == "devices"
 	})
 }

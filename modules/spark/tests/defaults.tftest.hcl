@@ -36,10 +36,14 @@ run "defaults" {
 
   assert {
     condition = (
-      trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS == "-Dspark.worker.cleanup.enabled=true" && trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == ""
+      endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, ".path=/metrics/prometheus -Dspark.worker.cleanup.enabled=true")
+      && trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == join(" ", [
+        "-Dspark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
+        "-Dspark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
+      ])
       && trainyard_group.this.env.PYSPARK_PYTHON == "python3"
     )
-    error_message = "Nothing else is set than what clears up."
+    error_message = "Metrics are served, folders cleared up, and nothing else is set."
   }
 
   assert {
@@ -161,12 +165,12 @@ run "history" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == "-Dspark.deploy.recoveryDirectory=/srv/recovery -Dspark.deploy.recoveryMode=FILESYSTEM"
+    condition     = startswith(trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS, "-Dspark.deploy.recoveryDirectory=/srv/recovery -Dspark.deploy.recoveryMode=FILESYSTEM ")
     error_message = "The master has to remember."
   }
 
   assert {
-    condition     = trainyard_group.this.roles.worker.env.SPARK_LOCAL_DIRS == "/mnt/nvme" && trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS == "-Dspark.worker.cleanup.enabled=false"
+    condition     = trainyard_group.this.roles.worker.env.SPARK_LOCAL_DIRS == "/mnt/nvme" && endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, " -Dspark.worker.cleanup.enabled=false")
     error_message = "What the user says goes before."
   }
 }

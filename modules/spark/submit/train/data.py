@@ -1,14 +1,15 @@
-"""Rows with the columns of two public data sets, drawn from a seed: the same however they are divided, with nothing to download.
+"""Rows with the columns of two public data sets, drawn from a seed, with nothing to download.
 
-Each value is made from the seed, the column and the row's number alone, so that the number of partitions has no part in it.
+Each value is made from the seed, the column and the row's number alone: the rows are the same however they are divided.
 """
 
 from pyspark.sql import functions as F
 
 # New York's yellow taxis, as prepared for RAPIDS' example: the label is fare_amount.
 TAXI = [
-    "vendor_id", "passenger_count", "trip_distance", "pickup_longitude", "pickup_latitude", "rate_code", "store_and_fwd",
-    "dropoff_longitude", "dropoff_latitude", "hour", "year", "month", "day", "day_of_week", "is_weekend", "h_distance",
+    "vendor_id", "passenger_count", "trip_distance", "pickup_longitude", "pickup_latitude", "rate_code",
+    "store_and_fwd", "dropoff_longitude", "dropoff_latitude", "hour", "year", "month", "day", "day_of_week",
+    "is_weekend", "h_distance",
 ]
 
 # Fannie Mae's loans, likewise: the label is delinquency_12.
@@ -66,7 +67,8 @@ def taxi(spark, rows, seed, partitions):
     frame = frame.withColumn("trip_distance", F.col("h_distance") * F.col("detour"))
     frame = frame.withColumn("is_weekend", (F.col("day_of_week") >= 5).cast("double"))
     rush = (F.col("is_weekend") == 0) & F.col("hour").between(16, 19)
-    metered = 2.5 + F.col("trip_distance") * F.when(rush, 3.4).otherwise(2.6) + F.when(F.col("hour") >= 20, 0.5).otherwise(0.0)
+    night = F.when(F.col("hour") >= 20, 0.5).otherwise(0.0)
+    metered = 2.5 + F.col("trip_distance") * F.when(rush, 3.4).otherwise(2.6) + night
     fare = F.when(F.col("rate_code") == 2, 52.0).otherwise(metered) + F.col("noise")
     return frame.select(*TAXI, F.greatest(fare, F.lit(2.5)).alias("fare_amount"))
 
@@ -106,8 +108,8 @@ def mortgage(spark, rows, seed, partitions):
     frame = frame.withColumn("mortgage_insurance_percent", insured.otherwise(0.0))
     repaid = F.least(F.col("loan_age") / F.col("orig_loan_term"), F.lit(0.95))
     frame = frame.withColumn("current_actual_upb", F.col("orig_upb") * (1 - repaid))
-    frame = frame.withColumn("interest_rate", F.col("orig_interest_rate") - F.when(F.col("mod_flag") == 1, 1.0).otherwise(0.0))
-    frame = frame.withColumn("non_interest_bearing_upb", F.when(F.col("mod_flag") == 1, F.col("orig_upb") * 0.1).otherwise(0.0))
+    frame = frame.withColumn("interest_rate", F.col("orig_interest_rate") - F.col("mod_flag"))
+    frame = frame.withColumn("non_interest_bearing_upb", F.col("mod_flag") * F.col("orig_upb") * 0.1)
     risk = (
         (F.col("dti") - 35) / 12 - (F.col("borrower_credit_score") - 735) / 40 + (F.col("orig_cltv") - 70) / 20
         + 3 * F.col("current_loan_delinquency_status") - (F.col("num_borrowers") - 1) + F.col("noise")

@@ -1,6 +1,7 @@
-"""What both programs do: rows are made, a model is trained by all workers together, and rows that it has not seen tell how good it is.
+"""What both programs do: make rows, train a model by all workers together, and judge it by rows it has not seen.
 
-WORKERS says how many train; ROWS, ROUNDS, MAX_DEPTH and SEED what; MODEL, where the model is saved. The log is lines of JSON.
+WORKERS says how many train; ROWS, ROUNDS, MAX_DEPTH and SEED what; MODEL, where the model is saved. The log has lines of
+JSON.
 """
 
 import json
