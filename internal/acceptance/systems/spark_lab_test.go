@@ -28,8 +28,9 @@ type sparkLab struct {
 	page string
 }
 
-// sparkPorts are the module's ports of a Spark that is beside others.
+// sparkPorts are attributes of a Spark that is beside others: ports, and JVMs that don't optimise what runs only once.
 const sparkPorts = `
+  env     = { JDK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }
   master  = { port = 17077, web_port = 17080, daemon_memory_mib = 256%s }
   worker  = { web_port = 17090, daemon_memory_mib = 256%s }
 `
