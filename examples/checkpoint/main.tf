@@ -67,6 +67,7 @@ resource "trainyard_group" "digits" {
 data "trainyard_logs" "worker" {
   cluster = trainyard_cluster.lab
   member  = "${trainyard_group.digits.name}-worker-0"
+  tail    = 0 # the starts may be long ago
 
   depends_on = [trainyard_group.digits]
 }

@@ -1,5 +1,7 @@
 locals {
+  # The program logs JSON, a line each; other lines are what libraries warn of.
   lines = [for line in data.trainyard_logs.worker.lines : jsondecode(line) if can(jsondecode(line).event)]
+  last  = try(reverse(local.lines)[0], null)
 }
 
 output "phase" {
@@ -14,5 +16,5 @@ output "starts" {
 
 output "trained" {
   description = "What the program said in the end: the accuracy, and a checksum of the weights, which no death changes."
-  value       = try(reverse([for line in local.lines : line if line.event == "trained"])[0], null)
+  value       = try(local.last.event == "trained" ? local.last : null, null)
 }

@@ -1,7 +1,8 @@
 locals {
-  # The program logs JSON, a line each; other lines are Dask's. The last run counts, should there have been several.
+  # The program logs JSON, a line each; other lines are Dask's. Only its last run counts.
   lines   = [for line in data.trainyard_logs.client.lines : jsondecode(line) if can(jsondecode(line).event)]
-  trained = try(reverse([for line in local.lines : line if line.event == "trained"])[0], null)
+  since   = max(-1, [for i, line in local.lines : i if line.event == "joined"]...)
+  trained = one([for i, line in local.lines : line if line.event == "trained" && i > local.since])
 }
 
 output "phase" {

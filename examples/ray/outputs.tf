@@ -1,7 +1,8 @@
 locals {
-  # The program logs JSON, a line each; other lines are Ray's. The last run counts, should there have been several.
+  # The program logs JSON, a line each; other lines are Ray's. Only its last run counts.
   lines    = [for line in data.trainyard_logs.submit.lines : jsondecode(line) if can(jsondecode(line).event)]
-  searched = try(reverse([for line in local.lines : line if line.event == "searched"])[0], null)
+  since    = max(-1, [for i, line in local.lines : i if line.event == "joined"]...)
+  searched = one([for i, line in local.lines : line if line.event == "searched" && i > local.since])
 }
 
 output "phase" {

@@ -9,6 +9,7 @@
 #   jax         'jax[cpu]' scikit-learn
 #   rl          numpy tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 #   spark       pyspark xgboost-cpu 'pandas<3' pyarrow scikit-learn setuptools (which builds pyspark)
+#   mpi         mpi4py mpich scikit-learn
 #   ray         ray scikit-learn
 #   tensorflow  tensorflow-cpu tensorboard 'setuptools<81' (TensorBoard needs its pkg_resources)
 set -euo pipefail

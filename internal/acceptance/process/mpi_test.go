@@ -1,0 +1,140 @@
+//go:build linux
+
+package process_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// What is in the example "mpi".
+const (
+	mpiRanks  = 3
+	mpiEpochs = 20
+	// mpiImages is how many images a rank learns from in an epoch, in batches of 32.
+	mpiImages = 480
+)
+
+// mpiLine is a line that a rank of the example wrote.
+type mpiLine struct {
+	Event     string `json:"event"`
+	Rank      int    `json:"rank"`
+	WorldSize int    `json:"world_size"`
+	// Member is the worker in which the rank is.
+	Member   string  `json:"member"`
+	Epoch    int     `json:"epoch"`
+	Accuracy float64 `json:"accuracy"`
+	Loss     float64 `json:"loss"`
+	Images   int     `json:"images"`
+	Seconds  float64 `json:"seconds"`
+	// Checksum is that of the parameters.
+	Checksum int64 `json:"checksum"`
+}
+
+// Three ranks of a real MPI train one model, one in each worker, without SSH. A worker dies, and then the launcher: each
+// time all start anew.
+func TestSystemMPI(t *testing.T) {
+	programs := acceptance.Python(t, "mpi")
+	w, l := newWorkspace(t)
+	l.files.Cluster = "mpi-lab"
+	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "mpi"))))
+	w.Write("terraform.tfvars", fmt.Sprintf("mpiexec = %q\nproxy = %q\npython = %q\nport = %d\n",
+		filepath.Join(programs, "mpiexec"), filepath.Join(programs, "hydra_pmi_proxy"),
+		filepath.Join(programs, "python3"), l.port))
+	train := func(waitFor string) {
+		w.Write("digits_override.tf", l.providerBlock()+fmt.Sprintf(`
+resource "trainyard_group" "digits" {
+  wait_for = %q
+}`, waitFor))
+	}
+
+	train("completed")
+	w.Must("apply", "-auto-approve")
+	members := []string{"digits-launcher-0", "digits-worker-0", "digits-worker-1", "digits-worker-2"}
+	l.check(l.changes("+"+members[0], "+"+members[1], "+"+members[2], "+"+members[3]))
+	expectTrainedByMPI(t, w)
+	for _, member := range members {
+		if restarts := l.state(member).Restarts; restarts > 0 {
+			t.Errorf("%s was restarted %d times, though nobody died", member, restarts)
+		}
+	}
+	w.ExpectNoChange("after the training")
+
+	const endless = "-var=epochs=1000000"
+	train("running")
+	w.Must("apply", "-auto-approve", endless)
+	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "~"+members[3]))
+	l.awaitMPI(2, mpiRanks)
+	for i, victim := range []string{"digits-worker-1", "digits-launcher-0"} {
+		l.kill(victim)
+		l.awaitMPI(3+i, mpiRanks)
+		l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "~"+members[3]))
+	}
+
+	// Fewer of them are another world.
+	w.Must("apply", "-auto-approve", endless, "-var=workers=2")
+	l.awaitMPI(5, 2)
+	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "-"+members[3]))
+	w.Must("plan", "-detailed-exitcode", endless, "-var=workers=2")
+	w.Must("destroy", "-auto-approve", endless, "-var=workers=2")
+	w.ExpectNobody("after destroy")
+}
+
+// awaitMPI waits until so many ranks train together: all are past their first epoch since they were started for this time.
+func (l *lab) awaitMPI(start, ranks int) {
+	l.Helper()
+	acctest.Eventually(l, fmt.Sprintf("%d ranks that train, after start %d", ranks, start), func() bool {
+		joined, trains := map[int]int{}, map[int]bool{}
+		for _, line := range l.logs("digits-launcher-0")["digits-launcher-0"] {
+			var said mpiLine
+			if json.Unmarshal([]byte(line), &said) != nil {
+				continue // Hydra's own
+			}
+			switch said.Event {
+			case "joined":
+				joined[said.Rank]++
+				delete(trains, said.Rank)
+			case "epoch":
+				trains[said.Rank] = said.Epoch > 0 && said.WorldSize == ranks
+			}
+		}
+		for rank := range ranks {
+			if joined[rank] < start || !trains[rank] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// expectTrainedByMPI fails unless the ranks have trained one model together, and well, each in a worker of its own.
+func expectTrainedByMPI(t *testing.T, w *acctest.Workspace) {
+	t.Helper()
+	var outputs struct {
+		Phase    struct{ Value string }
+		Accuracy struct{ Value float64 }
+		Ranks    struct{ Value []mpiLine }
+	}
+	if err := json.Unmarshal([]byte(w.Must("output", "-json")), &outputs); err != nil {
+		t.Fatal(err)
+	}
+	ranks := outputs.Ranks.Value
+	if outputs.Phase.Value != "completed" || outputs.Accuracy.Value < 0.9 || len(ranks) != mpiRanks {
+		t.Fatalf("%+v; want it completed with an accuracy of more than 0.9, by %d ranks", outputs, mpiRanks)
+	}
+	t.Logf("trained in %.1f s, to an accuracy of %.1f %%", ranks[0].Seconds, 100*outputs.Accuracy.Value)
+	for i, rank := range ranks {
+		want := ranks[0]
+		want.Event, want.Rank, want.WorldSize, want.Seconds = "trained", i, mpiRanks, rank.Seconds
+		want.Images, want.Member = mpiEpochs*mpiImages, fmt.Sprintf("digits-worker-%d", i)
+		if err := acceptance.Differences(want, rank); err != nil {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+}
