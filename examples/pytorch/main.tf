@@ -12,15 +12,24 @@ terraform {
 }
 
 locals {
-  ranks   = 3
   swarm   = var.engine == "swarm"
   program = local.swarm ? "/srv/train.py" : abspath("${path.module}/train.py")
+  gpus    = var.gpus == null ? null : { pool = one(trainyard_gpu_pool.cards[*].name), count = 1 }
 }
 
 resource "trainyard_cluster" "lab" {
   name   = "pytorch-lab"
   engine = var.engine
   hosts  = var.hosts
+}
+
+# The only GPUs that ranks may use, each a card of its own.
+resource "trainyard_gpu_pool" "cards" {
+  count = var.gpus == null ? 0 : 1
+
+  cluster = trainyard_cluster.lab
+  name    = "cards"
+  devices = var.gpus
 }
 
 # Containers have PyTorch from an image, which all hosts have before the group starts.
@@ -44,7 +53,7 @@ resource "trainyard_group" "ddp" {
 
   # Worker 0 has rank 0, and is where the others meet.
   roles = {
-    worker = { replicas = local.ranks, port = 29500 }
+    worker = { replicas = var.ranks, port = 29500, gpus = local.gpus }
   }
 
   # They have the program from Terraform: a change to it starts the ranks anew, without another image.
@@ -63,7 +72,7 @@ resource "trainyard_group" "ddp" {
 }
 
 data "trainyard_logs" "ranks" {
-  count = local.ranks
+  count = var.ranks
 
   cluster = trainyard_cluster.lab
   member  = "${trainyard_group.ddp.name}-worker-${count.index}"

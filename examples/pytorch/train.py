@@ -8,6 +8,7 @@ carries them.
 import argparse
 import datetime
 import json
+import os
 import socket
 import time
 import zlib
@@ -22,12 +23,16 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 HELD_OUT = 297  # of the 1797 images
 
 
+# A rank that has a GPU sees no other: Trainyard names it in CUDA_VISIBLE_DEVICES.
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def load():
     """Returns the images to train on and those held out, the same for all ranks."""
     digits = load_digits()
-    images = torch.tensor(digits.data / 16, dtype=torch.float32)
-    labels = torch.tensor(digits.target)
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1))
+    images = torch.tensor(digits.data / 16, dtype=torch.float32, device=DEVICE)
+    labels = torch.tensor(digits.target, device=DEVICE)
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1)).to(DEVICE)
     images, labels = images[order], labels[order]
     return (
         TensorDataset(images[HELD_OUT:], labels[HELD_OUT:]),
@@ -64,7 +69,7 @@ def evaluate(model, dataset):
 
 def checksum(model):
     """Returns a number that tells models with different parameters apart."""
-    return zlib.crc32(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
+    return zlib.crc32(b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters()))
 
 
 def main():
@@ -73,16 +78,18 @@ def main():
     parser.add_argument("--timeout", type=float, default=600, help="seconds to wait for the other ranks")
     options = parser.parse_args()
 
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=options.timeout))
+    backend = "nccl" if DEVICE == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=datetime.timedelta(seconds=options.timeout))
     rank, ranks = dist.get_rank(), dist.get_world_size()
 
     def log(event, **values):
         print(json.dumps({"event": event, "rank": rank, "world_size": ranks, **values}), flush=True)
 
-    log("joined", host=socket.gethostname())
+    visible = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")}
+    log("joined", host=socket.gethostname(), device=DEVICE, **visible)
     training, held_out = load()
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)).to(DEVICE)
 
     begin = time.monotonic()
     images = train(DistributedDataParallel(model), training, options.epochs, log)

@@ -27,3 +27,15 @@ variable "epochs" {
   type        = number
   default     = 20
 }
+
+variable "ranks" {
+  description = "Number of ranks."
+  type        = number
+  default     = 3
+}
+
+variable "gpus" {
+  description = "GPUs by host, such as { local = [\"GPU-4f…\", \"GPU-5a…\"] }: each rank gets one of them. Without, ranks compute on processors."
+  type        = map(list(string))
+  default     = null
+}

@@ -27,6 +27,8 @@ what() {
     program=python3-venv use="to install Python's packages from PyPI into environments of their own"
     ! python3 -c 'import ensurepip, venv' 2>/dev/null || program=true
     ;;
+  python3-torch) program=/usr/lib/python3/dist-packages/torch/version.py use="for tests that train with PyTorch" ;;
+  python3-sklearn) program=/usr/lib/python3/dist-packages/sklearn/__init__.py use="for the images of tests that train with PyTorch" ;;
   git) program=git use="for tests that compare with what it ignores" ;;
   *)
     printf 'packages.sh knows no package %s.\n' "$1" >&2

@@ -23,10 +23,12 @@ func exampleVariables(t *testing.T) map[string]string {
 	return map[string]string{
 		"quickstart":                fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
 		"pytorch":                   fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
+		"pytorch-elastic":           fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"jax":                       fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"checkpoint":                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"dask":                      fmt.Sprintf("dask = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
 		"ray":                       fmt.Sprintf("ray = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
+		"mpi":                       fmt.Sprintf("mpiexec = %[1]q\nproxy = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
 		"provider":                  `registry_password = "secret"`,
 		"swarm":                     `token = "secret"`,
 		"resources/trainyard_group": `token = "secret"`,
