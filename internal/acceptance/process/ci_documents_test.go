@@ -1,0 +1,76 @@
+//go:build linux
+
+package process_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The scripts that the pipelines have in them are those of examples/ci/scripts, which others can use as they are.
+func TestCIScripts(t *testing.T) {
+	read := func(parts ...string) string {
+		content, err := os.ReadFile(filepath.Join(parts...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	credentials := read(ciExamples, "scripts/credentials.sh")
+	for _, c := range []struct{ file, script, prefix string }{
+		{filepath.Join(workflows, "submit.yml"), "submit.sh", ""},
+		{filepath.Join(ciExamples, "gitlab/submit.yml"), "submit.sh", "cd \"$TRAINYARD_FOLDER\"\n"},
+		{filepath.Join(ciExamples, "github/drift.yml"), "drift.sh", ""},
+		{filepath.Join(ciExamples, "gitlab/drift.yml"), "drift.sh", "cd service\n"},
+	} {
+		want := c.prefix + credentials + "\n" + read(ciExamples, "scripts", c.script)
+		_, after, found := strings.Cut(read(c.file), ": |\n")
+		if strings.Contains(c.file, "gitlab") {
+			_, after, found = strings.Cut(read(c.file), "- |\n")
+		}
+		if got := strings.TrimRight(unindented(after), "\n") + "\n"; !found || got != want {
+			t.Errorf("%s has another script than examples/ci/scripts/credentials.sh and %s", c.file, c.script)
+		}
+	}
+}
+
+// unindented takes the indentation of the first line off all.
+func unindented(text string) string {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	return strings.ReplaceAll("\n"+text, "\n"+indent, "\n")[1:]
+}
+
+// Actions are pinned by the hash of a commit, and the same ones everywhere.
+func TestActionsArePinned(t *testing.T) {
+	pinned := regexp.MustCompile(`^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	uses := regexp.MustCompile(`(?m)^[ -]*uses: (.*)$`)
+	hashes := map[string]string{}
+	for _, pattern := range []string{workflows + "/*.yml", ciExamples + "/github/*.yml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files, %v", pattern, err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range uses.FindAllStringSubmatch(string(content), -1) {
+				if strings.HasPrefix(found[1], "trainyard/terraform-provider-trainyard/") {
+					continue // of a release of this repository
+				}
+				name, _, _ := strings.Cut(found[1], "@")
+				switch other := hashes[name]; {
+				case !pinned.MatchString(found[1]):
+					t.Errorf("%s uses %s: pin it as owner/name@<commit> # v1.2.3", file, found[1])
+				case other != "" && other != found[1]:
+					t.Errorf("%s uses %s, and another workflow %s", file, found[1], other)
+				}
+				hashes[name] = found[1]
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+//go:build linux
+
+package process_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// webhook is one of Slack's: it takes messages from those who know its URL.
+type webhook struct {
+	url   string
+	mutex sync.Mutex
+	texts []string
+}
+
+const webhookSecret = "T0001-hunter2-of-slack"
+
+func serveWebhook(t *testing.T) *webhook {
+	t.Helper()
+	hook := &webhook{}
+	server := httptest.NewServer(hook)
+	t.Cleanup(server.Close)
+	hook.url = server.URL + "/services/" + webhookSecret
+	return hook
+}
+
+func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	var message map[string]string
+	body, err := io.ReadAll(r.Body)
+	switch {
+	case r.URL.Path != "/services/"+webhookSecret:
+		w.WriteHeader(http.StatusNotFound)
+	case err != nil, json.Unmarshal(body, &message) != nil, len(message) != 1, r.Header.Get("Content-Type") != "application/json":
+		w.WriteHeader(http.StatusBadRequest) // as Slack answers "invalid_payload"
+	default:
+		h.texts = append(h.texts, message["text"])
+	}
+}
+
+// taken returns the messages since the last time.
+func (h *webhook) taken() []string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	texts := h.texts
+	h.texts = nil
+	return texts
+}
+
+// patrol looks for drift as one of the services does, and fails unless the exit code is this one and the one message, if
+// any, has these texts.
+func (p *project) patrol(job pipeline, hook *webhook, code int, texts ...string) string {
+	p.Helper()
+	got, output := p.wait(p.start(job))
+	if got != code {
+		p.Fatalf("exit code %d, not %d\n%s", got, code, output)
+	}
+	if strings.Contains(output, webhookSecret) {
+		p.Errorf("the URL of the webhook is shown:\n%s", output)
+	}
+	messages := hook.taken()
+	if want := min(len(texts), 1); len(messages) != want {
+		p.Fatalf("%d messages, not %d: %q\n%s", len(messages), want, messages, output)
+	}
+	for _, text := range texts {
+		if !strings.Contains(messages[0], text) {
+			p.Errorf("%q is not in the message %q", text, messages[0])
+		}
+	}
+	return output
+}
+
+// Slack is told where what runs is not what is configured, or not well, and of nothing else.
+func TestAccDriftToSlack(t *testing.T) {
+	p := newProject(t, "service", "service", "drift-lab")
+	hook := serveWebhook(t)
+	const link = "https://git.example.com/lab/infra/actions/runs/17"
+	variables := strings.Join(p.backend.env(), "\n")
+	services := map[string]pipeline{
+		"GitHub": gitHub(t, filepath.Join(ciExamples, "github/drift.yml"), "drift", map[string]string{
+			"github.server_url": "https://git.example.com", "github.repository": "lab/infra", "github.run_id": "17",
+			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "", "secrets.TRAINYARD_ENV": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
+		}),
+		"GitLab": gitLab(t, filepath.Join(ciExamples, "gitlab/drift.yml"), "drift", map[string]string{
+			"CI_JOB_URL": link, "TRAINYARD_ENV": variables, "SLACK_WEBHOOK_URL": hook.url,
+		}),
+	}
+	p.terraform("apply", "-auto-approve")
+	for _, job := range services {
+		shown(t, p.patrol(job, hook, 0), "No changes.")
+	}
+
+	p.must(p.engine().Remove(t.Context(), []string{"service-worker-1"}))
+	acctest.Eventually(t, "one member", func() bool {
+		observed, err := p.engine().Observe(t.Context(), "service")
+		p.must(err)
+		return len(observed) == 1
+	})
+	for _, job := range services {
+		p.patrol(job, hook, 2, "service differs from its configuration:\n", "\n  # trainyard_group.service will be updated in-place\n",
+			"\nPlan: 0 to add, 1 to change, 0 to destroy.\n"+link)
+	}
+	named := services["GitLab"]
+	named.env["TRAINYARD_NAME"] = `a "service" of <lab> & \co`
+	p.patrol(named, hook, 2, `a "service" of &lt;lab&gt; &amp; \co differs`)
+
+	// One that is down, and yet as it is configured.
+	p.terraform("apply", "-auto-approve")
+	p.must(p.engine().Stop(t.Context(), []string{"service-worker-0"}, domain.StopFailed))
+	acctest.Eventually(t, "the end of a member", func() bool { return p.state("service-worker-0").State == domain.StateStopped })
+	for _, job := range services {
+		shown(t, p.patrol(job, hook, 1, "could not be planned, or is not well: see the log\n"+link), "The service is degraded: stopped:")
+	}
+
+	// A message that nobody takes is no success.
+	lost := services["GitHub"]
+	lost.env["SLACK_WEBHOOK_URL"] = hook.url + "-of-another"
+	shown(t, p.patrol(lost, hook, 22), "404")
+}
