@@ -1,0 +1,76 @@
+package logs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// group returns the change of a group, as terraform show -json prints it.
+func group(name, cluster, triggers string) string {
+	return `{"address":"module.a.trainyard_group.` + name + `","mode":"managed","type":"trainyard_group","change":{"actions":["update"],"after":{"name":"` +
+		name + `","cluster":` + cluster + `,"triggers":` + triggers + `}}}`
+}
+
+func TestTargetOf(t *testing.T) {
+	const lab = `{"name":"lab","engine":"swarm","endpoint":"ssh://ops@gpu1"}`
+	const deleted = `{"address":"trainyard_group.old","mode":"managed","type":"trainyard_group","change":{"actions":["delete"],"after":null}}`
+	const data = `{"address":"data.trainyard_group.mnist","mode":"data","type":"trainyard_group","change":{"after":{"name":"other"}}}`
+	const cluster = `{"address":"trainyard_cluster.lab","mode":"managed","type":"trainyard_cluster","change":{"after":{"name":"lab"}}}`
+	for name, c := range map[string]struct {
+		changes []string
+		group   string
+		want    target
+		refused string
+	}{
+		"the only one": {
+			changes: []string{cluster, deleted, data, group("mnist", lab, `{"run":"7"}`)},
+			want:    target{domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist", map[string]string{"run": "7"}},
+		},
+		"one of two": {
+			changes: []string{group("mnist", lab, `{"run":"7"}`), group("other", `{"name":"lab"}`, `{"run":"8"}`)}, group: "other",
+			want: target{domain.ClusterRef{Name: "lab", Engine: "process"}, "other", map[string]string{"run": "8"}},
+		},
+		"two":              {changes: []string{group("mnist", lab, `{"run":"7"}`), group("b", lab, `{"run":"7"}`)}, refused: "choose one of b, mnist"},
+		"another":          {changes: []string{group("mnist", lab, `{"run":"7"}`)}, group: "b", refused: `no group "b"; its groups are mnist`},
+		"none":             {changes: []string{cluster, deleted}, refused: "it has no group"},
+		"no triggers":      {changes: []string{group("mnist", lab, "null")}, refused: "module.a.trainyard_group.mnist has no triggers that are known"},
+		"unknown triggers": {changes: []string{group("mnist", lab, "{}")}, refused: "has no triggers that are known"},
+		"unknown cluster":  {changes: []string{group("mnist", "{}", `{"run":"7"}`)}, refused: "the names of module.a.trainyard_group.mnist and its cluster are not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := `{"format_version":"1.2","resource_changes":[` + strings.Join(c.changes, ",") + `]}`
+			got, err := targetOf(strings.NewReader(text), c.group, "process")
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) {
+					t.Fatalf("%v, which does not say %q", err, c.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(target{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, text := range []string{"", "{}", "Terraform will perform the following actions"} {
+		if _, err := targetOf(strings.NewReader(text), "", "process"); err == nil || !strings.Contains(err.Error(), "not a plan as terraform show -json prints it") {
+			t.Errorf("of %q: %v", text, err)
+		}
+	}
+}
+
+func FuzzTargetOf(f *testing.F) {
+	f.Add(`{"format_version":"1.2","resource_changes":[` + group("mnist", `{"name":"lab"}`, `{"run":"7"}`) + `]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		found, err := targetOf(strings.NewReader(text), "", "process")
+		if err == nil && (found.group == "" || found.cluster.Name == "" || len(found.triggers) == 0) {
+			t.Errorf("%+v is found", found)
+		}
+	})
+}
