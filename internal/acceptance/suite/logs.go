@@ -1,0 +1,38 @@
+//go:build linux
+
+package suite
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+)
+
+// The log of a group is written to its end, for each run that of its own.
+func groupLogs(l *Lab) {
+	config := func(run int) string {
+		return l.job(fmt.Sprintf(`
+  framework = "tensorflow"
+  roles = {
+    ps     = { replicas = 1, port = local.port, command = [local.member, "print:serves", "wait"] }
+    worker = { replicas = 1, port = local.port + 10, command = [local.member, "print:same", "print:same", "environment:RUN", "exit:0"] }
+  }
+  env      = { RUN = "run %[1]d" }
+  triggers = { run = "%[1]d" }`, run))
+	}
+	says := func(want string, command ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error { return acceptance.Differences(want, l.Told(command...)) }
+	}
+	l.test(
+		resource.TestStep{Config: config(1), Check: says("same\nsame\nrun 1\n", "logs", "job", "--follow")},
+		resource.TestStep{Config: config(2), Check: resource.ComposeTestCheckFunc(
+			says("same\nsame\nrun 2\n", "logs", "job", "--follow"),
+			says("same\nsame\nrun 2\n", "logs", "job"),
+			says("serves\n", "logs", "job", "--member", "job-ps-0"),
+			says("job-ps-0 | serves\njob-worker-0 | same\njob-worker-0 | same\njob-worker-0 | run 2\n", "logs", "job", "--all", "--follow"),
+		)},
+	)
+}
