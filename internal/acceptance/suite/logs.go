@@ -17,8 +17,8 @@ func groupLogs(l *Lab) {
 		return l.job(fmt.Sprintf(`
   framework = "tensorflow"
   roles = {
-    ps     = { replicas = 1, port = local.port, command = [local.member, "print:serves", "wait"] }
-    worker = { replicas = 1, port = local.port + 10, command = [local.member, "print:same", "print:same", "environment:RUN", "exit:0"] }
+    ps     = { replicas = 1, command = [local.member, "print:serves", "exit:0"] }
+    worker = { replicas = 1, command = [local.member, "print:same", "print:same", "environment:RUN", "exit:0"] }
   }
   env      = { RUN = "run %[1]d" }
   triggers = { run = "%[1]d" }`, run))
