@@ -67,8 +67,12 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 	}
 }
 
-// remember remembers what has become of a run.
+// remember remembers what has become of a run. A hook is told of an attempt that was cancelled, as whoever has it may be
+// somebody else.
 func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
+	if run.State == domain.RunCancelled && f.record.Runs()[key].Active() {
+		run = s.reported(f, key, run)
+	}
 	f.record.Set(key, run)
 	s.stirred = true
 }
@@ -107,12 +111,18 @@ func (s *sweeper) settleRuns(
 		run, o := f.record.Runs()[key], members[domain.RunName(f.spec.Name, key)]
 		run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
 		run = sweep.Ended(f.spec, run, o, logs[i], beside.on(run), now)
-		if f.spec.OnFinish != nil {
-			run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run)))
-		}
-		s.remember(f, key, run)
+		s.remember(f, key, s.reported(f, key, run))
 	}
 	return nil
+}
+
+// reported returns a run with the report of its attempt, which has ended, where there is a hook.
+func (s *sweeper) reported(f *followedSweep, key string, run domain.Run) domain.Run {
+	if f.spec.OnFinish != nil {
+		report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run))
+		run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), report)
+	}
+	return run
 }
 
 // crowd is how many runs are on each device.

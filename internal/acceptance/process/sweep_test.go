@@ -309,7 +309,8 @@ func TestAccSweepAgentsKilled(t *testing.T) {
 	})})
 }
 
-// The hook of a sweep is told of each attempt, also when it fails at first.
+// The hook of a sweep is told of each attempt, also when it fails at first, and of one that is cancelled; not of a run that
+// was cancelled before it was started.
 func TestAccSweepOnFinish(t *testing.T) {
 	l := newLab(t)
 	var mutex sync.Mutex
@@ -328,17 +329,23 @@ func TestAccSweepOnFinish(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if report.Cluster != "lab" || report.Sweep != "lr" || report.ExitCode == nil || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
+		if report.Cluster != "lab" || report.Sweep != "lr" || (report.ExitCode == nil) != (report.State == "cancelled") || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
 			t.Errorf("it is told %+v", report)
 		}
 		told[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
 	}))
 	t.Cleanup(hook.Close)
-	steps := map[string]string{"bad": "exit:3", "good": "exit:0"}
+	steps := map[string]string{"bad": "exit:3", "good": "exit:0", "on": "wait", "waits": "exit:0"}
 	l.test(resource.TestStep{
-		Config: l.config(theCluster, acceptance.Runs(steps, fmt.Sprintf("retry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }", hook.URL))),
+		Config: l.config(theCluster, acceptance.Runs(steps, fmt.Sprintf("max_parallel = 1\nretry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }", hook.URL))),
 		Check: checked(func() error {
-			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded"}
+			l.swept("a run to be on, which keeps another one waiting", func(found reconcile.Sweep, _ sweep.Summary) bool {
+				return found.Runs["on"].State == domain.RunRunning
+			})
+			if err := (reconcile.Reconciler{Engine: l.engine()}).RequestRuns(t.Context(), "lr", []string{"on", "waits"}, domain.WishCancel, false); err != nil {
+				return err
+			}
+			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded", "on 1 cancelled"}
 			acctest.Eventually(t, "the hook to be told of all attempts", func() bool {
 				mutex.Lock()
 				defer mutex.Unlock()

@@ -74,7 +74,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"retry":        object("How often a run that failed is started again.", retryAttributes()),
 		"on_failure":   object("What happens to the other runs once some have failed. Defaults to nothing: they go on.", failureAttributes()),
 		"on_finish": object("Who is told of each attempt of a run that has ended, at least once: of one that can't be told it is tried again. It is JSON, with the fields `cluster`, `sweep`, `run`, `attempt`, "+
-			"`state` (what the run is then: `queued` where it is tried again), `exit_code`, `reason`, `value`, `results` (where they are), `host`, `gpus`, `started_at` and `finished_at`. Sweep, run, attempt and `started_at` tell it from all others.",
+			"`state` (what the run is then: `queued` where it is tried again), `exit_code` (null where it was cancelled), `reason`, `value`, `results` (where they are), `host`, `gpus`, `started_at` and `finished_at`. Sweep, run, attempt and `started_at` tell it from all others.",
 			policy.HookAttributes()),
 		"results": object("Where runs leave files. The data source `trainyard_sweep` says where those of each run are, and `terraform-provider-trainyard sweep results` fetches them. "+
 			"Results that are gone are drift: the plan adds their runs to `runs` again, and an apply reruns those. Defaults to nothing being kept of files.",
