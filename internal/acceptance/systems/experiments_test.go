@@ -56,8 +56,20 @@ output "tensorboard" { value = module.pricing.tensorboard }
 `, runs, attributes)
 }
 
-// Both agents learn, with two seeds each. Beside them a run without an end is paused, resumed, killed, and taken out; each end
-// is told once; the results are fetched, seen by TensorBoard, and collected by the destroy.
+// logsOfRuns reads what the runs of the module wrote.
+const logsOfRuns = `
+data "trainyard_logs" "runs" {
+  for_each   = module.pricing.members
+  cluster    = trainyard_cluster.lab
+  member     = each.value
+  depends_on = [module.pricing]
+}
+
+output "logs" { value = { for key, log in data.trainyard_logs.runs : key => log.lines } }
+`
+
+// Both agents learn, with two seeds each. Beside them a run without an end is paused, resumed, killed, cancelled, and taken out;
+// each end is told once; the results are fetched, seen by TensorBoard, and collected by the destroy.
 func TestSystemExperiments(t *testing.T) {
 	e := newExperiments(t)
 	hook := newHook(t)
@@ -102,8 +114,11 @@ func TestSystemExperiments(t *testing.T) {
 	})
 	e.ExpectNoChange("after the death of a run")
 
-	// Another seed and one run less touch no other, and the finished ones stay so.
-	e.Write("main.tf", pricing(learners, attributes+"\n  wait_for    = \"completed\""))
+	// Cancelled, it has ended, of which the hook is told; that others have ended by themselves stays so with another seed.
+	e.sweep("cancel", "pricing/endless-seed-0")
+	acctest.Eventually(t, "the run to be cancelled", func() bool { return e.runs()["endless-seed-0"].State == domain.RunCancelled })
+	e.ExpectNoChange("with a run cancelled")
+	e.Write("main.tf", pricing(learners, attributes+"\n  wait_for    = \"completed\"")+logsOfRuns)
 	e.Must("apply", "-auto-approve")
 	e.ExpectNoChange("once all have ended")
 	for key, run := range e.runs() {
@@ -111,14 +126,23 @@ func TestSystemExperiments(t *testing.T) {
 			t.Errorf("%s is %s after %d attempts, want it succeeded after one", key, run.State, run.Attempts)
 		}
 	}
+	expectLogs(e)
 	keys := []string{"dqn-seed-0", "dqn-seed-1", "q-learning-seed-0", "q-learning-seed-1"}
 	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir), 3, keys...)
 	expectTensorBoard(e.Workspace, "http://127.0.0.1:18206", results)
-	told := map[string]int{"endless-seed-0 1 queued": 1}
+	told := map[string]int{"endless-seed-0 1 queued": 1, "endless-seed-0 2 cancelled": 1}
 	for _, key := range keys {
 		told[key+" 1 succeeded"] = 1
 	}
 	hook.expect(told)
+
+	// Results that are gone are drift, and made again.
+	if err := os.RemoveAll(filepath.Join(results, "pricing", "q-learning-seed-1")); err != nil {
+		t.Fatal(err)
+	}
+	acceptance.ExpectSaid(t, e.Must("plan"), `Sweep "pricing": results are gone`, "these runs start anew: q-learning-seed-1.")
+	e.Must("apply", "-auto-approve")
+	e.ExpectNoChange("once the results are there again")
 
 	e.Must("destroy", "-auto-approve")
 	e.ExpectNobody("after the destroy")
@@ -132,6 +156,23 @@ func TestSystemExperiments(t *testing.T) {
 			if entry.Name() != "endless-seed-0" { // it was taken out before
 				t.Errorf("%s is left of the results", entry.Name())
 			}
+		}
+	}
+}
+
+// expectLogs fails unless the data source of logs has what four runs wrote, to their ends.
+func expectLogs(e *experiments) {
+	e.Helper()
+	var logs map[string][]string
+	if err := json.Unmarshal([]byte(e.Must("output", "-json", "logs")), &logs); err != nil {
+		e.Fatal(err)
+	}
+	if len(logs) != 4 {
+		e.Errorf("there are logs of %d runs, want 4", len(logs))
+	}
+	for key, lines := range logs {
+		if len(lines) == 0 || !strings.Contains(lines[len(lines)-1], `"final_reward"`) {
+			e.Errorf("the log of %s is %q", key, lines)
 		}
 	}
 }
