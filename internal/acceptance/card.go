@@ -31,7 +31,6 @@ func DriveCard(t testing.TB, file string, foreign func() int64, show func(used i
 			case <-look.C:
 			}
 			content, _ := os.ReadFile(file)
-			now := fmt.Sprint(foreign(), string(content))
 			var processes []fakenvml.Process
 			used := foreign()
 			for line := range strings.Lines(string(content)) {
@@ -39,10 +38,9 @@ func DriveCard(t testing.TB, file string, foreign func() int64, show func(used i
 				if _, err := fmt.Sscan(line, &p.PID, &p.MiB); err == nil && syscall.Kill(p.PID, 0) == nil {
 					processes = append(processes, p)
 					used += p.MiB
-					now += " alive"
 				}
 			}
-			if now != last {
+			if now := fmt.Sprint(used, processes); now != last {
 				last = now
 				show(used, processes)
 			}

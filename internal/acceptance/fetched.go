@@ -21,7 +21,8 @@ func Fetched(t testing.TB, target string, where ...string) map[string]string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "results.tar")
 	args := append([]string{"sweep", "results", target, "--output", file}, where...)
-	output, err := exec.CommandContext(context.WithoutCancel(t.Context()), acctest.Build(t, acctest.Provider), args...).CombinedOutput()
+	program := acctest.Build(t, acctest.Provider)
+	output, err := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, output)
 	}

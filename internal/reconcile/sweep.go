@@ -333,9 +333,12 @@ func (e *UnsuccessfulError) Error() string {
 	return fmt.Sprintf("sweep %q has ended with %s: %s", e.Sweep, e.Summary, e.Summary.Unsuccessful)
 }
 
+// Collect takes what the runs of a sweep left, which have ended, before it goes.
+type Collect func(ctx context.Context, found Sweep) error
+
 // DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing. Where
-// collect is not nil, it is called in between: the runs have ended, and what they left is there.
-func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect func(context.Context, Sweep) error) (err error) {
+// collect is not nil, it is called in between.
+func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect Collect) (err error) {
 	release, err := r.lock(ctx, SweepLock(name), "destroy of sweep "+name)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil // there is not even a cluster
@@ -355,7 +358,9 @@ func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect func(c
 }
 
 // endSweep ends a sweep whose lock is held, so that nobody starts another run.
-func (r Reconciler) endSweep(ctx context.Context, name string, doc domain.SweepDocument, collect func(context.Context, Sweep) error) (err error) {
+func (r Reconciler) endSweep(
+	ctx context.Context, name string, doc domain.SweepDocument, collect Collect,
+) (err error) {
 	if !doc.Ending {
 		doc.Ending = true
 		if _, err = engine.Put(ctx, r.Engine, doc); err != nil {

@@ -100,7 +100,9 @@ func (r Reconciler) KeptResults(ctx context.Context, name string) (places []stri
 
 // ArchiveSweep writes what runs left to an archive, see [Reconciler.ArchiveResults]. It returns how many had left something,
 // and the keys of the others.
-func (r Reconciler) ArchiveSweep(ctx context.Context, found Sweep, keys []string, to io.Writer) (with int, without []string, err error) {
+func (r Reconciler) ArchiveSweep(
+	ctx context.Context, found Sweep, keys []string, to io.Writer,
+) (with int, without []string, err error) {
 	w := tar.NewWriter(to)
 	for _, key := range keys {
 		err := r.ArchiveResults(ctx, found, key, w)

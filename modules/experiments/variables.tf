@@ -190,12 +190,8 @@ variable "max_parallel" {
 
 variable "progress" {
   description = "Finds how many runs at a time finish most, by the episodes that they write: `{}` is as by default. `pattern`, `settle` and `threshold` are as in `trainyard_sweep`; a program of your own may need a `pattern`."
-  type = object({
-    pattern   = optional(string)
-    settle    = optional(string)
-    threshold = optional(number)
-  })
-  default = null
+  type        = object({ pattern = optional(string), settle = optional(string), threshold = optional(number) })
+  default     = null
 
   validation {
     condition     = try(var.progress.threshold, null) == null ? true : var.progress.threshold >= 0 && var.progress.threshold <= 1
@@ -230,12 +226,8 @@ variable "resources" {
 
 variable "gpus" {
   description = "GPUs of each run: `pool`, the name of a GPU pool, `memory_mib` of each card (1199, the publication's), and `count`. Without it a run has none."
-  type = object({
-    pool       = string
-    memory_mib = optional(number, 1199)
-    count      = optional(number)
-  })
-  default = null
+  type        = object({ pool = string, memory_mib = optional(number, 1199), count = optional(number) })
+  default     = null
 
   validation {
     condition     = var.gpus == null ? true : trimspace(var.gpus.pool) != ""
@@ -399,12 +391,8 @@ variable "wait_for" {
 
 variable "timeouts" {
   description = "How long an apply waits for the runs, `create` and `update`, and a destroy for their end, `delete`, as durations."
-  type = object({
-    create = optional(string)
-    update = optional(string)
-    delete = optional(string)
-  })
-  default = null
+  type        = object({ create = optional(string), update = optional(string), delete = optional(string) })
+  default     = null
 
   validation {
     condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
@@ -430,13 +418,9 @@ variable "objective" {
 
 variable "results" {
   description = "Folder of the results, `path`, as in `trainyard_sweep` (by default a folder of each run's own), and what a destroy does with them: `collect_to` is a folder of the machine that runs Terraform, for a tar archive of them, and `on_destroy` is `keep` or `delete`."
-  type = object({
-    path       = optional(string)
-    on_destroy = optional(string, "keep")
-    collect_to = optional(string)
-  })
-  default  = {}
-  nullable = false
+  type        = object({ path = optional(string), on_destroy = optional(string, "keep"), collect_to = optional(string) })
+  default     = {}
+  nullable    = false
 
   validation {
     condition     = var.results.path == null ? true : startswith(var.results.path, "/") || var.cluster.engine != "swarm"
@@ -494,12 +478,8 @@ variable "tensorboard" {
 
 variable "on_finish" {
   description = "Who is told of the end of each attempt of a run, in JSON: a `url`, by POST, or a `command` beside the controller, on its standard input, within `timeout`."
-  type = object({
-    url     = optional(string)
-    command = optional(list(string))
-    timeout = optional(string)
-  })
-  default = null
+  type        = object({ url = optional(string), command = optional(list(string)), timeout = optional(string) })
+  default     = null
 
   validation {
     condition     = var.on_finish == null ? true : (var.on_finish.url == null) != (var.on_finish.command == null)

@@ -28,12 +28,13 @@ func read(t *testing.T, parts ...string) string {
 func TestExperimentsParameters(t *testing.T) {
 	const module = "modules/experiments"
 	var want, got []string
-	for _, found := range regexp.MustCompile(`(?m)^ +(\w+) += \{ default = "?([\w.]+)"?,`).FindAllStringSubmatch(read(t, module, "parameters.tf"), -1) {
+	declared := regexp.MustCompile(`(?m)^ +(\w+) += \{ default = "?([\w.]+)"?,`)
+	for _, found := range declared.FindAllStringSubmatch(read(t, module, "parameters.tf"), -1) {
 		value := found[2]
-		switch {
-		case found[1] == "learning_rate":
+		switch found[1] {
+		case "learning_rate":
 			value = "0.000001" // of the network; the table's is told beside it
-		case found[1] == "agent":
+		case "agent":
 			value = "`" + value + "`"
 		}
 		want = append(want, found[1]+" "+value)
@@ -48,10 +49,11 @@ func TestExperimentsParameters(t *testing.T) {
 	}
 }
 
-// TestExperimentsImage: the Dockerfile of the module can be built as far as that is told without Docker, and has the NumPy that
-// the program is tested with.
+// TestExperimentsImage: the Dockerfile of the module can be built as far as that is told without Docker, and has the NumPy
+// that the program is tested with.
 func TestExperimentsImage(t *testing.T) {
-	build := imagesource.Build{Context: filepath.Join(acceptance.Modules, "experiments", "train"), Dockerfile: "Dockerfile"}
+	folder := filepath.Join(acceptance.Modules, "experiments", "train")
+	build := imagesource.Build{Context: folder, Dockerfile: "Dockerfile"}
 	if err := build.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,8 @@ func TestExperimentsImage(t *testing.T) {
 		t.Errorf("it is built from %q, %v", bases, err)
 	}
 	dockerfile := read(t, "modules/experiments/train/Dockerfile")
-	numpy := regexp.MustCompile(`(?m)^numpy==([\d.]+) ; python_full_version < '3\.12'`).FindStringSubmatch(read(t, "internal/tools/rl.txt"))
+	locked := regexp.MustCompile(`(?m)^numpy==([\d.]+) ; python_full_version < '3\.12'`)
+	numpy := locked.FindStringSubmatch(read(t, "internal/tools/rl.txt"))
 	if numpy == nil || !strings.Contains(dockerfile, "numpy=="+numpy[1]+"\n") {
 		t.Errorf("NumPy is tested as %q, the Dockerfile has\n%s", numpy, dockerfile)
 	}

@@ -47,7 +47,8 @@ func newExperimentsOf(t *testing.T, program func() string) *experiments {
 
 func (e *experiments) engine() engine.Engine {
 	e.Helper()
-	opened, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: e.StateDir}, process.Program{File: e.program, Version: "dev"})
+	program := process.Program{File: e.program, Version: "dev"}
+	opened, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: e.StateDir}, program)
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -110,7 +111,9 @@ func (e *experiments) resumedAt(key string) *int {
 // goesOn waits until a run is past an episode.
 func (e *experiments) goesOn(key string, episode int) {
 	e.Helper()
-	acctest.Eventually(e, fmt.Sprintf("%s to be past episode %d", key, episode), func() bool { return e.episode(key) > episode })
+	acctest.Eventually(e, fmt.Sprintf("%s to be past episode %d", key, episode), func() bool {
+		return e.episode(key) > episode
+	})
 }
 
 // process returns the process of a run's program.
@@ -120,7 +123,8 @@ func (e *experiments) process(key string) (pid int) {
 		for candidate := range acctest.Processes(e, e.StateDir) {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", candidate))
 			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", candidate))
-			if err == nil && strings.HasPrefix(string(name), "python") && strings.Contains(string(environ), "TRAINYARD_RUN="+key+"\x00") {
+			of := strings.Contains(string(environ), "TRAINYARD_RUN="+key+"\x00")
+			if err == nil && of && strings.HasPrefix(string(name), "python") {
 				pid = candidate
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,7 +27,9 @@ const learners = `
     q-learning = { environment = { agent = "q_learning", episodes = 200 }, learning = { epsilon_frames = 7000 } }
     dqn = {
       environment = { agent = "dqn", episodes = 80 }
-      learning    = { learning_rate = 0.001, replay_start = 300, target_frames = 200, epsilon_frames = 2500, hidden_units = 64 }
+      learning = {
+        learning_rate = 0.001, replay_start = 300, target_frames = 200, epsilon_frames = 2500, hidden_units = 64
+      }
     }`
 
 // pricing is the configuration of the module with runs and further attributes.
@@ -68,8 +71,8 @@ data "trainyard_logs" "runs" {
 output "logs" { value = { for key, log in data.trainyard_logs.runs : key => log.lines } }
 `
 
-// Both agents learn, with two seeds each. Beside them a run without an end is paused, resumed, killed, cancelled, and taken out;
-// each end is told once; the results are fetched, seen by TensorBoard, and collected by the destroy.
+// Both agents learn, with two seeds each. Beside them a run without an end is paused, resumed, killed, cancelled, and
+// taken out; each end is told once; the results are fetched, seen by TensorBoard, and collected by the destroy.
 func TestSystemExperiments(t *testing.T) {
 	e := newExperiments(t)
 	hook := newHook(t)
@@ -116,7 +119,9 @@ func TestSystemExperiments(t *testing.T) {
 
 	// Cancelled, it has ended, of which the hook is told; that others have ended by themselves stays so with another seed.
 	e.sweep("cancel", "pricing/endless-seed-0")
-	acctest.Eventually(t, "the run to be cancelled", func() bool { return e.runs()["endless-seed-0"].State == domain.RunCancelled })
+	acctest.Eventually(t, "the run to be cancelled", func() bool {
+		return e.runs()["endless-seed-0"].State == domain.RunCancelled
+	})
 	e.ExpectNoChange("with a run cancelled")
 	e.Write("main.tf", pricing(learners, attributes+"\n  wait_for    = \"completed\"")+logsOfRuns)
 	e.Must("apply", "-auto-approve")
@@ -140,7 +145,8 @@ func TestSystemExperiments(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(results, "pricing", "q-learning-seed-1")); err != nil {
 		t.Fatal(err)
 	}
-	acceptance.ExpectSaid(t, e.Must("plan"), `Sweep "pricing": results are gone`, "these runs start anew: q-learning-seed-1.")
+	plan := e.Must("plan")
+	acceptance.ExpectSaid(t, plan, `Sweep "pricing": results are gone`, "these runs start anew: q-learning-seed-1.")
 	e.Must("apply", "-auto-approve")
 	e.ExpectNoChange("once the results are there again")
 
@@ -184,7 +190,8 @@ func TestSystemExperimentsReadme(t *testing.T) {
 	e.Must("get")
 	e.Must("apply", "-auto-approve")
 	e.ExpectNoChange("after the learning")
-	expectLearnt(t, acceptance.Fetched(t, "experiments", "--endpoint", e.StateDir), 3, "seed-0", "seed-1", "seed-2", "seed-3")
+	files := acceptance.Fetched(t, "experiments", "--endpoint", e.StateDir)
+	expectLearnt(t, files, 3, "seed-0", "seed-1", "seed-2", "seed-3")
 
 	work := filepath.Join(e.StateDir, "lab", "work")
 	acceptance.ExpectSaid(t, e.Must("destroy", "-auto-approve"), `Results of sweep "experiments" are kept`, work)
@@ -193,8 +200,8 @@ func TestSystemExperimentsReadme(t *testing.T) {
 	}
 }
 
-// card takes the memory of a run on the card of a fake driver, as CUDA would, before it becomes Python: a run that finds too
-// little dies of it. CARD names the file of who has how much, and GATE one that all wait for, so that none is done too early.
+// card takes the memory of a run on the card of a fake driver, as CUDA would, before it becomes Python: a run that finds
+// too little dies of it. CARD names the file of who has how much, and GATE one that all wait for, so that none ends early.
 const card = `#!/bin/sh
 python3 - $$ <<'END' || exit 1
 import fcntl, os, sys
@@ -210,8 +217,8 @@ until [ -e "$GATE" ]; do sleep 0.1; done
 exec python3 "$@"
 `
 
-// Fifty are asked of one card, for which their pool promises more than it has: fifty results come, and those that ran out of
-// memory are told apart, and tried again without being failures.
+// Fifty are asked of one card, for which their pool promises more than it has: fifty results come, and those that ran out
+// of memory are told apart, and tried again without being failures.
 func TestSystemExperimentsCard(t *testing.T) {
 	const cardMiB, runMiB, fit = 44_685, 1_199, 37
 	control, device := fakenvml.New(t), acceptance.A40()
@@ -230,7 +237,7 @@ func TestSystemExperimentsCard(t *testing.T) {
 		control.Set(device)
 	})
 	e.Write("main.tf", pricing(`
-    q-learning = { environment = { agent = "q_learning", episodes = 120 }, learning = { epsilon_frames = 4000 } }`, fmt.Sprintf(`
+    q-learning = { environment = { episodes = 120 }, learning = { epsilon_frames = 4000 } }`, fmt.Sprintf(`
   seeds   = range(50)
   python  = %q
   env     = { CARD = %q, GATE = %q }
@@ -287,7 +294,7 @@ resource "trainyard_gpu_pool" "a40" {
 	if learnt < 3*random {
 		t.Errorf("the agents earn %.0f on average, and %.0f at random", learnt, random)
 	}
-	t.Logf("50 of 50, %.0f an episode on average, and %.0f at random; %d attempts ran out of memory", learnt, random, ranOut)
+	t.Logf("50 of 50, %.0f an episode on average, %.0f at random; %d attempts ran out of memory", learnt, random, ranOut)
 }
 
 // learnt is what a run leaves in run.json.
@@ -304,8 +311,8 @@ type learnt struct {
 	}
 }
 
-// expectLearnt fails unless these runs, and no others, have left all that they should, and their agents earn so many times as
-// much as prices at random at least, and more in the end than at first.
+// expectLearnt fails unless these runs, and no others, have left all that they should, and their agents earn so many times
+// as much as prices at random at least, and more in the end than at first.
 func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...string) (told map[string]learnt) {
 	t.Helper()
 	told = map[string]learnt{}
@@ -339,11 +346,11 @@ func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...
 		if files[key+"/weights.npz"] == "" || files[key+"/checkpoint.npz"] != "" {
 			t.Errorf("%s has left no weights, or a checkpoint", key)
 		}
-		rewards := rewardsOf(t, files[key+"/metrics.jsonl"])
-		if len(rewards) < 10 || rewards[len(rewards)-1] <= rewards[0] || run.Result.FinalReward < times*run.Result.RandomReward || run.Result.RandomReward <= 0 {
-			t.Errorf("%s earns %v with what it has learnt, and %v at random; on the way %v", key, run.Result.FinalReward, run.Result.RandomReward, rewards)
+		rewards, final, random := rewardsOf(t, files[key+"/metrics.jsonl"]), run.Result.FinalReward, run.Result.RandomReward
+		if len(rewards) < 10 || rewards[len(rewards)-1] <= rewards[0] || final < times*random || random <= 0 {
+			t.Errorf("%s earns %v with what it has learnt, and %v at random; on the way %v", key, final, random, rewards)
 		}
-		t.Logf("%s: %.0f an episode, %.0f at random", key, run.Result.FinalReward, run.Result.RandomReward)
+		t.Logf("%s: %.0f an episode, %.0f at random", key, final, random)
 	}
 	return told
 }
@@ -406,10 +413,7 @@ func (h *hook) expect(want map[string]int) {
 	acctest.Eventually(h.t, "the hook to be told of all ends", func() bool {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
-		told = map[string]int{}
-		for end, times := range h.told {
-			told[end] = times
-		}
+		told = maps.Clone(h.told)
 		return len(told) >= len(want)
 	})
 	if err := acceptance.Differences(want, told); err != nil {

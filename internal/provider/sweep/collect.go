@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// collected is the archive of what the runs of a sweep left, which a destroy writes to a folder of the machine that Terraform
-// runs on. The zero value is none.
+// collected is the archive of what the runs of a sweep left, which a destroy writes to a folder of the machine that
+// Terraform runs on. The zero value is none.
 type collected struct {
 	sweep, file string
 	runs        int
@@ -34,7 +34,7 @@ func newCollected(state Model, now time.Time) collected {
 var errNothing = errors.New("the runs have left nothing")
 
 // by returns what writes the archive; nil where there is to be none.
-func (c *collected) by(reconciler reconcile.Reconciler) func(context.Context, reconcile.Sweep) error {
+func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 	if c.file == "" {
 		return nil
 	}
@@ -49,7 +49,8 @@ func (c *collected) by(reconciler reconcile.Reconciler) func(context.Context, re
 			return err
 		})
 		if err != nil && !errors.Is(err, errNothing) {
-			return fmt.Errorf("collecting the results of sweep %q into %s, which are still where its runs left them: %w", c.sweep, c.file, err)
+			return fmt.Errorf(
+				"collecting the results of sweep %q into %s, which are still where its runs left them: %w", c.sweep, c.file, err)
 		}
 		return nil
 	}
@@ -58,6 +59,8 @@ func (c *collected) by(reconciler reconcile.Reconciler) func(context.Context, re
 // tell says where the archive is.
 func (c *collected) tell(diags *diag.Diagnostics) {
 	if c.runs > 0 {
-		diags.AddWarning(fmt.Sprintf("Results of sweep %q are collected", c.sweep), fmt.Sprintf("What %d of its %d runs left is in %s.", c.runs, c.runs+len(c.without), c.file))
+		diags.AddWarning(
+			fmt.Sprintf("Results of sweep %q are collected", c.sweep),
+			fmt.Sprintf("What %d of its %d runs left is in %s.", c.runs, c.runs+len(c.without), c.file))
 	}
 }

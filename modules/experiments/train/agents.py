@@ -1,4 +1,4 @@
-"""Two agents that learn which action is best in which state: Q-learning with a table, and DQN with a network in numpy."""
+"""Two agents that learn which action is best in which state: Q-learning with a table, and DQN with a network."""
 
 import numpy as np
 
@@ -31,14 +31,15 @@ class QTable:
 
 
 class DQN:
-    """Deep Q-learning: a network of two hidden layers, a replay buffer, and a target network that follows now and then."""
+    """Deep Q-learning: a network of two hidden layers, a replay buffer, and a target network that follows it."""
 
     arrays = ("weights", "target", "moments", "seen", "updates", "states", "actions_taken", "rewards", "followers")
 
     def __init__(self, parts, actions, learning, random):
         self.random, self.gamma, self.rate = random, learning["gamma"], learning["learning_rate"]
         self.actions, self.batch = actions, learning["batch_size"]
-        self.size, self.begin, self.follow = learning["replay_size"], learning["replay_start"], learning["target_frames"]
+        self.size, self.begin = learning["replay_size"], learning["replay_start"]
+        self.follow = learning["target_frames"]
 
         units = learning["hidden_units"]
         self.shapes = [(parts, units), (units,), (units, units), (units,), (units, actions), (actions,)]
@@ -74,7 +75,8 @@ class DQN:
 
     def learn(self, observation, action, reward, after):
         at = int(self.seen) % self.size
-        self.states[at], self.actions_taken[at], self.rewards[at], self.followers[at] = observation, action, reward, after
+        self.states[at], self.actions_taken[at] = observation, action
+        self.rewards[at], self.followers[at] = reward, after
         self.seen = self.seen + 1
         if self.seen >= self.begin:
             self._update()
@@ -94,7 +96,8 @@ class DQN:
         slope1 = (slope2 @ w2.T) * (hidden1 > 0)
         gradient = np.concatenate([
             part.ravel()
-            for part in (inputs.T @ slope1, slope1.sum(0), hidden1.T @ slope2, slope2.sum(0), hidden2.T @ slope, slope.sum(0))
+            for layer, back in ((inputs, slope1), (hidden1, slope2), (hidden2, slope))
+            for part in (layer.T @ back, back.sum(0))
         ])
 
         # Adam

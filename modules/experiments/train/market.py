@@ -1,4 +1,4 @@
-"""A market of a circular economy with one seller: products are sold new, come back used, and are sold again refurbished.
+"""A market of a circular economy with one seller: products are sold new, come back used, and are sold refurbished.
 
 In each period the seller sets two prices. Each customer buys a new product, a refurbished one from the storage, or
 nothing. Some owners then give their product back, which costs nothing and fills the storage, or throw it away.
@@ -60,4 +60,5 @@ class Market:
 
         profit = new * (price_new - self.production_price) + used * price_used - self.storage_cost * self.stored
         self.period += 1
-        return self._observation(), float(profit), False, self.period >= self.periods, {"new": int(new), "used": int(used)}
+        sold = {"new": int(new), "used": int(used)}
+        return self._observation(), float(profit), False, self.period >= self.periods, sold

@@ -1,8 +1,8 @@
 """An agent learns to set the prices of a market: one experiment, from a JSON config to results.
 
-TRAINYARD_CONFIG is the config, with every parameter; TRAINYARD_RESULTS, the folder for results, where an attempt goes on
-that was killed, and TensorBoard finds its events; STARTED_BY, who started it; SAVE_SECONDS, how often it saves. The log is
-lines of JSON.
+TRAINYARD_CONFIG is the config, with every parameter; TRAINYARD_RESULTS, the folder for results, where the next attempt
+goes on, and TensorBoard finds events; STARTED_BY, who started it; SAVE_SECONDS, how often it saves. The log is lines of
+JSON.
 """
 
 import hashlib
