@@ -120,8 +120,8 @@ func (l *sparkLab) await(what string, holds func(sparkPage) bool) sparkPage {
 	return page
 }
 
-// workers reports whether so many workers are registered at the master.
-func workers(n int) func(sparkPage) bool {
+// withWorkers reports whether so many workers are registered at the master.
+func withWorkers(n int) func(sparkPage) bool {
 	return func(page sparkPage) bool { return len(page.Workers) == n }
 }
 

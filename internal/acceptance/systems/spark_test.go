@@ -49,7 +49,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	if got := strings.Join(strings.Fields(l.Must("output", "-json", "train")), ""); got != `["completed",0]` {
 		t.Errorf("phase and exit code of the driver are %s, want completed and 0", got)
 	}
-	page := l.await("two workers", workers(2))
+	page := l.await("two workers", withWorkers(2))
 	l.expectCompleted(page, "train", 2)
 	var trained sparkTrained
 	if !l.said("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
@@ -75,7 +75,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 		t.Errorf("the plan does not show that a worker is missing, and nothing else: %v\n%s", err, plan)
 	}
 	l.Must("apply", "-auto-approve")
-	page = l.await("two workers, after the apply", workers(2))
+	page = l.await("two workers, after the apply", withWorkers(2))
 	l.ExpectNoChange("after the drift was mended")
 	if len(page.Completed)+len(page.Active) != 1 {
 		t.Errorf("the application was submitted again: %+v", page)
@@ -245,7 +245,7 @@ module "devices" {
 	if !l.said("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
 		t.Errorf("the executors have %q, want %q: each its own, which it counts as its first", event.Devices, want)
 	}
-	for _, worker := range l.await("two workers", workers(2)).Workers {
+	for _, worker := range l.await("two workers", withWorkers(2)).Workers {
 		if addresses := worker.Resources["gpu"].Addresses; !slices.Equal(addresses, []string{"0"}) {
 			t.Errorf("worker %s is registered with the GPUs %q, want one", worker.ID, addresses)
 		}
@@ -258,7 +258,7 @@ module "devices" {
 
 	l.Write("main.tf", config(1))
 	l.Must("apply", "-auto-approve")
-	l.await("one worker", workers(1))
+	l.await("one worker", withWorkers(1))
 	l.must(os.WriteFile(goes, nil, 0o600))
 	acctest.Eventually(t, "the result", func() bool { return l.said("devices", "summed", &event) })
 	if want := 20000 * 19999 / 2; event.Sum != want {
