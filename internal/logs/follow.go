@@ -39,7 +39,7 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 	}
 	if !s.isOf(f.triggers) {
 		if f.begun {
-			return true, fmt.Errorf("group %s was applied with other triggers meanwhile: another run has taken its place", f.group)
+			return true, fmt.Errorf("group %s has been applied with other triggers: another run took its place", f.group)
 		}
 		return false, nil
 	}
@@ -151,7 +151,8 @@ func (f *follower) passes(err error) bool {
 	if _, is := errors.AsType[*writeError](err); is {
 		return false
 	}
-	return reconcile.Passes(err) || f.triggers != nil && !f.begun && (errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNotFormed))
+	awaited := f.triggers != nil && !f.begun
+	return reconcile.Passes(err) || awaited && errors.Is(err, engine.ErrNotFound)
 }
 
 // interrupted looks for the last time, so that the end of a group that ended meanwhile is told.

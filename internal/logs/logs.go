@@ -41,7 +41,8 @@ func Run(ctx context.Context, args []string, engines engine.Registry, in io.Read
 	if o.follow {
 		err = f.run(ctx)
 	} else if o.plan != "" {
-		_, err = io.WriteString(out, printable.Line(fmt.Sprintf("group %s of cluster %s", f.group, f.target.cluster.Name))+"\n")
+		named := fmt.Sprintf("group %s of cluster %s", f.group, f.target.cluster.Name)
+		_, err = io.WriteString(out, printable.Line(named)+"\n")
 	} else if _, err = f.look(ctx); isExit(err) {
 		err = nil // it is no failure of who only looks
 	}

@@ -16,9 +16,10 @@ const usage = `Writes the log of a group's present run: that of its chief, or of
   terraform-provider-trainyard logs GROUP [--follow] [--member NAME]...
   terraform show -json PLAN | terraform-provider-trainyard logs --plan - --follow [GROUP]
 
-With --follow, the log is written as it grows, until the group has ended. The exit code is 0 where it completed, and that of the
-member that failed otherwise. With --plan, cluster and group are those of a plan, and the log is that of the run which its apply
-starts; GROUP chooses between several. Without --follow, that group is named, and nothing else is done.
+With --follow, the log is written as it grows, until the group has ended. The exit code is 0 where it completed, and
+that of the member that failed otherwise. With --plan, cluster and group are those of a plan, and the log is that of the
+run which its apply starts; GROUP chooses between several. Without --follow, that group is named, and nothing else is
+done.
 
 `
 
@@ -38,10 +39,11 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("logs", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.Func("member", "`name` of a member whose log is written, such as mnist-worker-1; may be given several times", func(name string) error {
+	member := func(name string) error {
 		o.members = append(o.members, name)
 		return nil
-	})
+	}
+	flags.Func("member", "`name` of a member whose log is written, such as mnist-worker-1; may be repeated", member)
 	flags.BoolVar(&o.all, "all", false, "write the logs of all members, each line after the name of its member")
 	flags.BoolVar(&o.follow, "follow", false, "go on until the group has ended, and exit as it did")
 	flags.StringVar(&o.plan, "plan", "", "`file` with a plan as terraform show -json prints it, - for the standard input")
@@ -53,8 +55,10 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	if err != nil {
 		return o, err
 	}
-	var given []string
-	flags.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
+	var chooses bool // a cluster
+	flags.Visit(func(f *flag.Flag) {
+		chooses = chooses || slices.Contains([]string{"engine", "endpoint", "cluster"}, f.Name)
+	})
 	if len(words) > 0 {
 		o.name = words[0]
 	}
@@ -65,12 +69,12 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		return o, errors.New("logs needs a group, such as mnist: see terraform-provider-trainyard logs --help")
 	case o.all && len(o.members) > 0:
 		return o, errors.New("--all and --member exclude each other")
-	case o.plan != "" && slices.ContainsFunc(given, func(name string) bool { return slices.Contains([]string{"engine", "endpoint", "cluster"}, name) }):
+	case o.plan != "" && chooses:
 		return o, errors.New("--plan says which cluster it is: leave out --engine, --endpoint and --cluster")
 	}
 	for _, member := range o.members {
 		if o.name != "" && !strings.HasPrefix(member, o.name+"-") {
-			return o, fmt.Errorf("--member %q is not of group %q: its members are called %s-<role>-<index>", member, o.name, o.name)
+			return o, fmt.Errorf("--member %q is not of group %q, whose members are called %[2]s-<role>-<index>", member, o.name)
 		}
 	}
 	return o, nil

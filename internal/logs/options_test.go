@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 		"":                                   "logs needs a group",
 		"mnist other":                        `was given ["mnist" "other"]`,
 		"mnist --all --member mnist-ps-0":    "--all and --member exclude each other",
-		"mnist --member other-ps-0":          `--member "other-ps-0" is not of group "mnist": its members are called mnist-<role>-<index>`,
+		"mnist --member other-ps-0":          `--member "other-ps-0" is not of group "mnist", whose members are called mnist-<role>-<index>`,
 		"--plan - --cluster lab":             "--plan says which cluster it is",
 		"--plan - --engine process --follow": "--plan says which cluster it is",
 		"mnist --tail 3":                     "flag provided but not defined",

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +41,8 @@ type plan struct {
 	} `json:"resource_changes"`
 }
 
-// targetOf returns the group of a plan with this name, or the only one where that is empty. A cluster that names no engine has the default one.
+// targetOf returns the group of a plan with this name, or the only one where that is empty. A cluster that names no
+// engine has the default one.
 func targetOf(from io.Reader, group, engine string) (target, error) {
 	var p plan
 	if err := json.NewDecoder(from).Decode(&p); err != nil {
@@ -60,16 +62,14 @@ func targetOf(from io.Reader, group, engine string) (target, error) {
 		if group != "" && after.Name != group {
 			continue
 		}
-		ref := domain.ClusterRef{Name: after.Cluster.Name, Engine: after.Cluster.Engine, Endpoint: after.Cluster.Endpoint}
-		if ref.Engine == "" {
-			ref.Engine = engine
-		}
+		in := after.Cluster
+		ref := domain.ClusterRef{Name: in.Name, Engine: cmp.Or(in.Engine, engine), Endpoint: in.Endpoint}
 		if after.Name == "" || ref.Name == "" {
 			return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before the apply", r.Address)
 		}
 		if len(after.Triggers) == 0 {
-			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before the apply, so that its next run can't be told "+
-				"from its last: give it one that changes with each run, such as triggers = { run = var.run }", r.Address)
+			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before the apply, so that its next run "+
+				"can't be told from its last: give it one that changes with each run, such as triggers = { run = var.run }", r.Address)
 		}
 		found = append(found, target{ref, after.Name, after.Triggers})
 	}

@@ -26,7 +26,8 @@ func (s scene) isOf(triggers map[string]string) bool {
 	return true
 }
 
-// chosen returns the names of the members whose logs are written: those that are asked for, or that the group completes with, or all.
+// chosen returns the names of the members whose logs are written: those that are asked for, or that the group completes
+// with, or all.
 func (s scene) chosen(o options) ([]string, error) {
 	var all []string
 	for _, m := range s.Members {
@@ -54,7 +55,8 @@ func (s scene) verdict() (ended bool, err error) {
 	case domain.PhaseCompleted:
 		return true, nil
 	case domain.PhaseFailed:
-		return true, &command.ExitError{Code: cmp.Or(s.exitCode(), 1), Reason: fmt.Sprintf("group %s failed: %s", name, progress.Reason)}
+		reason := fmt.Sprintf("group %s failed: %s", name, progress.Reason)
+		return true, &command.ExitError{Code: cmp.Or(s.exitCode(), 1), Reason: reason}
 	}
 	return false, nil
 }

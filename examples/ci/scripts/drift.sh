@@ -7,12 +7,17 @@ status=0
 # What stands in the message is what changes, and no values: those may be secret.
 case $status in
 0) exit 0 ;;
-2) found=$("$tf" show -no-color "$work/plan" | grep -E '^(Plan:|  # )' | head -n 20) && found="differs from its configuration:
-$found" || found="differs from its configuration in its outputs" ;;
+2)
+  found='differs from its configuration'
+  changes=$("$tf" show -no-color "$work/plan" | grep -E '^(Plan:|  # )' | head -n 20) || changes=
+  [ -z "$changes" ] || found="$found:
+$changes"
+  ;;
 *) found="could not be planned, or is not well: see the log" ;;
 esac
 text=$(printf '%s %s\n%s' "${TRAINYARD_NAME:-Terraform}" "$found" "${TRAINYARD_JOB_URL:-}" |
-  sed -e 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/\\/\\\\/g; s/"/\\"/g' | tr '\t\r' '  ' | awk '{ printf "%s%s", sep, $0; sep = "\\n" }')
+  sed -e 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/\\/\\\\/g; s/"/\\"/g' | tr '\t\r' '  ' |
+  awk '{ printf "%s%s", sep, $0; sep = "\\n" }')
 printf '{"text":"%s"}' "$text" >"$work/message"
 
 # The URL is a secret: it is no argument, which all users of the machine could see.

@@ -3,8 +3,9 @@ tf=${TRAINYARD_TERRAFORM:-terraform}
 "$tf" plan -input=false -out="$work/plan"
 "$tf" show -json "$work/plan" >"$work/plan.json"
 
-# The provider's program follows the log, from the run that this apply starts until the group has ended, and exits as it did.
-program=$(find -L "${TF_DATA_DIR:-.terraform}/providers" -type f -name 'terraform-provider-trainyard*' | sort | tail -n 1)
+# The provider's program follows the log of the run that this apply starts to its end, and exits as it did.
+providers=${TF_DATA_DIR:-.terraform}/providers
+program=$(find -L "$providers" -type f -name 'terraform-provider-trainyard*' | sort | tail -n 1)
 set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
 "$program" "$@"
 "$program" "$@" --follow &
@@ -13,7 +14,7 @@ trap 'kill "$follower" 2>/dev/null || true; exit 143' INT TERM
 
 applied=0
 "$tf" apply -input=false "$work/plan" || applied=$?
-# Where the apply failed, the run may never come, or may have failed already: then its exit code is told all the same.
+# Where the apply failed, the run may never come. If it has failed already, its exit code is told all the same.
 [ "$applied" = 0 ] || kill "$follower" 2>/dev/null || true
 followed=0
 wait "$follower" || followed=$?

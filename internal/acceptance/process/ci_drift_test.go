@@ -42,7 +42,8 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != "/services/"+webhookSecret:
 		w.WriteHeader(http.StatusNotFound)
-	case err != nil, json.Unmarshal(body, &message) != nil, len(message) != 1, r.Header.Get("Content-Type") != "application/json":
+	case err != nil, json.Unmarshal(body, &message) != nil, len(message) != 1,
+		r.Header.Get("Content-Type") != "application/json":
 		w.WriteHeader(http.StatusBadRequest) // as Slack answers "invalid_payload"
 	default:
 		h.texts = append(h.texts, message["text"])
@@ -90,7 +91,8 @@ func TestAccDriftToSlack(t *testing.T) {
 	services := map[string]pipeline{
 		"GitHub": gitHub(t, filepath.Join(ciExamples, "github/drift.yml"), "drift", map[string]string{
 			"github.server_url": "https://git.example.com", "github.repository": "lab/infra", "github.run_id": "17",
-			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "", "secrets.TRAINYARD_ENV": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
+			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "",
+			"secrets.TRAINYARD_ENV": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
 		}),
 		"GitLab": gitLab(t, filepath.Join(ciExamples, "gitlab/drift.yml"), "drift", map[string]string{
 			"CI_JOB_URL": link, "TRAINYARD_ENV": variables, "SLACK_WEBHOOK_URL": hook.url,
@@ -108,8 +110,8 @@ func TestAccDriftToSlack(t *testing.T) {
 		return len(observed) == 1
 	})
 	for _, job := range services {
-		p.patrol(job, hook, 2, "service differs from its configuration:\n", "\n  # trainyard_group.service will be updated in-place\n",
-			"\nPlan: 0 to add, 1 to change, 0 to destroy.\n"+link)
+		p.patrol(job, hook, 2, "service differs from its configuration:\n",
+			"\n  # trainyard_group.service will be updated in-place\n", "\nPlan: 0 to add, 1 to change, 0 to destroy.\n"+link)
 	}
 	named := services["GitLab"]
 	named.env["TRAINYARD_NAME"] = `a "service" of <lab> & \co`
@@ -118,9 +120,12 @@ func TestAccDriftToSlack(t *testing.T) {
 	// One that is down, and yet as it is configured.
 	p.terraform("apply", "-auto-approve")
 	p.must(p.engine().Stop(t.Context(), []string{"service-worker-0"}, domain.StopFailed))
-	acctest.Eventually(t, "the end of a member", func() bool { return p.state("service-worker-0").State == domain.StateStopped })
+	acctest.Eventually(t, "the end of a member", func() bool {
+		return p.state("service-worker-0").State == domain.StateStopped
+	})
 	for _, job := range services {
-		shown(t, p.patrol(job, hook, 1, "could not be planned, or is not well: see the log\n"+link), "The service is degraded: stopped:")
+		output := p.patrol(job, hook, 1, "could not be planned, or is not well: see the log\n"+link)
+		shown(t, output, "The service is degraded: stopped:")
 	}
 
 	// A message that nobody takes is no success.

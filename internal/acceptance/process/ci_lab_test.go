@@ -47,8 +47,8 @@ func newProject(t *testing.T, example, folder, cluster string) *project {
 	p.must(os.CopyFS(filepath.Join(p.repository, folder), os.DirFS(filepath.Join(ciExamples, example))))
 	p.git("init", "--quiet")
 	p.commit()
-	p.env = append(os.Environ(), "HOME="+t.TempDir(), "TRAINYARD_TERRAFORM="+acctest.Terraform(t), "TF_CLI_CONFIG_FILE="+p.mirror(),
-		"CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color", "TRAINYARD_STATE_DIR="+p.files.Root)
+	p.env = append(os.Environ(), "HOME="+t.TempDir(), "TRAINYARD_TERRAFORM="+acctest.Terraform(t),
+		"TF_CLI_CONFIG_FILE="+p.mirror(), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color", "TRAINYARD_STATE_DIR="+p.files.Root)
 	t.Cleanup(func() {
 		if !p.backend.empty() {
 			p.terraform("destroy", "-auto-approve")
@@ -125,7 +125,8 @@ type pipeline struct {
 // expression is one of GitHub's.
 var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
 
-// gitHub returns what a workflow of GitHub's runs by itself: its one step that no action is. What its expressions stand for is given.
+// gitHub returns what a workflow of GitHub's runs by itself: its one step that is no action. What its expressions stand
+// for is given.
 func gitHub(t *testing.T, file, job string, values map[string]string) pipeline {
 	t.Helper()
 	var workflow struct {

@@ -54,7 +54,8 @@ func TestAccSubmit(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("exit code %d\n%s", code, output)
 			}
-			shown(t, output, "group job of cluster ci-lab\n", "\ncommit "+p.git("rev-parse", "HEAD")+"\n", "\nepoch 10 loss", "\nepoch 40 loss", "\nslope 3.00 offset 1.00\n")
+			shown(t, output, "group job of cluster ci-lab\n", "\ncommit "+p.git("rev-parse", "HEAD")+"\n",
+				"\nepoch 10 loss", "\nepoch 40 loss", "\nslope 3.00 offset 1.00\n")
 			if service == "GitHub" {
 				shown(t, output, "::add-mask::"+statePassword+"\n")
 			} else if strings.Contains(output, statePassword) {
@@ -123,7 +124,8 @@ func TestAccSubmitRefuses(t *testing.T) {
 		p.commit()
 		return p.submissions("1")["GitHub"]
 	}
-	code, output := p.wait(p.start(with("job_override.tf", "resource \"trainyard_group\" \"job\" {\n  triggers = null\n}\n")))
+	untriggered := with("job_override.tf", "resource \"trainyard_group\" \"job\" {\n  triggers = null\n}\n")
+	code, output := p.wait(p.start(untriggered))
 	if code == 0 || !p.backend.empty() {
 		t.Errorf("without triggers, exit code %d\n%s", code, output)
 	}

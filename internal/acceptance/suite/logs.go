@@ -32,7 +32,8 @@ func groupLogs(l *Lab) {
 			says("same\nsame\nrun 2\n", "logs", "job", "--follow"),
 			says("same\nsame\nrun 2\n", "logs", "job"),
 			says("serves\n", "logs", "job", "--member", "job-ps-0"),
-			says("job-ps-0 | serves\njob-worker-0 | same\njob-worker-0 | same\njob-worker-0 | run 2\n", "logs", "job", "--all", "--follow"),
+			says("job-ps-0 | serves\njob-worker-0 | same\njob-worker-0 | same\njob-worker-0 | run 2\n",
+				"logs", "job", "--all", "--follow"),
 		)},
 	)
 }

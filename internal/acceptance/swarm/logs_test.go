@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/logs"
 )
 
-// The log of each run of a group is followed to its end, over a restart, and the exit code is that of the member that failed.
+// The log of each run is followed to its end, over a restart, and the exit code is that of the member that failed.
 func TestAccSwarmLogs(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, sharedBed(t), "written")
@@ -47,7 +47,8 @@ func TestAccSwarmLogs(t *testing.T) {
 	says := func(code int, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			var out bytes.Buffer
-			err := logs.Run(t.Context(), []string{"--engine", "swarm", "--endpoint", l.bed.Nodes[0].Host(), "--cluster", l.name, l.name, "--follow"}, engines, nil, &out)
+			args := []string{"--engine", "swarm", "--endpoint", l.bed.Nodes[0].Host(), "--cluster", l.name, l.name, "--follow"}
+			err := logs.Run(t.Context(), args, engines, nil, &out)
 			exit, failed := errors.AsType[*command.ExitError](err)
 			if failed != (code != 0) || failed && exit.Code != code || !failed && err != nil {
 				return fmt.Errorf("%w, not exit code %d:\n%s", err, code, &out)

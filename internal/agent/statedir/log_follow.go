@@ -32,8 +32,8 @@ type logMark struct {
 // printed is how many of the first and of the last bytes before an offset a fingerprint is of.
 const printed = 256
 
-// FollowLog returns the lines of a member's log after a mark; without one, those since the start of a run that the supervisor
-// noted, or all where that is the zero time.
+// FollowLog returns the lines of a member's log after a mark; without one, those since the start of a run that the
+// supervisor noted, or all where that is the zero time.
 func (d Dir) FollowLog(member string, from engine.LogPlace, run time.Time) (engine.LogPart, error) {
 	log := d.Log(member)
 	mark, older, err := d.placeIn(log, from.Mark, run)
@@ -148,7 +148,7 @@ func hasMark(path string, mark logMark) (bool, error) {
 	return found == mark.Print, err
 }
 
-// fingerprint tells what stands before an offset from what else may stand there; it is empty at the beginning of a file.
+// fingerprint tells what stands before an offset from what else may stand there. At the beginning of a file it is empty.
 func fingerprint(file io.ReaderAt, offset int64) (string, error) {
 	size := min(offset, printed)
 	if size == 0 {
@@ -164,8 +164,8 @@ func fingerprint(file io.ReaderAt, offset int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// readLines reads whole lines from an offset on, and the beginning of one where rest says so. It returns the offset behind them,
-// and whether there is more. A line that is longer than [bounded.LogLine] is returned in pieces.
+// readLines reads whole lines from an offset on, and the beginning of one where rest says so. It returns the offset behind
+// them, and whether there is more. A line that is longer than [bounded.LogLine] is returned in pieces.
 func readLines(file io.ReaderAt, offset int64, rest bool) (lines []string, next int64, more bool, err error) {
 	text := make([]byte, bounded.LogPart)
 	n, err := file.ReadAt(text, offset)

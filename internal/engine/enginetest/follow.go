@@ -49,7 +49,8 @@ func testFollow(t *testing.T, h Harness) {
 	first, second := h.Scratch(t), h.Scratch(t)
 	spec := h.member(0, "print:same", "print:same", "once:"+first, "print:again", "once:"+second, "print:done", "exit:3")
 	spec.Restart = domain.RestartRule{
-		Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Millisecond), Final: domain.ExitCodes{"3"},
+		Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Millisecond),
+		Final: domain.ExitCodes{"3"},
 	}
 	start(t, e, spec)
 	all := &follower{T: t, engine: e, member: spec.Name}

@@ -19,7 +19,7 @@ import (
 type logMark struct {
 	Task    string    `json:"task"`
 	Created time.Time `json:"created"`
-	// Out and Err are those of the task's standard output and standard error. Each has times in order; both together may not.
+	// Out and Err are those of its standard output and standard error: each has times in order, both together may not.
 	Out streamMark `json:"out,omitzero"`
 	Err streamMark `json:"err,omitzero"`
 }
@@ -38,7 +38,7 @@ func (m *streamMark) add(at time.Time) {
 	m.Count++
 }
 
-// Follow returns what a member wrote after a mark. The rest of the log of an earlier instance is left out where it can't be had.
+// Follow returns what a member wrote after a mark. The log of an earlier instance is left out where it can't be had.
 func (e Members) Follow(ctx context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
 	var mark logMark
 	if from.Mark != "" {

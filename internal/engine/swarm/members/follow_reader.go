@@ -29,7 +29,10 @@ type logReader struct {
 
 func newLogReader(mark logMark) *logReader {
 	r := &logReader{mark: mark, left: bounded.LogPart}
-	r.streams = [2]*logStream{{reader: r, mark: &r.mark.Out, from: mark.Out}, {reader: r, mark: &r.mark.Err, from: mark.Err}}
+	r.streams = [2]*logStream{
+		{reader: r, mark: &r.mark.Out, from: mark.Out},
+		{reader: r, mark: &r.mark.Err, from: mark.Err},
+	}
 	return r
 }
 
