@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,21 +98,16 @@ func (p *project) checkout() string {
 }
 
 // terraform runs Terraform in a checkout.
-func (p *project) terraform(args ...string) string {
+func (p *project) terraform(args ...string) {
 	p.Helper()
 	folder := filepath.Join(p.checkout(), p.folder)
 	for _, call := range [][]string{{"init", "-input=false"}, args} {
 		command := exec.Command(acctest.Terraform(p), call...)
 		command.Dir, command.Env = folder, slices.Concat(p.env, p.backend.env())
-		output, err := command.CombinedOutput()
-		if err != nil {
+		if output, err := command.CombinedOutput(); err != nil {
 			p.Fatalf("terraform %s: %v\n%s", call, err, output)
 		}
-		if call[0] == args[0] {
-			return string(output)
-		}
 	}
-	return ""
 }
 
 // pipeline is a job as its service runs it.
@@ -183,9 +179,7 @@ func gitLab(t *testing.T, file, job string, variables map[string]string) pipelin
 		t.Fatal(err)
 	}
 	p := pipeline{shell: []string{"sh", "-e"}, script: strings.Join(found.Script, "\n"), env: found.Variables}
-	for name, value := range variables {
-		p.env[name] = value
-	}
+	maps.Copy(p.env, variables)
 	for name, value := range p.env {
 		p.env[name] = os.Expand(value, func(name string) string { return variables[name] })
 	}

@@ -62,6 +62,10 @@ func TestAccSubmit(t *testing.T) {
 				t.Errorf("the password of the backend is shown:\n%s", output)
 			}
 
+			if p.backend.locked() {
+				t.Error("the state is still locked")
+			}
+
 			// Another run of the same commit, whose model does not get good enough. What it shows is of that run alone.
 			job = p.submissions("18")[service]
 			code, output = p.wait(p.start(job, "TF_VAR_target=0"))
@@ -70,15 +74,15 @@ func TestAccSubmit(t *testing.T) {
 			}
 			shown(t, output, "\nepoch 40 loss", "\nthe loss is", "group job failed: ", "job-worker-0", "exit code 3")
 
+			if service == "GitLab" {
+				return // the script is the same
+			}
 			// The same run once more is no other: its outcome is told again.
 			code, output = p.wait(p.start(job, "TF_VAR_target=0"))
 			if code != 3 {
 				t.Fatalf("exit code %d\n%s", code, output)
 			}
 			shown(t, output, "No changes", "\nepoch 40 loss", "\nthe loss is")
-			if p.backend.locked() {
-				t.Error("the state is still locked")
-			}
 		})
 	}
 }

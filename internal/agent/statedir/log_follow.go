@@ -177,7 +177,7 @@ func readLines(file io.ReaderAt, offset int64, rest bool) (lines []string, next 
 		line, after, ends := bytes.Cut(text, []byte("\n"))
 		switch {
 		case len(line) > bounded.LogLine:
-			line, after, ends = text[:bounded.LogLine], text[bounded.LogLine:], true
+			line, after = text[:bounded.LogLine], text[bounded.LogLine:]
 			offset += bounded.LogLine
 		case ends:
 			offset += int64(len(line)) + 1

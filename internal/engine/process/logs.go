@@ -39,10 +39,10 @@ func (e *Engine) Follow(_ context.Context, member string, from engine.LogPlace) 
 	var since time.Time
 	if from.Mark == "" && from.Run > 0 {
 		state, err := statedir.Read[statedir.State](e.dir.Document(statedir.States, member))
-		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		if err = unlessGone(err); err != nil {
 			return engine.LogPart{}, err
 		}
-		if err != nil || state.Run < from.Run || state.RunStartedAt == nil {
+		if state.Run < from.Run || state.RunStartedAt == nil { // one without a state has come to no run
 			return engine.LogPart{}, nil
 		}
 		since = *state.RunStartedAt
@@ -58,4 +58,11 @@ func (e *Engine) isThere(member string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil
+	}
+	return err
 }
