@@ -61,7 +61,7 @@ func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 	install.Stderr = b.progress
 	programs, err := install.Output()
 	if err != nil {
-		return nil, fmt.Errorf("Spark can't be installed: %w", err)
+		return nil, fmt.Errorf("the environment of Spark can't be installed: %w", err)
 	}
 	path := strings.TrimSpace(string(programs)) + ":" + os.Getenv("PATH")
 
