@@ -43,10 +43,12 @@ type formation struct {
 // that is to find their knee.
 func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
 	p := &psWorkerBench{bench: b, rates: map[formation][]float64{}}
-	if p.python, p.folders, err = pythonOf(ctx, "tensorflow"); err != nil {
+	var folders []string
+	if p.python, folders, err = pythonOf(ctx, "tensorflow"); err != nil {
 		return nil, err
 	}
-	p.bed, err = testbed.StartHosts(ctx, testbed.HostOptions{Hosts: mostPSHosts, Mounts: p.folders, CPUs: hostCPUs})
+	mounts := append(folders, b.work) // where the agent's library is
+	p.bed, err = testbed.StartHosts(ctx, testbed.HostOptions{Hosts: mostPSHosts, Mounts: mounts, CPUs: hostCPUs})
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +76,10 @@ func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
 // psWorkerBench is what the trainings have in common, and what came of them.
 type psWorkerBench struct {
 	*bench
-	python  string
-	folders []string // what the Python takes
-	bed     *testbed.Hosts
-	rates   map[formation][]float64 // steps a second, by run
-	found   []psPolicy              // by run
+	python string
+	bed    *testbed.Hosts
+	rates  map[formation][]float64 // steps a second, by run
+	found  []psPolicy              // by run
 }
 
 // pythonOf returns the path of the Python of an environment of internal/tools, and the folders that it takes to run it. It is

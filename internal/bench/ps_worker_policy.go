@@ -20,8 +20,8 @@ const (
 	// psThreshold is what a further worker has to bring, as a share of what one brought before: noise of 2 % in the progress
 	// of five is 10 % of that.
 	psThreshold = 0.25
-	// psPolicyPatience bounds the search, in times to settle.
-	psPolicyPatience = 20
+	// psTrials is how many counts a policy tries at most: each once, and the one that it goes back to.
+	psTrials = mostPSWorkers + 1
 	// psLastSteps are what is trained when the count is found.
 	psLastSteps = 200
 )
@@ -53,7 +53,7 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
 		return found, err
 	}
 	begin := time.Now()
-	if found.counts, err = awaitKnee(ctx, e, psPolicyPatience*settle); err != nil {
+	if found.counts, err = awaitKnee(ctx, e, psTrials*(3*settle+psWorkerPatience)); err != nil {
 		return found, err
 	}
 	found.took = time.Since(begin)
