@@ -1,0 +1,33 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMultiworkerTable(t *testing.T) {
+	seconds := func(n time.Duration) sample { return sample{n * time.Second} }
+	took := map[string]map[int]sample{
+		"systemd": {1: seconds(100), 2: seconds(200)},
+		"swarm":   {1: seconds(110), 2: seconds(230)},
+	}
+	for checksums, want := range map[string][]string{
+		"same":  {"+10.0 %", "+23 %", "held", "+15.0 %", "+27 %", "MISSED", "the same weights everywhere: held"},
+		"other": {"the same weights everywhere: MISSED"},
+	} {
+		of := map[int64]bool{1: true}
+		if checksums == "other" {
+			of[2] = true
+		}
+		text := fmt.Sprint(multiworkerTable(took, of))
+		for _, phrase := range want {
+			if !strings.Contains(text, phrase) {
+				t.Errorf("%s checksums: the table has no %q:\n%s", checksums, phrase, text)
+			}
+		}
+	}
+}
