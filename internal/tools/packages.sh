@@ -30,6 +30,8 @@ what() {
     ;;
   python3-torch) program=/usr/lib/python3/dist-packages/torch/version.py use="for tests that train with PyTorch" ;;
   python3-sklearn) program=/usr/lib/python3/dist-packages/sklearn/__init__.py use="for the images of tests that train with PyTorch" ;;
+  curl) program=curl use="for tests of pipelines that send messages" ;;
+  python3) program=python3 use="for tests of examples in Python" ;;
   git) program=git use="for tests that compare with what it ignores" ;;
   *)
     printf 'packages.sh knows no package %s.\n' "$1" >&2

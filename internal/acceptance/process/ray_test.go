@@ -34,7 +34,7 @@ func TestSystemRay(t *testing.T) {
 	w, l := newWorkspace(t)
 	l.files.Cluster = "ray-lab"
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "ray"))))
-	temp, err := os.MkdirTemp("/tmp", "ray") // t.TempDir() is too long for the paths of sockets
+	temp, err := os.MkdirTemp("/tmp", "ray") //nolint:usetesting // a test's own folder is too long for the paths of sockets
 	l.must(err)
 	t.Cleanup(func() { l.must(os.RemoveAll(temp)) })
 	w.Write("terraform.tfvars", fmt.Sprintf("ray = %q\npython = %q\ntemp_dir = %q\nport = %d\n",
