@@ -21,7 +21,7 @@ func MachineMounts(t testing.TB, programs string) string {
 		t.Fatalf("where Python is can't be read: %v", err)
 	}
 	folders := []string{"/usr", "/bin", "/lib", "/lib64"}
-	for _, folder := range strings.FieldsSeq(string(said)) {
+	for folder := range strings.FieldsSeq(string(said)) {
 		if !strings.HasPrefix(folder, "/usr/") && folder != "/usr" {
 			folders = append(folders, folder)
 		}
