@@ -425,7 +425,7 @@ variable "log_dir" {
 }
 
 variable "autoscale" {
-  description = "Adds workers as long as each makes training faster by more than `threshold`, from `min` to `max`, by the algorithm `marginal_gain`: the workers train for `settle` at each count. `pattern` finds the step in the chief's log; with `dry_run` it only says what it would do. Every change starts all members anew, from the last checkpoint in `log_dir`."
+  description = "Adds workers as long as each makes training faster by more than `threshold`, from `min` to `max`, by the algorithm `marginal_gain`: the workers train for `settle` at each count. `pattern` finds the step of all in the log of each worker, or of the coordinator; with `dry_run` it only says what it would do. Every change starts all members anew, from the last checkpoint in `log_dir`."
   type = object({
     min         = optional(number, 1)
     max         = number
