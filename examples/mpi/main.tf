@@ -60,7 +60,8 @@ resource "trainyard_group" "digits" {
       ]
       env = merge(
         { OMP_NUM_THREADS = "1", WORKER = "{{ .Name }}" },
-        local.swarm ? { FI_TCP_IFACE = "eth0" } : {}, # the interface that leads to the other members
+        # Ranks of one host are in containers apart, and eth0 is the interface that leads to the other members.
+        local.swarm ? { UCX_TLS = "tcp,self", UCX_NET_DEVICES = "eth0" } : {},
       )
     }
   }

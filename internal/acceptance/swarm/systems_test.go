@@ -1,0 +1,65 @@
+//go:build linux
+
+package swarm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+)
+
+// Examples with the real software of others train on a Swarm, too: their members find each other on three nodes.
+func TestSystemExamplesOnSwarm(t *testing.T) {
+	acceptance.Test(t)
+	for name, example := range map[string]struct {
+		group string
+		// env is the environment of all members, with the variables that the example has.
+		env string
+	}{
+		"dask": {"digits", `{ DASK_SCHEDULER_ADDRESS = "tcp://{{ address \"scheduler\" 0 }}" }`},
+		"mpi":  {"digits", "{}"},
+		"ray":  {"search", `{ RAY_USAGE_STATS_ENABLED = "0" }`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := acceptance.Python(t, name)
+			w := newSwarmWorkspace(newSwarmLab(t, sharedBed(t), name+"-lab"))
+			w.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, name))))
+			var hosts strings.Builder
+			for _, node := range w.bed.Nodes {
+				fmt.Fprintf(&hosts, "  %s = { address = %q }\n", node.Name, node.Host())
+			}
+			w.Write("terraform.tfvars", fmt.Sprintf("engine = \"swarm\"\nhosts = {\n%s}\n", &hosts))
+			// What the image would have comes from this machine, which all nodes share.
+			w.Write("system_override.tf", fmt.Sprintf(`
+resource "trainyard_image" %q {
+  count = 0
+}
+
+resource "trainyard_group" %q {
+  image = %q
+  env   = merge({ PATH = "%s:/usr/bin:/bin" }, %s)
+  mounts = [
+    { type = "tmpfs", source = null, target = "/tmp", read_only = false, driver = null },
+    %s
+  ]
+}`, name, example.group, memberImage, folder, example.env, acceptance.MachineMounts(t, folder)))
+			w.Must("apply", "-auto-approve")
+			var outputs struct {
+				Phase    struct{ Value string }
+				Accuracy struct{ Value float64 }
+			}
+			w.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
+			if outputs.Phase.Value != "completed" || outputs.Accuracy.Value < 0.9 {
+				t.Errorf("%+v; want it completed with an accuracy of more than 0.9", outputs)
+			}
+			t.Logf("trained to an accuracy of %.1f %%", 100*outputs.Accuracy.Value)
+			w.ExpectNoChange("after the training")
+			w.Must("destroy", "-auto-approve")
+		})
+	}
+}
