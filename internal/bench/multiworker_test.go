@@ -10,10 +10,9 @@ import (
 )
 
 func TestMultiworkerTable(t *testing.T) {
-	seconds := func(n time.Duration) sample { return sample{n * time.Second} }
 	took := map[string]map[int]sample{
-		"systemd": {1: seconds(100), 2: seconds(200)},
-		"swarm":   {1: seconds(110), 2: seconds(230)},
+		"systemd": {1: {100 * time.Second}, 2: {200 * time.Second}},
+		"swarm":   {1: {110 * time.Second}, 2: {230 * time.Second}},
 	}
 	for checksums, want := range map[string][]string{
 		"same":  {"+10.0 %", "+23 %", "held", "+15.0 %", "+27 %", "MISSED", "the same weights everywhere: held"},
