@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// A worker may use so many processors, and a parameter server so many: two of these and four workers are two processors.
+	// A worker may use so many processors, and a parameter server so many: two of these and four workers are two
+	// processors.
 	workerCPUs, psCPUs = 0.4, 0.2
 	// psBatch is how many examples a step has: so many that it is a worker's work above all. By the publication's 20, two
 	// parameter servers of today would be as busy as the first worker.
@@ -39,8 +40,8 @@ type formation struct {
 	hosts       int // 0 for this machine, by the engine process
 }
 
-// psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's publication, and the policy
-// that is to find their knee.
+// psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's publication, and the
+// policy that is to find their knee.
 func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
 	p := &psWorkerBench{bench: b, rates: map[formation][]float64{}}
 	var folders []string
@@ -82,8 +83,8 @@ type psWorkerBench struct {
 	found  []psPolicy              // by run
 }
 
-// pythonOf returns the path of the Python of an environment of internal/tools, and the folders that it takes to run it. It is
-// installed where nobody has before.
+// pythonOf returns the path of the Python of an environment of internal/tools, and the folders that it takes to run it.
+// It is installed where nobody has before.
 func pythonOf(ctx context.Context, environment string) (python string, folders []string, err error) {
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", environment)
 	install.Stderr = os.Stderr
@@ -242,8 +243,8 @@ func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers in
 	return said, nil
 }
 
-// rateOfAll returns how many steps a second all workers took together from the first step of the last of them on, as the
-// first one tells, and over which time. It is 0 while one has said nothing.
+// rateOfAll returns how many steps a second all workers took together from the first step of the last of them on, as
+// the first one tells, and over which time. It is 0 while one has said nothing.
 func rateOfAll(said [][]told) (rate float64, span time.Duration) {
 	begin := 0.0
 	for _, lines := range said {

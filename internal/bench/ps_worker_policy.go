@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// psThreshold is what a further worker has to bring, as a share of what one brought before: noise of 2 % in the progress
-	// of five is 10 % of that.
+	// psThreshold is what a further worker has to bring, as a share of what one brought before: noise of 2 % in the
+	// progress of five is 10 % of that.
 	psThreshold = 0.25
 	// psTrials is how many counts a policy tries at most: each once, and the one that it goes back to.
 	psTrials = mostPSWorkers + 1
@@ -106,7 +106,8 @@ func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]i
 				counts = append(counts, entry.To)
 			}
 		}
-		if n := len(entries); n > 0 && !entries[n-1].Scaled() && strings.Contains(entries[n-1].Why(), "the best count known is") {
+		if n := len(entries); n > 0 && !entries[n-1].Scaled() &&
+			strings.Contains(entries[n-1].Why(), "the best count known is") {
 			return counts, nil
 		}
 		if err := pause(ctx, time.Second); err != nil {
@@ -115,8 +116,8 @@ func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]i
 	}
 }
 
-// kneeOf returns the number of members beyond which one more brings no more than the threshold, by the rates of 1, 2, … of
-// them, as the algorithm marginal_gain has it.
+// kneeOf returns the number of members beyond which one more brings no more than the threshold, by the rates of 1, 2, …
+// of them, as the algorithm marginal_gain has it.
 func kneeOf(rates []float64, threshold float64) int {
 	for n := 1; n < len(rates); n++ {
 		if each := rates[n-1] / float64(n); (rates[n]-rates[n-1])/each <= threshold {

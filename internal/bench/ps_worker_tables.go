@@ -64,11 +64,14 @@ func (p *psWorkerBench) formations() []formation {
 
 // tables are the curves, and what came of the policy.
 func (p *psWorkerBench) tables() []fmt.Stringer {
-	sections := []fmt.Stringer{note(fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server; a step has %d examples. "+
-		"Each training is measured for %s\n  from the first step of its last worker on. Ratios are within a run, of which there are %d: median (least – most).\n",
-		workerCPUs, psCPUs, psBatch, p.training, p.runs))}
+	how := fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server; a step has %d examples. "+
+		"Each training is measured\n  for %s from the first step of its last worker on. "+
+		"Ratios are within a run, of which there are %d: median (least – most).\n",
+		workerCPUs, psCPUs, psBatch, p.training, p.runs)
+	sections := []fmt.Stringer{note(how)}
 	for _, c := range psCurves() {
-		m := &markdown{title: c.title, table: table{head: []string{c.what, "s for 1,000 steps", "ratio to the first", "published"}}}
+		head := []string{c.what, "s for 1,000 steps", "ratio to the first", "published"}
+		m := &markdown{title: c.title, table: table{head: head}}
 		for i, f := range c.points {
 			m.add(count(i+1), spreadOf(p.times(f), "%.1f"), spreadOf(p.ratios(f, c.points[0]), "%.2f"), c.published[i])
 		}
@@ -99,7 +102,9 @@ func (p *psWorkerBench) ratios(f, first formation) []float64 {
 func (p *psWorkerBench) policyTable() []fmt.Stringer {
 	m := &markdown{
 		title: fmt.Sprintf("marginal_gain, from 1 worker on, with a threshold of %g", psThreshold),
-		table: table{head: []string{"run", "counts", "stays with", "measured knee", "found in", "parameter servers ended", "next plan"}},
+		table: table{head: []string{
+			"run", "counts", "stays with", "measured knee", "found in", "parameter servers ended", "next plan",
+		}},
 	}
 	near, ended, empty, ps := true, true, true, true
 	for run, found := range p.found {
@@ -114,13 +119,15 @@ func (p *psWorkerBench) policyTable() []fmt.Stringer {
 		ratio := p.ratios(formation{workers: 4, ps: n}, formation{workers: 4, ps: 1})
 		ps = ps && middle(ratio) <= noWorse
 	}
-	falls := middle(p.ratios(formation{workers: kneeOf(p.medians(), psThreshold), ps: 2}, formation{workers: 1, ps: 2})) < 1
+	knee := formation{workers: kneeOf(p.medians(), psThreshold), ps: 2}
+	falls := knee.workers > 1 && middle(p.ratios(knee, formation{workers: 1, ps: 2})) < 1
 	return []fmt.Stringer{
 		m,
 		note("Bars: time falls to a knee: " + verdict(falls) +
 			fmt.Sprintf("; more parameter servers take no more than %.0f %% longer: ", 100*(noWorse-1)) + verdict(ps) +
 			"; the policy stops within one worker of the knee: " + verdict(near) +
-			";\n  completion ends the parameter servers: " + verdict(ended) + "; the next plan is empty: " + verdict(empty) + "."),
+			";\n  completion ends the parameter servers: " + verdict(ended) +
+			"; the next plan is empty: " + verdict(empty) + "."),
 	}
 }
 

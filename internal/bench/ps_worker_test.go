@@ -54,7 +54,10 @@ func TestPSWorkerTables(t *testing.T) {
 		rate := float64(20*min(f.workers, 4)) * float64(max(f.hosts, 1))
 		p.rates[f] = []float64{rate, 2 * rate}
 	}
-	p.found = []psPolicy{{counts: []int{1, 2, 3, 4, 5, 4}, ended: true, unchanged: true}, {counts: []int{1, 2}, ended: true}}
+	p.found = []psPolicy{
+		{counts: []int{1, 2, 3, 4, 5, 4}, ended: true, unchanged: true},
+		{counts: []int{1, 2}, ended: true},
+	}
 	var all strings.Builder
 	for _, section := range p.tables() {
 		all.WriteString(section.String())

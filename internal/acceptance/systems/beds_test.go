@@ -53,8 +53,8 @@ func pythonFolders(t *testing.T, environment string) (python string, folders []s
 	return python, folders
 }
 
-// onHosts returns so many bare hosts, which have the Python environment mounted. Where its Python is that of this machine's
-// system, it has to be of the minor version of the hosts' own.
+// onHosts returns so many bare hosts, which have the Python environment mounted. Where its Python is that of this
+// machine's system, it has to be of the minor version of the hosts' own.
 func onHosts(t *testing.T, environment string, count int) *site {
 	t.Helper()
 	python, folders := pythonFolders(t, environment)
@@ -81,7 +81,8 @@ resource "trainyard_cluster" "lab" {
 	s.left = func() (left string) {
 		for _, host := range bed.Hosts {
 			found, err := host.Run(context.WithoutCancel(t.Context()), fmt.Sprintf("ls -d %s/lab 2>/dev/null; "+
-				"systemctl list-units --all --plain --no-legend 'trainyard@lab.service' 'trainyard-lab-*' | grep -v ' inactive *dead '; :",
+				"systemctl list-units --all --plain --no-legend 'trainyard@lab.service' 'trainyard-lab-*' | "+
+				"grep -v ' inactive *dead '; :",
 				layout.Clusters))
 			if err != nil {
 				t.Fatal(err)
@@ -95,8 +96,8 @@ resource "trainyard_cluster" "lab" {
 	return s
 }
 
-// onSwarm returns a Swarm of so many nodes. Members are containers of a small image that see this machine's system and the
-// Python environment, and can't write to them.
+// onSwarm returns a Swarm of so many nodes. Members are containers of a small image that see this machine's system and
+// the Python environment, and can't write to them.
 func onSwarm(t *testing.T, environment string, count int) *site {
 	t.Helper()
 	python, folders := pythonFolders(t, environment)

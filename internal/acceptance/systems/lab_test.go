@@ -132,8 +132,8 @@ func (l *lab) awaitCheckpoint(folder string, after int) (step int) {
 	return step
 }
 
-// expectResumed kills a member, and fails unless training goes on from a checkpoint in a folder, as the chief tells: never
-// again from a step before that.
+// expectResumed kills a member, and fails unless training goes on from a checkpoint in a folder, as the chief tells:
+// never again from a step before that.
 func (l *lab) expectResumed(victim, chief, folder string) {
 	l.Helper()
 	last := l.awaitCheckpoint(folder, l.checkpoint(folder))
@@ -153,7 +153,8 @@ func (l *lab) expectResumed(victim, chief, folder string) {
 		}
 		return again > 0 && l.checkpoint(folder) > before
 	})
-	l.Logf("%s died at step %d, and training went on at step %d, after the checkpoint of step %d", victim, before, again, last)
+	l.Logf("%s died at step %d, and training went on at step %d, after the checkpoint of step %d",
+		victim, before, again, last)
 }
 
 // alter changes a file of somebody who may write none of them.

@@ -64,8 +64,8 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 `, group)
 }
 
-// A coordinator trains with a real TensorFlow: two parameter servers and two workers. One of the servers dies in the middle,
-// and training goes on from its checkpoint. It completes, which ends the others, and TensorBoard shows it.
+// A coordinator trains with a real TensorFlow: two parameter servers and two workers. One of the servers dies in the
+// middle, and training goes on from its checkpoint. It completes, which ends the others, and TensorBoard shows it.
 func TestSystemPSWorker(t *testing.T) {
 	const steps = 800
 	w := newTensorFlow(t)
@@ -115,8 +115,8 @@ func TestSystemPSWorkerReadme(t *testing.T) {
 	w.ExpectNoChange("after the training")
 }
 
-// expectTrained fails unless the group has completed with a model that is good, after these steps of all workers, and the
-// parameter servers have ended with it.
+// expectTrained fails unless the group has completed with a model that is good, after these steps of all workers, and
+// the parameter servers have ended with it.
 func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
 	w.Helper()
 	var outputs results

@@ -1,8 +1,8 @@
 """Asynchronous training between graphs, with servers of tf.compat.v1, as in B. Krasuski's experiments of 2020.
 
-PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX say who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS
-(0: no end) how to train; LOG_DIR, where checkpoints and summaries go, and SAVE_EVERY, how often in seconds. The log is lines
-of JSON, one every SAY_EVERY seconds.
+PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX say who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and
+TRAIN_STEPS (0: no end) how to train; LOG_DIR, where checkpoints and summaries go, and SAVE_EVERY, how often in seconds.
+The log is lines of JSON, one every SAY_EVERY seconds.
 """
 
 import json
@@ -22,7 +22,8 @@ def say(**fields):
 
 def dense(name, inputs, units, activation=None):
     fan_in = int(inputs.shape[1])
-    kernel = tf.get_variable(name + "/kernel", [fan_in, units], initializer=tf.truncated_normal_initializer(stddev=fan_in**-0.5))
+    begin = tf.truncated_normal_initializer(stddev=fan_in**-0.5)
+    kernel = tf.get_variable(name + "/kernel", [fan_in, units], initializer=begin)
     bias = tf.get_variable(name + "/bias", [units], initializer=tf.zeros_initializer())
     outputs = tf.matmul(inputs, kernel) + bias
     return activation(outputs) if activation else outputs
@@ -128,7 +129,8 @@ def train(server, cluster, index):
 def main():
     tf.disable_v2_behavior()
     job, index = os.environ["JOB_NAME"], int(os.environ["TASK_INDEX"])
-    cluster = tf.train.ClusterSpec({"ps": os.environ["PS_HOSTS"].split(","), "worker": os.environ["WORKER_HOSTS"].split(",")})
+    addresses = {"ps": os.environ["PS_HOSTS"].split(","), "worker": os.environ["WORKER_HOSTS"].split(",")}
+    cluster = tf.train.ClusterSpec(addresses)
     server = tf.train.Server(cluster, job_name=job, task_index=index)
     if job == "ps":
         server.join()  # never returns

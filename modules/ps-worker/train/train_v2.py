@@ -1,8 +1,8 @@
 """Asynchronous training with ParameterServerStrategy of TensorFlow 2.
 
-TF_CONFIG says who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS (0: no end) how to train; LOG_DIR,
-where checkpoints and summaries go, and SAVE_EVERY, how often in seconds. The chief hands out the steps, and its log is lines
-of JSON, one about every SAY_EVERY seconds.
+TF_CONFIG says who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS (0: no end) how to train;
+LOG_DIR, where checkpoints and summaries go, and SAVE_EVERY, how often in seconds. The chief hands out the steps, and
+its log is lines of JSON, one about every SAY_EVERY seconds.
 """
 
 import json
@@ -81,14 +81,15 @@ def coordinate(resolver):
     def train(turn):
         return strategy.run(lambda turn: model.train(*data.batch(tf.stack([1, turn]), batch_size)), args=(turn,))
 
-    # Steps are handed out in rounds, each as long as a line is apart from the next: whoever is ready takes the next step.
+    # Steps are handed out in rounds as long as lines are apart: whoever is ready takes the next step.
     round_steps = ROUND
     first, last_save = None, time.time()
     done = int(model.step.numpy())
     while train_steps == 0 or done < train_steps:
         begin = time.time()
         count = round_steps if train_steps == 0 else min(round_steps, train_steps - done)
-        losses = [coordinator.schedule(train, args=(tf.constant(turn, tf.int32),)) for turn in range(done, done + count)]
+        turns = [tf.constant(turn, tf.int32) for turn in range(done, done + count)]
+        losses = [coordinator.schedule(train, args=(turn,)) for turn in turns]
         coordinator.join()
         done = int(model.step.numpy())
         loss = float(losses[-1].fetch())
@@ -119,7 +120,8 @@ def main():
     if resolver.task_type == "chief":
         coordinate(resolver)
         return
-    server = tf.distribute.Server(resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc")
+    place = {"job_name": resolver.task_type, "task_index": resolver.task_id}
+    server = tf.distribute.Server(resolver.cluster_spec(), protocol="grpc", **place)
     server.join()  # never returns
 
 
