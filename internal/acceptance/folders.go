@@ -5,6 +5,7 @@ package acceptance
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
@@ -22,3 +23,8 @@ func WithModules(w *acctest.Workspace) {
 		w.Fatal(err)
 	}
 }
+
+var onBareHosts = regexp.MustCompile(`(?m)^\s*engine\s*=\s*"systemd"`)
+
+// OnBareHosts reports whether a configuration has a cluster on bare hosts.
+func OnBareHosts(configuration []byte) bool { return onBareHosts.Match(configuration) }

@@ -1,7 +1,7 @@
 locals {
   cluster    = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
   swarm      = var.cluster.engine == "swarm"
-  containers = local.swarm || var.containers
+  containers = local.swarm || var.cluster.engine == "systemd" && var.image != null
 
   # A network of its own is that of a cluster of its own, in the same Swarm.
   training = var.network == null ? local.cluster : {
@@ -74,7 +74,7 @@ resource "trainyard_group" "this" {
   name      = var.name
   framework = "tensorflow"
 
-  image       = local.containers ? var.image : null
+  image       = var.image
   command     = local.own ? [var.python, "${local.folder}/train.py"] : var.command
   args        = var.args
   env         = merge(local.settings, var.env)
@@ -116,7 +116,7 @@ resource "trainyard_group" "tensorboard" {
 
   roles = {
     web = {
-      image     = local.containers ? try(coalesce(var.tensorboard.image, var.image), null) : null
+      image     = try(coalesce(var.tensorboard.image, var.image), null)
       command   = var.tensorboard.command
       args      = ["--logdir", var.log_dir, "--host", "{{ hostname .Address }}", "--port", "{{ .Port }}"]
       port      = var.tensorboard.port

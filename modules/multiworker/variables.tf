@@ -66,30 +66,13 @@ variable "files" {
 }
 
 variable "image" {
-  description = "Image with TensorFlow, and your program if there is a `command`. Required on a Swarm. On bare hosts it counts with `containers = true` alone, so that the same block serves both."
+  description = "Image with TensorFlow, and your program if there is a `command`. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect."
   type        = string
   default     = null
 
   validation {
     condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
     error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"tensorflow/tensorflow:2.21.0\"; elsewhere leave it out to have none."
-  }
-}
-
-variable "containers" {
-  description = "Whether members on bare hosts (`systemd`) are containers of `image`. On a Swarm they always are."
-  type        = bool
-  default     = false
-  nullable    = false
-
-  validation {
-    condition     = !var.containers || contains(["swarm", "systemd"], coalesce(var.cluster.engine, "process"))
-    error_message = "containers is true, but the engine \"${coalesce(var.cluster.engine, "process")}\" has none: it runs processes."
-  }
-
-  validation {
-    condition     = !var.containers || var.image != null
-    error_message = "containers is true, and image is left out: it has to name one with TensorFlow, such as \"tensorflow/tensorflow:2.21.0\"."
   }
 }
 

@@ -40,9 +40,6 @@ func exampleVariables(t *testing.T) map[string]string {
 // exampleHost is the address of a host in the examples: gpu1, gpu2, ….
 var exampleHost = regexp.MustCompile(`ssh://ops@gpu(\d+)`)
 
-// bareHosts is what a cluster on bare hosts has in its configuration, and nothing else.
-var bareHosts = regexp.MustCompile(`(?m)^\s*engine\s*=\s*"systemd"`)
-
 // Every example plans. The Docker Engines of a bed stand in for the hosts that examples reach over SSH, to have them form a Swarm;
 // and those that adopt the Swarm that docker would talk to find another bed's.
 func TestAccExamples(t *testing.T) {
@@ -71,7 +68,7 @@ func TestAccExamples(t *testing.T) {
 					l.must(os.Remove(file)) // its state is elsewhere
 					continue
 				}
-				if bareHosts.Match(content) {
+				if acceptance.OnBareHosts(content) {
 					if filepath.Base(file) == "main.tf" {
 						t.Skip("it is for bare hosts, and the tests of that engine apply it")
 					}
@@ -87,6 +84,7 @@ func TestAccExamples(t *testing.T) {
 				}))
 			}
 			w.Write("terraform.tfvars", variables[name])
+			w.Must("get")
 			w.Must("validate")
 			output, err := w.Command(t.Context(), []string{"DOCKER_HOST=" + adopted}, "plan").CombinedOutput()
 			if err != nil || strings.Contains(string(output), "No changes") {
@@ -101,10 +99,16 @@ func exampleFolders(t *testing.T) map[string]bool {
 	t.Helper()
 	folders := map[string]bool{}
 	err := fs.WalkDir(os.DirFS(acceptance.Examples), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".tf" {
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(acceptance.Examples, path, "tests")); err == nil {
+			return fs.SkipDir // a module, which its own tests plan
+		}
+		if filepath.Ext(path) == ".tf" {
 			folders[filepath.Dir(path)] = true
 		}
-		return err
+		return nil
 	})
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("there are no examples: %v", err)

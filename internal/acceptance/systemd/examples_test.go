@@ -27,7 +27,7 @@ func TestAccExamples(t *testing.T) {
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		l.must(err)
-		if !strings.Contains(string(content), `engine = "systemd"`) {
+		if !acceptance.OnBareHosts(content) {
 			continue
 		}
 		planned++

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ module %[1]q {
   source          = "./modules/multiworker"
   cluster         = trainyard_cluster.lab
   name            = %[1]q
-  image           = %[2]q
+  image           = %[2]s
   python          = %[3]q
   worker          = { port = %[4]d, placement = { strategy = "one_per_host" }, resources = { limits = { cpus = 0.8 } } }
   epochs          = %[5]d
@@ -53,8 +54,9 @@ module %[1]q {
 `
 )
 
-func workloadOn(e pythonenv.Environment, name string, port int, models, inputs string) string {
-	return fmt.Sprintf(workload, name, emptyImage, e.Python, port, engineEpochs, engineSteps, models, inputs) +
+// workloadOn returns the configuration of a workload: an image is HCL, and null on bare hosts.
+func workloadOn(e pythonenv.Environment, name, image string, port int, models, inputs string) string {
+	return fmt.Sprintf(workload, name, image, e.Python, port, engineEpochs, engineSteps, models, inputs) +
 		ranks(name)
 }
 
@@ -122,7 +124,7 @@ resource "trainyard_cluster" "lab" {
   hosts = {
 %s  }
 }
-`, bed.KeyFile, bed.KnownHosts, &hosts), workloadOn(e, "one", 5001, models, ""))
+`, bed.KeyFile, bed.KnownHosts, &hosts), workloadOn(e, "one", "null", 5001, models, ""))
 	w.Must("apply", "-auto-approve")
 	_, trained := expectSameRanks(w, "one")
 	w.ExpectNoChange("after the training on bare hosts")
@@ -191,8 +193,8 @@ resource "trainyard_image" "tensorflow" {
 	acceptance.ExpectSaid(t, planned, `trainyard_image.tensorflow will be created`, `1 to add, 0 to change, 0 to destroy`)
 
 	configured(w, lab,
-		workloadOn(e, "one", 5001, "/srv/models/one", mounts),
-		workloadOn(e, "two", 5001, "/srv/models/two", mounts+"network = { subnet = \"10.10.0.0/24\" }"))
+		workloadOn(e, "one", strconv.Quote(emptyImage), 5001, "/srv/models/one", mounts),
+		workloadOn(e, "two", strconv.Quote(emptyImage), 5001, "/srv/models/two", mounts+"network = { subnet = \"10.10.0.0/24\" }"))
 	w.Must("apply", "-auto-approve")
 	_, trained := expectSameRanks(w, "one")
 	_, second := expectSameRanks(w, "two")

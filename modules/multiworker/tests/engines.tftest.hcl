@@ -80,11 +80,12 @@ run "network" {
 run "bare_hosts" {
   variables {
     cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    image   = null
   }
 
   assert {
     condition     = trainyard_group.this.image == null && trainyard_group.tensorboard[0].roles.web.image == null && trainyard_group.this.container == null
-    error_message = "On bare hosts members are programs, although there is an image for a Swarm."
+    error_message = "Without an image, members on bare hosts are programs."
   }
 
   assert {
@@ -95,13 +96,12 @@ run "bare_hosts" {
 
 run "containers_on_bare_hosts" {
   variables {
-    cluster    = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
-    containers = true
+    cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
   }
 
   assert {
     condition     = trainyard_group.this.image == "tensorflow/tensorflow:2.21.0" && trainyard_group.tensorboard[0].roles.web.image == "tensorflow/tensorflow:2.21.0"
-    error_message = "Members are containers where it was asked for."
+    error_message = "With an image, members on bare hosts are containers."
   }
 
   assert {

@@ -114,28 +114,6 @@ run "empty_image" {
   expect_failures = [var.image]
 }
 
-run "containers_of_processes" {
-  command = plan
-
-  variables {
-    image      = "trainer:1"
-    containers = true
-  }
-
-  expect_failures = [var.containers]
-}
-
-run "containers_without_an_image" {
-  command = plan
-
-  variables {
-    cluster    = { name = "lab", engine = "systemd", endpoint = "ssh://gpu1" }
-    containers = true
-  }
-
-  expect_failures = [var.containers]
-}
-
 run "python_with_arguments" {
   command = plan
 
