@@ -14,7 +14,7 @@ import (
 // untested.
 func TestInterceptSeesAllCalls(t *testing.T) {
 	reads := []string{
-		"Complete", "FindFiles", "FindImage", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "MissingFolders", "Observe", "Preflight", "ReadFolder", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",
+		"Complete", "FindFiles", "FindImage", "Follow", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "MissingFolders", "Observe", "Preflight", "ReadFolder", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",
 	}
 	stop := errors.New("not made")
 	var seen []Call
