@@ -194,11 +194,12 @@ func (l *lab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.instances, want)
 }
 
-// kill kills the command of a member and returns when that was noted.
+// kill kills the command of a member and returns when that was noted. Others may just be having it start anew.
 func (l *lab) kill(member string) {
 	l.Helper()
-	before := l.state(member)
+	var before statedir.State
 	acctest.Eventually(l, "the command of "+member, func() bool {
+		before = l.state(member)
 		pid := l.command(before)
 		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 	})
