@@ -145,21 +145,27 @@ func (l *sparkLab) lose(member string) {
 	})
 }
 
-// kill kills the JVMs of the workspace that have these words among their arguments.
+// kill kills the JVM of the workspace that has these words among its arguments.
 func (l *sparkLab) kill(words ...string) {
 	l.Helper()
-	killed := 0
+	l.signal(syscall.SIGKILL, words...)
+}
+
+// signal sends a signal to the JVM of the workspace that has these words among its arguments.
+func (l *sparkLab) signal(signal syscall.Signal, words ...string) {
+	l.Helper()
+	sent := 0
 	for pid, what := range acctest.Processes(l, l.StateDir) {
 		matches := strings.Contains(what, "java")
 		for _, word := range words {
 			matches = matches && strings.Contains(what+" ", " "+word+" ")
 		}
-		if matches && syscall.Kill(pid, syscall.SIGKILL) == nil {
-			killed++
+		if matches && syscall.Kill(pid, signal) == nil {
+			sent++
 		}
 	}
-	if killed != 1 {
-		l.Fatalf("%d processes are killed that have %q among their arguments, and it was to be one", killed, words)
+	if sent != 1 {
+		l.Fatalf("%d processes have %q among their arguments, want one", sent, words)
 	}
 }
 
