@@ -14,13 +14,17 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // The example "checkpoint" on a Swarm: a volume whose driver leads all hosts to the same folder. The worker is killed,
 // and then its host is drained: it goes on from its last checkpoint, the second time on another host.
 func TestSystemCheckpointOnSwarm(t *testing.T) {
-	programs := acceptance.Python(t, "dask")
+	environment, err := pythonenv.Of(t.Context(), acceptance.Python(t, "dask"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	acceptance.Test(t)
 	bed := ownBed(t, three)
 	w := newSwarmWorkspace(newSwarmLab(t, bed, "checkpoint-lab"))
@@ -36,7 +40,7 @@ hosts = {
 %s}
 python = %q
 driver = { name = "local", options = { type = "none", o = "bind", device = %q } }
-`, &hosts, filepath.Join(programs, "python3"), shared))
+`, &hosts, environment.Python, shared))
 	// What the image would have comes from this machine, which all nodes share.
 	train := func(waitFor string) {
 		w.Write("digits_override.tf", fmt.Sprintf(`
@@ -49,9 +53,9 @@ resource "trainyard_group" "digits" {
   wait_for = %q
   mounts = [
     { type = "volume", source = "checkpoints", target = local.folder, read_only = false, driver = var.driver },
-    %s
+%s
   ]
-}`, memberImage, waitFor, acceptance.MachineMounts(t, programs)))
+}`, memberImage, waitFor, environment.Mounts()))
 	}
 
 	train("completed")
@@ -88,7 +92,9 @@ resource "trainyard_group" "digits" {
 		for _, line := range w.wholeLog(member) {
 			var said acceptance.Checkpoint
 			if json.Unmarshal([]byte(line), &said) == nil && said.Event == "resumed" && said.Epoch >= whole.Epoch {
-				return w.hostOf(member) != second
+				// For a moment there is the task that leaves, and one that has no host yet.
+				tasks := w.tasksOf(w.service(member).ID)
+				return len(tasks) == 1 && tasks[0].NodeID != "" && w.hostOf(member) != second
 			}
 		}
 		return false

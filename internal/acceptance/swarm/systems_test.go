@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 )
 
 // Examples with the real software of others train on a Swarm, too: their members find each other on three nodes.
@@ -27,6 +28,10 @@ func TestSystemExamplesOnSwarm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := acceptance.Python(t, name)
+			environment, err := pythonenv.Of(t.Context(), folder)
+			if err != nil {
+				t.Fatal(err)
+			}
 			w := newSwarmWorkspace(newSwarmLab(t, sharedBed(t), name+"-lab"))
 			w.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, name))))
 			var hosts strings.Builder
@@ -44,10 +49,9 @@ resource "trainyard_group" %q {
   image = %q
   env   = merge({ PATH = "%s:/usr/bin:/bin" }, %s)
   mounts = [
-    { type = "tmpfs", source = null, target = "/tmp", read_only = false, driver = null },
-    %s
+%s
   ]
-}`, name, example.group, memberImage, folder, example.env, acceptance.MachineMounts(t, folder)))
+}`, name, example.group, memberImage, folder, example.env, environment.Mounts()))
 			w.Must("apply", "-auto-approve")
 			var outputs struct {
 				Phase    struct{ Value string }

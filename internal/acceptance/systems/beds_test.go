@@ -6,9 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +14,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
@@ -27,39 +25,32 @@ type site struct {
 	cluster string
 	// python is the path of the Python with its packages, which members find.
 	python string
-	// image is what members are made of on a Swarm; "" on bare hosts. mounts is what they see of this machine then, as
-	// values of a configuration.
-	image  string
-	mounts []string
+	// image is what members are made of on a Swarm; "" on bare hosts. mounts is what they see of this machine then, in a
+	// configuration.
+	image, mounts string
 	// hosts are the names of the machines.
 	hosts []string
 	// left returns what is there of the cluster, by machine.
 	left func() string
 }
 
-// pythonFolders returns the path of the Python of an environment, and the folders that it takes to run it.
-func pythonFolders(t *testing.T, environment string) (python string, folders []string) {
+// newEnvironment returns an environment of Python.
+func newEnvironment(t *testing.T, name string) pythonenv.Environment {
 	t.Helper()
-	programs := acceptance.Python(t, environment)
-	python = filepath.Join(programs, "python3")
-	prefix, err := exec.CommandContext(t.Context(), python, "-c", "import sys; print(sys.base_prefix)").Output()
+	e, err := pythonenv.Of(t.Context(), acceptance.Python(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	folders = []string{filepath.Dir(programs)}
-	if base := strings.TrimSpace(string(prefix)); base != "/usr" {
-		folders = append(folders, base)
-	}
-	return python, folders
+	return e
 }
 
 // onHosts returns so many bare hosts, which have the Python environment mounted. Where its Python is that of this
 // machine's system, it has to be of the minor version of the hosts' own.
 func onHosts(t *testing.T, environment string, count int) *site {
 	t.Helper()
-	python, folders := pythonFolders(t, environment)
-	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: folders})
-	s := &site{python: python}
+	e := newEnvironment(t, environment)
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: e.Folders})
+	s := &site{python: e.Python}
 	var hosts strings.Builder
 	for i, host := range bed.Hosts {
 		s.hosts = append(s.hosts, host.Name)
@@ -100,16 +91,10 @@ resource "trainyard_cluster" "lab" {
 // the Python environment, and can't write to them.
 func onSwarm(t *testing.T, environment string, count int) *site {
 	t.Helper()
-	python, folders := pythonFolders(t, environment)
+	e := newEnvironment(t, environment)
 	bed := testbed.New(t, testbed.Options{Nodes: count, Managers: 1})
-	s := &site{python: python, image: "trainyard/base:1"}
+	s := &site{python: e.Python, image: "trainyard/base:1", mounts: e.Mounts()}
 	acctest.LoadMember(t, bed, s.image)
-	for _, folder := range append([]string{"/usr", "/lib", "/lib64"}, folders...) {
-		if _, err := os.Stat(folder); err == nil { // not every architecture has all
-			s.mounts = append(s.mounts, fmt.Sprintf("{ source = %[1]q, target = %[1]q, read_only = true }", folder))
-		}
-	}
-	s.mounts = append(s.mounts, `{ type = "tmpfs", target = "/tmp" }`)
 	var hosts strings.Builder
 	for _, node := range bed.Nodes {
 		s.hosts = append(s.hosts, node.Name)
@@ -143,7 +128,7 @@ func (s *site) members(mounts ...string) string {
 	attributes := fmt.Sprintf("  python = %q\n", s.python)
 	if s.image != "" {
 		attributes += fmt.Sprintf("  image  = %q\n", s.image)
-		mounts = append(mounts, s.mounts...)
+		mounts = append(mounts, s.mounts)
 	}
 	if len(mounts) > 0 {
 		attributes += fmt.Sprintf("  mounts = [%s]\n", strings.Join(mounts, ", "))

@@ -23,16 +23,6 @@ import (
 // emptyImage is what members of a Swarm run from here: all that they need is mounted.
 const emptyImage = "trainyard/empty:1"
 
-// newEnvironment returns the pythonenv.Environment with TensorFlow.
-func newEnvironment(t *testing.T) pythonenv.Environment {
-	t.Helper()
-	e, err := pythonenv.Of(t.Context(), acceptance.Python(t, "tensorflow"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // What is the same on both engines.
 const (
 	engineEpochs, engineSteps = 2, 20
@@ -63,7 +53,7 @@ func workloadOn(e pythonenv.Environment, name, image string, port int, models, i
 // The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two
 // workloads: the second has a network of its own, in which it takes the same ports.
 func TestSystemMultiworkerEngines(t *testing.T) {
-	e := newEnvironment(t)
+	e := newEnvironment(t, "tensorflow")
 	models := t.TempDir()
 	var bare, swarm rankLine
 	t.Run("systemd", func(t *testing.T) { bare = trainOnHosts(t, e, filepath.Join(models, "systemd.keras")) })
