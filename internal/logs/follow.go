@@ -146,7 +146,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// passes tells whether an error may be over soon. Before its apply, there need be neither group nor cluster.
+// passes reports whether an error may be over soon. Before its apply, there need be neither group nor cluster.
 func (f *follower) passes(err error) bool {
 	if _, is := errors.AsType[*writeError](err); is {
 		return false

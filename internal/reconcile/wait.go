@@ -215,7 +215,7 @@ func (e *outageError) Error() string { return fmt.Sprintf("%v, while %v", e.ende
 // Unwrap returns why the wait was ended.
 func (e *outageError) Unwrap() error { return e.ended }
 
-// Passes tells whether an error may be over soon: a manager restarts, or the managers choose another leader.
+// Passes reports whether an error may be over soon: a manager restarts, or the managers choose another leader.
 func Passes(err error) bool {
 	for _, passing := range []error{engine.ErrUnreachable, engine.ErrUnwell, engine.ErrNotFormed, engine.ErrEventsLost} {
 		if errors.Is(err, passing) {
