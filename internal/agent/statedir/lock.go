@@ -66,19 +66,36 @@ func (d Dir) AwaitRelease(ctx context.Context, name string) error {
 	}
 	released := make(chan error, 1)
 	go func() {
-		for {
-			err := unix.Flock(int(file.Fd()), unix.LOCK_SH)
-			if !errors.Is(err, unix.EINTR) {
-				released <- errors.Join(err, unlock(file))
-				return
-			}
-		}
+		released <- errors.Join(flock(file, unix.LOCK_SH), unlock(file))
 	}()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case err := <-released:
 		return err
+	}
+}
+
+// WithFolder calls do while no other process, and no other call of this one, is in a WithFolder of the folder. Whoever
+// has the folder is awaited, so do has to be quick.
+func WithFolder(folder string, do func() error) (err error) {
+	file, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	if err := flock(file, unix.LOCK_EX); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	defer func() { err = errors.Join(err, unlock(file)) }()
+	return do()
+}
+
+// flock takes a lock on a file, and waits for it.
+func flock(file *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
 	}
 }
 

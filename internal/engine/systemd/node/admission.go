@@ -68,6 +68,20 @@ func (p part) admitAs(name, key string) error {
 	if err != nil {
 		return err
 	}
+	return p.letIn(login, key)
+}
+
+// letIn has the login's authorized keys hold the cluster's key, or none of it. All clusters of the host change the same
+// file, one after another: of two at the same time, the later would bring back what the earlier took out.
+func (p part) letIn(login *user.User, key string) error {
+	if _, err := os.Stat(p.dir.Root); errors.Is(err, fs.ErrNotExist) {
+		return p.writeKeys(login, key) // no cluster is on this host
+	}
+	return statedir.WithFolder(p.dir.Root, func() error { return p.writeKeys(login, key) })
+}
+
+// writeKeys is letIn while no other cluster changes the file.
+func (p part) writeKeys(login *user.User, key string) error {
 	folder := filepath.Join(login.HomeDir, ".ssh")
 	file := filepath.Join(folder, "authorized_keys")
 	before, err := os.ReadFile(file)
