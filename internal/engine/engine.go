@@ -87,9 +87,10 @@ type Runner interface {
 	// the staged run and hash already goes on: where somebody else changed it, or its Placement is another, it is put
 	// right, and restarts only where it has to for that. Start does not wait for the members to run.
 	Start(ctx context.Context, group string, run int) error
-	// Stop asks for the members to be ended within their grace periods, and not to be restarted in their
-	// present run. What they left behind (exit code, logs) is kept. It does not wait.
-	Stop(ctx context.Context, names []string, reason domain.StopReason) error
+	// Stop asks for members, by name, to be ended within their grace periods and not to be restarted in the run in which they
+	// were seen. One that has another run by now was started anew meanwhile, and goes on. What they left behind (exit code,
+	// logs) is kept. It does not wait.
+	Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error
 	// Remove asks for the members to be ended within their grace periods and to be forgotten, with their logs.
 	// It does not wait: they are gone when Observe no longer returns them. No controller has to be there for it.
 	Remove(ctx context.Context, names []string) error

@@ -133,8 +133,8 @@ func (i intercepted) Start(ctx context.Context, group string, run int) error {
 	return i.acts(ctx, "Start", func() error { return i.engine.Start(ctx, group, run) })
 }
 
-func (i intercepted) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
-	return i.acts(ctx, "Stop", func() error { return i.engine.Stop(ctx, names, reason) })
+func (i intercepted) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
+	return i.acts(ctx, "Stop", func() error { return i.engine.Stop(ctx, runs, reason) })
 }
 
 func (i intercepted) Remove(ctx context.Context, names []string) error {

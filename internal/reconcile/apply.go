@@ -170,10 +170,14 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 }
 
 // rerunIfEnded makes a group that had completed or failed run again as a whole where any of its members has to, or where
-// it has not ended by its new rule: a new worker is of no use to parameter servers that were stopped.
+// it has not ended by its new rule: a new worker is of no use to parameter servers that were stopped. One with members
+// that were stopped had ended, too, even if it looks as if it went on: a Swarm may give a task another try after its last.
 func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
+	ended := Progress(previous, observed).Phase.Ended() || slices.ContainsFunc(observed, func(o domain.Observed) bool {
+		return o.State == domain.StateStopped && o.Run >= previous.Document.MinRun
+	})
 	starts := slices.ContainsFunc(Diff(*d, observed), func(c Change) bool { return c.Action != ActionMend })
-	if Progress(previous, observed).Phase.Ended() && (starts || !Progress(*d, observed).Phase.Ended()) {
+	if ended && (starts || !Progress(*d, observed).Phase.Ended()) {
 		d.Document.Rerun()
 	}
 }

@@ -314,11 +314,11 @@ func (f *fake) Start(_ context.Context, group string, run int) error {
 	return nil
 }
 
-func (f *fake) Stop(_ context.Context, names []string, reason domain.StopReason) error {
+func (f *fake) Stop(_ context.Context, runs map[string]int, reason domain.StopReason) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	for _, name := range names {
-		if a := f.members[name]; a != nil && !a.observed.State.Ended() {
+	for name, run := range runs {
+		if a := f.members[name]; a != nil && a.observed.Run == run && !a.observed.State.Ended() {
 			a.observed.State, a.observed.StopReason = domain.StateStopped, reason
 		}
 	}

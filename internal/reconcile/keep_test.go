@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -212,6 +213,42 @@ func TestKeepStops(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStopsNobodyOfAnotherRun: a controller that was held up between its look and its order to stop the rest of a group
+// stops nobody whom an apply has started anew meanwhile.
+func TestStopsNobodyOfAnotherRun(t *testing.T) {
+	f := kept(t, group(1, 2), func(f *fake) {
+		f.put("mnist-worker-0", func(o *domain.Observed) { o.State = domain.StateCompleted })
+	})
+	var heldUp bool
+	controller := engine.Intercept(f, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Name == "Stop" {
+			heldUp = true
+			clear(f.locks) // its lease is over
+			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 2, trigger("v2"))))
+		}
+		return do()
+	})
+	_, err := reconcile.Reconciler{Engine: controller, Controller: true}.Keep(t.Context(), "mnist")
+	if !heldUp {
+		t.Fatalf("nobody was to be stopped (%v)", err)
+	}
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
+}
+
+// TestRerunAfterAnotherTry: an apply starts members that were stopped with their failed group, though the one that failed
+// runs once more.
+func TestRerunAfterAnotherTry(t *testing.T) {
+	f := kept(t, group(1, 2), func(f *fake) {
+		f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) })
+	})
+	_, err := reconcile.Reconciler{Engine: f, Controller: true}.Keep(t.Context(), "mnist")
+	must(t, err)
+	f.expectStates(t, "mnist-ps-0 (stopped)", "mnist-worker-0 (failed)", "mnist-worker-1 (stopped)")
+	f.put("mnist-worker-0", func(o *domain.Observed) { o.State, o.ExitCode, o.LastError = domain.StateRunning, nil, "" })
+	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 2)))
+	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
 }
 
 // TestKeepDiesBetweenCalls has the controller die after each of its calls in turn while it restarts a group as a whole: the next

@@ -85,6 +85,17 @@ func stopRest(rule domain.CompletionRule, observed []domain.Observed, reason dom
 	return keep
 }
 
+// runsOf returns in which run each of some members was seen.
+func runsOf(names []string, observed []domain.Observed) map[string]int {
+	runs := make(map[string]int, len(names))
+	for _, o := range observed {
+		if slices.Contains(names, o.Name) {
+			runs[o.Name] = o.Run
+		}
+	}
+	return runs
+}
+
 // clocksApart is how far clocks of hosts are allowed to be apart. An end that is later than that is told by a clock that is wrong.
 const clocksApart = time.Minute
 
@@ -213,7 +224,7 @@ func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string
 		return r.resumeScaling(ctx, group)
 	case len(keep.Stop) > 0:
 		r.say(ctx, group.Document.Spec.Name, "members stop", slog.Any("members", keep.Stop), slog.String("reason", string(keep.Reason)))
-		return keep.Next, r.Engine.Stop(ctx, keep.Stop, keep.Reason)
+		return keep.Next, r.Engine.Stop(ctx, runsOf(keep.Stop, group.Observed), keep.Reason)
 	case keep.Restart:
 		r.say(ctx, group.Document.Spec.Name, "group restarts")
 		group.Document.Restart(startOf(group.Document, group.Observed))

@@ -119,7 +119,7 @@ func TestAccDriftToSlack(t *testing.T) {
 
 	// One that is down, and yet as it is configured.
 	p.terraform("apply", "-auto-approve")
-	p.must(p.engine().Stop(t.Context(), []string{"service-worker-0"}, domain.StopFailed))
+	p.must(p.engine().Stop(t.Context(), map[string]int{"service-worker-0": p.state("service-worker-0").Run}, domain.StopFailed))
 	acctest.Eventually(t, "the end of a member", func() bool {
 		return p.state("service-worker-0").State == domain.StateStopped
 	})

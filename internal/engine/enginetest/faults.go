@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -26,8 +27,10 @@ func (o oneByOne) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	return each(specs, func(spec []domain.MemberSpec) error { return o.Engine.Stage(ctx, spec) })
 }
 
-func (o oneByOne) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
-	return each(names, func(name []string) error { return o.Engine.Stop(ctx, name, reason) })
+func (o oneByOne) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
+	return each(slices.Sorted(maps.Keys(runs)), func(name []string) error {
+		return o.Engine.Stop(ctx, map[string]int{name[0]: runs[name[0]]}, reason)
+	})
 }
 
 // Remove takes the last first: of members without an identity, those that stay are always the first.

@@ -122,7 +122,7 @@ func testComplete(t *testing.T, h Harness) {
 	}
 	// Neither another start nor a request to stop changes that.
 	must(t, e.Start(acctest.Bounded(t), h.group, 1))
-	must(t, e.Stop(acctest.Bounded(t), []string{o.Name}, domain.StopCompleted))
+	must(t, e.Stop(acctest.Bounded(t), map[string]int{o.Name: 1}, domain.StopCompleted))
 	start(t, e, h.member(1, "exit:0"))
 	again := h.awaitStates(t, e, domain.StateCompleted, domain.StateCompleted)[0]
 	if !again.StartedAt.Equal(*o.StartedAt) {
@@ -182,7 +182,7 @@ func testStop(t *testing.T, h Harness) {
 		must(t, err)
 		return len(lines) == 1
 	})
-	must(t, e.Stop(acctest.Bounded(t), []string{h.memberName(0)}, domain.StopCompleted))
+	must(t, e.Stop(acctest.Bounded(t), map[string]int{h.memberName(0): 1}, domain.StopCompleted))
 	o := h.awaitStates(t, e, domain.StateStopped, domain.StateRunning)[0]
 	if o.StopReason != domain.StopCompleted || o.FinishedAt == nil {
 		t.Errorf("a stopped member is %+v", o)
@@ -197,6 +197,9 @@ func testStop(t *testing.T, h Harness) {
 	again.Run = 2
 	start(t, e, again)
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
+	// Whoever saw the former run stops nobody of this one. The other member shows when the request has been carried out.
+	must(t, e.Stop(acctest.Bounded(t), map[string]int{h.memberName(0): 1, h.memberName(1): 1}, domain.StopFailed))
+	h.awaitStates(t, e, domain.StateRunning, domain.StateStopped)
 }
 
 func testRemoveTree(t *testing.T, h Harness) {

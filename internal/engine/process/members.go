@@ -252,9 +252,9 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	return e.supervise(ctx)
 }
 
-// Stop asks the supervisor to end members in their present run.
-func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
-	for _, name := range names {
+// Stop asks the supervisor to end members that are still in the runs in which they were seen.
+func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
+	for name, run := range runs {
 		spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, name))
 		if errors.Is(err, engine.ErrNotFound) {
 			continue
@@ -262,7 +262,10 @@ func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopRea
 		if err != nil {
 			return err
 		}
-		if err := statedir.Write(e.dir.Document(statedir.Stops, name), statedir.Stop{Run: spec.Run, Reason: reason}, statedir.Volatile); err != nil {
+		if spec.Run != run {
+			continue
+		}
+		if err := statedir.Write(e.dir.Document(statedir.Stops, name), statedir.Stop{Run: run, Reason: reason}, statedir.Volatile); err != nil {
 			return err
 		}
 	}

@@ -194,8 +194,8 @@ func (e *Engine) endElsewhere(ctx context.Context, p place, group string, staged
 }
 
 // Stop asks all hosts, as only they know which members they have.
-func (e *Engine) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
-	return everywhere(ctx, e, relay.Stop, relay.Stopping{Names: names, Reason: reason})
+func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
+	return everywhere(ctx, e, relay.Stop, relay.Stopping{Runs: runs, Reason: reason})
 }
 
 // Remove asks all hosts.

@@ -134,7 +134,7 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 
 // Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last task,
 // and so exit code and log.
-func (e Members) Stop(ctx context.Context, names []string, reason domain.StopReason) error {
+func (e Members) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
 	services, err := dockerapi.Live(e.Connection).Services(ctx)
 	if err != nil {
 		return err
@@ -143,25 +143,28 @@ func (e Members) Stop(ctx context.Context, names []string, reason domain.StopRea
 	if err != nil {
 		return err
 	}
-	stopped := map[string]bool{}
-	for _, name := range names {
-		stopped[name] = true
-	}
+	running := maps.Clone(runs)
 	for _, o := range observed {
 		if o.State.Ended() {
-			delete(stopped, o.Name)
+			delete(running, o.Name)
 		}
 	}
 	m, err := e.Connection.Manager(ctx)
 	if err != nil {
 		return err
 	}
+	stops := func(s swarm.Service) bool {
+		return slices.ContainsFunc(membersOf(s, nil), func(i instances) bool {
+			run, found := running[i.name]
+			return found && run == spec.IdentityOf(s).Run
+		})
+	}
 	concerned := slices.DeleteFunc(slices.Clone(services), func(s swarm.Service) bool {
-		return !spec.BelongsTo(s, e.Cluster) || !slices.ContainsFunc(membersOf(s, nil), func(i instances) bool { return stopped[i.name] })
+		return !spec.BelongsTo(s, e.Cluster) || !stops(s)
 	})
 	return dockerapi.InParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
 		err := e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == ""
+			return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == "" && stops(live)
 		})
 		if cerrdefs.IsNotFound(err) {
 			return nil

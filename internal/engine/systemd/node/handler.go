@@ -69,7 +69,7 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 		return p.Staged(s.Group, s.Run)
 	})
 	act(n, mux, relay.Evict, func(ctx context.Context, p part, names []string) error { return p.Evict(ctx, names) })
-	act(n, mux, relay.Stop, func(ctx context.Context, p part, s relay.Stopping) error { return p.Stop(ctx, s.Names, s.Reason) })
+	act(n, mux, relay.Stop, func(ctx context.Context, p part, s relay.Stopping) error { return p.Stop(ctx, s.Runs, s.Reason) })
 	act(n, mux, relay.Remove, func(ctx context.Context, p part, names []string) error { return p.Remove(ctx, names) })
 	act(n, mux, relay.Pause, func(ctx context.Context, p part, names []string) error { return p.Pause(ctx, names) })
 	act(n, mux, relay.Continue, func(ctx context.Context, p part, names []string) error { return p.Continue(ctx, names) })

@@ -226,9 +226,9 @@ type Starting struct {
 	Run   int    `json:"run"`
 }
 
-// Stopping asks for members to be stopped.
+// Stopping asks for members to be stopped that are in the runs that are given by their names.
 type Stopping struct {
-	Names  []string          `json:"names"`
+	Runs   map[string]int    `json:"runs"`
 	Reason domain.StopReason `json:"reason"`
 }
 
