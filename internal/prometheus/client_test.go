@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -93,7 +94,7 @@ func TestTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	_, err := Usage(acctest.Bounded(t), Settings{URL: server.URL, Timeout: 10 * time.Second}, newLab(t), time.Minute)
+	_, err := Usage(acctest.Bounded(t), Settings{URL: server.URL, Timeout: patience.Limit}, newLab(t), time.Minute)
 	if err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("the error is %v", err)
 	}
@@ -119,7 +120,7 @@ func TestCredentials(t *testing.T) {
 				says(http.StatusOK, nothing)(w, r)
 			}))
 			defer server.Close()
-			usage, err := Usage(acctest.Bounded(t), Settings{URL: server.URL + "/", Timeout: 10 * time.Second, Credentials: test.credentials}, newLab(t), time.Minute)
+			usage, err := Usage(acctest.Bounded(t), Settings{URL: server.URL + "/", Timeout: patience.Limit, Credentials: test.credentials}, newLab(t), time.Minute)
 			if err != nil || usage.Hosts["gpu1"].Reason == "" || usage.Members["job-ps-0"].Reason == "" {
 				t.Errorf("what nobody knows is %+v (%v)", usage, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
@@ -105,7 +106,7 @@ func show(value *float64) string {
 // A real Prometheus answers the ready-made queries about what exporters tell.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: 10 * time.Second}
+	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: patience.Limit}
 	var usage engine.Usage
 	acctest.Eventually(t, "GPU-1 to have worked, and to have been idle", func() bool {
 		var err error
@@ -126,7 +127,7 @@ func TestUsage(t *testing.T) {
 	if gpu1.TotalCPUs != 2 || gpu1.TotalMemoryMiB != 1024 || gpu1.TotalDiskMiB != 2048 || gpu1.Reason != "" || gpu1.GPUsReason != "" {
 		t.Errorf("gpu1 is %+v", gpu1)
 	}
-	if age := time.Since(gpu1.SampledAt); age < 0 || age > 10*time.Second {
+	if age := time.Since(gpu1.SampledAt); age < 0 || age > patience.Limit {
 		t.Errorf("gpu1 was sampled %s ago", age)
 	}
 	if gpu2 := usage.Hosts["gpu2"]; gpu2.CPUs.Last != nil || gpu2.CPUs.Mean != nil || !gpu2.SampledAt.IsZero() ||
@@ -169,7 +170,7 @@ func TestQueries(t *testing.T) {
 	t.Parallel()
 	address := acctest.StartPrometheus(t, exporters...)
 	usage := func(quantity, query string) (float64, string, error) {
-		settings := Settings{URL: address, Timeout: 10 * time.Second, Queries: map[string]string{quantity: query}}
+		settings := Settings{URL: address, Timeout: patience.Limit, Queries: map[string]string{quantity: query}}
 		usage, err := Usage(acctest.Bounded(t), settings, newLab(t), 10*time.Second)
 		load, memory := usage.Hosts["gpu1"].Load.Mean, usage.Members["job-ps-0"].GPUMemoryMiB.Last
 		for _, value := range []*float64{memory, load} {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // A real Prometheus answers with more values than it does at once, each at its moment. Where there are none, that is told.
 func TestRange(t *testing.T) {
 	t.Parallel()
-	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: 30 * time.Second}
+	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: patience.Limit}
 	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	last := start.Add((2*pointsAtOnce + 17) * time.Minute)
 	for name, test := range map[string]struct {

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // A real Prometheus answers with the one value of a query. Where there is none, or not one, that is told.
 func TestValue(t *testing.T) {
 	t.Parallel()
-	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: 30 * time.Second}
+	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: patience.Limit}
 	for query, want := range map[string]float64{
 		"node_load1":          1.5,
 		"sum(node_load1) * 2": 3,
@@ -81,7 +82,7 @@ func TestOldestSample(t *testing.T) {
 			says(http.StatusOK, `{"status":"success","data":{"resultType":"scalar","result":[1,"5"]}}`)(w, r)
 		}))
 		defer server.Close()
-		value, _, err := Settings{URL: server.URL, Timeout: 10 * time.Second}.Value(t.Context(), "5", oldest)
+		value, _, err := Settings{URL: server.URL, Timeout: patience.Limit}.Value(t.Context(), "5", oldest)
 		if err != nil || value != 5 || asked != want {
 			t.Errorf("asked for samples of %q at most, and not %q: %v, %v", asked, want, value, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -89,7 +90,12 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	// A guard keeps the members, and the apply says so once its time is over; nothing of the group is there.
 	busy.value.Store(1)
 	l.configure(fourProcessors, low, fills, urgent(`timeouts = { create = "5s" }`, 2))
-	expect("an apply that waits in vain", fails("apply", "-auto-approve"), `group "urgent" has waited`, `but it keeps 4: 1 wanted, but it is busy`, "Not enough CPUs")
+	var output string
+	acctest.Eventually(t, "the controller to say within the time of an apply why nobody gives way", func() bool {
+		output = fails("apply", "-auto-approve")
+		return strings.Contains(output, "but it keeps 4")
+	})
+	expect("an apply that waits in vain", output, `group "urgent" has waited`, `but it keeps 4: 1 wanted, but it is busy`, "Not enough CPUs")
 	if _, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), "urgent"); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("the group that had no room: %v", err)
 	}
