@@ -18,7 +18,7 @@ const (
 	// swarmPort is where managers listen.
 	swarmPort = "2377"
 	// defaultHeartbeat is Options.Heartbeat where none is given.
-	defaultHeartbeat = time.Second
+	defaultHeartbeat = 3 * time.Second
 	// answerLimit is how long a manager that may be paused is given to answer.
 	answerLimit = time.Second
 )
