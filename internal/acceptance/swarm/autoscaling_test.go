@@ -216,7 +216,7 @@ module "monitoring" {
 		return e.From == 1 && strings.Contains(e.Why()+e.OutcomeWhy, "host "+victim.Name+" is down")
 	}
 	acctest.Eventually(t, "the history to say that a group is held", func() bool { return slices.ContainsFunc(l.history("pinned"), held) })
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 	l.must(victim.Restart(ctx))
 	l.must(bed.Await(ctx, victim, dockerswarm.NodeStateReady))
 	l.awaitAtLeast("pinned", 2)

@@ -246,7 +246,7 @@ func TestAccSwarmControllerDies(t *testing.T) {
 		return group.Progress.Phase == domain.PhaseCompleted && !slices.ContainsFunc(group.Observed, func(o domain.Observed) bool { return !o.State.Ended() })
 	})
 	w.ExpectNoChange("with a manager down")
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 	l.must(victim.Restart(ctx))
 	l.must(bed.Await(ctx, victim, dockerswarm.NodeStateReady))
 	acctest.Eventually(t, "the last container to end", func() bool { return len(l.containers(bed.Nodes...)) == 0 })
@@ -266,7 +266,7 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
   roles = { worker = { replicas = 6 } }`, memberImage)))
 	w.Must("apply", "-auto-approve")
 	l.expectOnce("worker", 6)
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 
 	manager, lonely, killed := bed.Nodes[0], bed.Nodes[2], bed.Nodes[1]
 	kept := l.containers(lonely)
@@ -308,7 +308,7 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	manager := bed.Nodes[0]
 	waiting := func(group reconcile.Group) bool { return runsOn(1)(group) && !group.Document.Applying } // its last write is done
 	before := l.await(manager, "the member to run, and the apply to wait for its end", waiting)
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 	l.must(manager.Kill())
 	select { // until the wait has found out
 	case <-time.After(2 * time.Second):
@@ -350,7 +350,7 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 		return []dockerswarm.ServiceSpec{l.service(l.member("first", 0)).Spec, l.service(l.member("second", 0)).Spec}
 	}
 	applied := services()
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 	for _, victim := range bed.Nodes[3:] {
 		l.must(victim.Kill())
 		l.must(bed.Await(ctx, victim, dockerswarm.NodeStateDown))

@@ -160,7 +160,7 @@ func (f faulty) count() int {
 func TestCallsFail(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "mishaps")
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 	rehearsal := s.faulty(t)
 	group, secrets := s.group("rehearsal")
 	must(t, rehearsal.update(ctx, t, group, secrets))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -48,9 +49,9 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 // gets through by way of another one.
 func TestManagersDie(t *testing.T) {
 	t.Parallel()
-	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3})
+	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3, Heartbeat: time.Second}) // they die often
 	acctest.LoadMember(t, bed, swarmtest.MemberImage)
-	ctx := acctest.Bounded(t)
+	ctx := t.Context()
 	open := func(nodes ...*testbed.Node) *Engine {
 		var others []string
 		for _, node := range nodes[1:] {
