@@ -1,0 +1,96 @@
+// Package serve holds what the programs of the module kafka have in common: the address at which a member listens, the
+// answers it gives by HTTP, and the client by which it asks Kafka.
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+)
+
+// defaultPort is where a program listens that is no member of a group.
+const defaultPort = "9090"
+
+// Listen returns the address at which a member listens unless it is told another: the port of TRAINYARD_ADDRESS, on all
+// interfaces.
+func Listen() string {
+	if _, port, err := net.SplitHostPort(os.Getenv("TRAINYARD_ADDRESS")); err == nil {
+		return ":" + port
+	}
+	return ":" + defaultPort
+}
+
+// Client returns a client of the Kafka cluster that one of the brokers, host:port with commas between them, belongs to.
+func Client(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
+	brokers := strings.Split(bootstrap, ",")
+	for _, broker := range brokers {
+		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
+			return nil, fmt.Errorf("-bootstrap is %q: brokers as host:port are allowed, with commas between them", bootstrap)
+		}
+	}
+	return kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(brokers...), kgo.DialTimeout(3 * time.Second), kgo.RequestTimeoutOverhead(5 * time.Second), kgo.RetryTimeout(10 * time.Second),
+	}, options...)...)
+}
+
+// Run answers requests at an address until ctx is done.
+func Run(ctx context.Context, address string, handler http.Handler) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	slog.Info("listening", "address", listener.Addr().String())
+	return bounded.Serve(ctx, listener, handler)
+}
+
+// JSON answers with a value.
+func JSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	answer(w, status, value)
+}
+
+// Problem is an error that is answered as RFC 9457 has it.
+type Problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+}
+
+// Problemf returns a problem with a status of HTTP.
+func Problemf(status int, format string, args ...any) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Error is the detail.
+func (p *Problem) Error() string { return p.Detail }
+
+// Fail answers with an error: a [Problem] as it is, and any other as one that may be over soon.
+func Fail(w http.ResponseWriter, err error) {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok {
+		problem = Problemf(http.StatusServiceUnavailable, "%v", err)
+	}
+	if problem.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	answer(w, problem.Status, problem)
+}
+
+func answer(w http.ResponseWriter, status int, value any) {
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		slog.Debug("answer not sent", "error", err)
+	}
+}

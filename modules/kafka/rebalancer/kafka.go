@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// kafka is the cluster that is kept in balance.
+type kafka struct {
+	client *kgo.Client
+	admin  *kadm.Client
+}
+
+func newKafka(client *kgo.Client) *kafka { return &kafka{client, kadm.NewClient(client)} }
+
+// state reads what the cluster tells of itself.
+func (k *kafka) state(ctx context.Context) (state, error) {
+	s := state{brokers: map[int32]bool{}, partitions: map[partition]held{}}
+	ask := kmsg.NewPtrDescribeClusterRequest()
+	ask.IncludeFencedBrokers = true
+	cluster, err := ask.RequestWith(ctx, k.client)
+	if err == nil {
+		err = kerr.ErrorForCode(cluster.ErrorCode)
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("brokers can't be listed: %w", err)
+	}
+	for _, b := range cluster.Brokers {
+		s.brokers[b.NodeID] = !b.IsFenced
+	}
+	// Reassignments are read before the partitions: of one that has ended since, what it was to remove is missing anyway.
+	moving, err := kmsg.NewPtrListPartitionReassignmentsRequest().RequestWith(ctx, k.client)
+	if err == nil {
+		err = kerr.ErrorForCode(moving.ErrorCode)
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("reassignments can't be listed: %w", err)
+	}
+	// kadm's metadata may be some seconds old.
+	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, k.client)
+	if err != nil {
+		return state{}, fmt.Errorf("topics can't be listed: %w", err)
+	}
+	for _, topic := range metadata.Topics {
+		if err := kerr.ErrorForCode(topic.ErrorCode); errors.Is(err, kerr.UnknownTopicOrPartition) {
+			continue // it has just been deleted
+		} else if err != nil || topic.Topic == nil {
+			return state{}, fmt.Errorf("a topic can't be described: %w", err)
+		}
+		for _, p := range topic.Partitions {
+			if len(p.Replicas) == 0 {
+				return state{}, fmt.Errorf("partition %s/%d has no replicas", *topic.Topic, p.Partition)
+			}
+			s.partitions[partition{*topic.Topic, p.Partition}] = held{replicas: p.Replicas, inSync: p.ISR, leader: p.Leader}
+		}
+	}
+	for _, topic := range moving.Topics {
+		for _, p := range topic.Partitions {
+			if h, ok := s.partitions[partition{topic.Topic, p.Partition}]; ok {
+				h.adding, h.removing = p.AddingReplicas, p.RemovingReplicas
+				h.replicas = slices.DeleteFunc(slices.Clone(h.replicas), func(b int32) bool { return slices.Contains(h.removing, b) })
+				s.partitions[partition{topic.Topic, p.Partition}] = h
+			}
+		}
+	}
+	return s, nil
+}
+
+// reassign begins to move a partition. Kafka refuses to change how many replicas it has, so that what a broker knew too
+// late of an earlier move does no harm.
+func (k *kafka) reassign(ctx context.Context, m move) error {
+	ask, topic, p := kmsg.NewPtrAlterPartitionAssignmentsRequest(), kmsg.NewAlterPartitionAssignmentsRequestTopic(), kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+	p.Partition, p.Replicas = m.partition.number, m.to
+	topic.Topic, topic.Partitions = m.partition.topic, append(topic.Partitions, p)
+	ask.AllowReplicationFactorChange, ask.Topics = false, append(ask.Topics, topic)
+	answer, err := ask.RequestWith(ctx, k.client)
+	if err == nil {
+		err = kerr.ErrorForCode(answer.ErrorCode)
+	}
+	if err == nil {
+		for _, t := range answer.Topics {
+			for _, p := range t.Partitions {
+				err = errors.Join(err, kerr.ErrorForCode(p.ErrorCode))
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("partition %s can't be moved to %v: %w", m.partition, m.to, err)
+	}
+	return nil
+}
+
+// elect has partitions led by their preferred leaders.
+func (k *kafka) elect(ctx context.Context, partitions []partition) error {
+	var set kadm.TopicsSet
+	for _, p := range partitions {
+		set.Add(p.topic, p.number)
+	}
+	results, err := k.admin.ElectLeaders(ctx, kadm.ElectPreferredReplica, set)
+	for _, topic := range results {
+		for _, p := range topic {
+			if p.Err != nil && !errors.Is(p.Err, kerr.ElectionNotNeeded) {
+				err = errors.Join(err, fmt.Errorf("%s/%d: %w", p.Topic, p.Partition, p.Err))
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("leaders can't be elected: %w", err)
+	}
+	return nil
+}
+
+// unregister has the cluster forget a broker.
+func (k *kafka) unregister(ctx context.Context, broker int32) error {
+	ask := kmsg.NewPtrUnregisterBrokerRequest()
+	ask.BrokerID = broker
+	answer, err := ask.RequestWith(ctx, k.client)
+	if err == nil {
+		err = kerr.ErrorForCode(answer.ErrorCode)
+	}
+	if err != nil && !errors.Is(err, kerr.BrokerIDNotRegistered) {
+		return fmt.Errorf("broker %d can't be unregistered: %w", broker, err)
+	}
+	return nil
+}
+
+// size returns how many bytes a partition has on some brokers, as far as they tell.
+func (k *kafka) size(ctx context.Context, p partition, brokers []int32) (bytes int64, err error) {
+	var set kadm.TopicsSet
+	set.Add(p.topic, p.number)
+	for _, b := range brokers {
+		dirs, failed := k.admin.DescribeBrokerLogDirs(ctx, b, set)
+		bytes += dirs.Size()
+		err = errors.Join(err, failed)
+	}
+	return bytes, err
+}

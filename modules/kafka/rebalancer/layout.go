@@ -1,0 +1,54 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// partition names a partition of a topic.
+type partition struct {
+	topic  string
+	number int32
+}
+
+func (p partition) String() string { return fmt.Sprintf("%s/%d", p.topic, p.number) }
+
+func comparePartitions(a, b partition) int {
+	return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.number, b.number))
+}
+
+// sorted returns partitions by topic and number.
+func sorted[V any](partitions map[partition]V) []partition {
+	return slices.SortedFunc(maps.Keys(partitions), comparePartitions)
+}
+
+// layout returns the replicas of each partition, the preferred leader first, round robin over the brokers: partitions in
+// the order of their names begin one broker further each, and the replicas of one are on consecutive brokers. So the
+// brokers lead as many partitions, and have as many second replicas, as each other, give or take one. factors says how
+// many replicas each partition has.
+func layout(factors map[partition]int, brokers []int32) (map[partition][]int32, error) {
+	ring := slices.Sorted(slices.Values(brokers))
+	replicas := make(map[partition][]int32, len(factors))
+	for start, p := range sorted(factors) {
+		factor := factors[p]
+		if factor > len(ring) {
+			return nil, &tooFewError{partition: p, factor: factor, brokers: len(ring)}
+		}
+		for i := range factor {
+			replicas[p] = append(replicas[p], ring[(start+i)%len(ring)])
+		}
+	}
+	return replicas, nil
+}
+
+// tooFewError says that a partition has more replicas than there are brokers.
+type tooFewError struct {
+	partition       partition
+	factor, brokers int
+}
+
+func (e *tooFewError) Error() string {
+	return fmt.Sprintf("%d brokers would be left, and topic %s has %d replicas of each partition", e.brokers, e.partition.topic, e.factor)
+}

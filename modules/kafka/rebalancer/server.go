@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
+)
+
+// answerLimit bounds how long Kafka may take to answer what an answer depends on.
+const answerLimit = 20 * time.Second
+
+// What hooks tell of.
+const (
+	beforeRemoval = "before_removal"
+	afterAddition = "after_addition"
+)
+
+// hook is what a hook of an autoscaling policy tells.
+type hook struct {
+	ID      string   `json:"id"`
+	Hook    string   `json:"hook"`
+	Group   string   `json:"group"`
+	Role    string   `json:"role"`
+	From    int      `json:"from"`
+	To      int      `json:"to"`
+	Members []string `json:"members"`
+}
+
+// leaves reports whether the members are about to leave.
+func (h hook) leaves() bool { return h.Hook == beforeRemoval }
+
+// most is the largest number of members that a hook may tell of.
+const most = 10_000
+
+// brokers returns the IDs of the members that a hook tells of, which end their names, <group>-<role>-<index>.
+func (h hook) brokers(role, want string) ([]int32, error) {
+	refuse := func(format string, args ...any) ([]int32, error) {
+		return nil, serve.Problemf(http.StatusBadRequest, format, args...)
+	}
+	switch {
+	case h.ID == "" || len(h.ID) > 200:
+		return refuse("id is %.200q: 1 to 200 characters are allowed", h.ID)
+	case h.Hook != want:
+		return refuse("hook is %.200q: here, %s is allowed", h.Hook, want)
+	case h.Role != role:
+		return refuse("role is %.200q: brokers are the members of role %s", h.Role, role)
+	case h.From < 0 || h.To < 0 || h.From > most || h.To > most:
+		return refuse("from is %d and to is %d: 0 to %d are allowed", h.From, h.To, most)
+	case len(h.Members) > most:
+		return refuse("there are %d members: %d are allowed", len(h.Members), most)
+	case h.leaves() && len(h.Members) == 0:
+		return refuse("members is empty: before brokers go, their names are needed")
+	}
+	var brokers []int32
+	for _, member := range h.Members {
+		index, ok := strings.CutPrefix(member, h.Group+"-"+role+"-")
+		id, err := strconv.ParseUint(index, 10, 31)
+		if !ok || err != nil {
+			return refuse("member is %.200q: names like %s-%s-0 are allowed", member, h.Group, role)
+		}
+		brokers = append(brokers, int32(id)) //nolint:gosec // of 31 bits
+	}
+	return brokers, nil
+}
+
+// handler answers the hooks, and whoever asks how the cluster is.
+func (r *rebalancer) handler(role string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /leaving", func(w http.ResponseWriter, q *http.Request) { r.told(w, q, role, beforeRemoval) })
+	mux.HandleFunc("POST /joined", func(w http.ResponseWriter, q *http.Request) { r.told(w, q, role, afterAddition) })
+	mux.HandleFunc("GET /changes/{id}", func(w http.ResponseWriter, q *http.Request) {
+		c, known := r.look(q.PathValue("id"))
+		switch {
+		case !known:
+			serve.Fail(w, serve.Problemf(http.StatusNotFound, "no change is known by that ID"))
+		case c.failed != nil:
+			serve.Fail(w, c.failed)
+		case c.done:
+			w.Header().Set("Location", "/status")
+			w.WriteHeader(http.StatusSeeOther)
+		default:
+			accept(w, c)
+		}
+	})
+	mux.HandleFunc("DELETE /changes/{id}", func(w http.ResponseWriter, q *http.Request) {
+		r.callOff(q.PathValue("id"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, q *http.Request) {
+		ctx, cancel := context.WithTimeout(q.Context(), answerLimit)
+		defer cancel()
+		s, err := r.kafka.state(ctx)
+		if err != nil {
+			serve.Fail(w, err)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		serve.JSON(w, http.StatusOK, statusOf(s, r.moved))
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	return mux
+}
+
+// told answers a hook that tells of members.
+func (r *rebalancer) told(w http.ResponseWriter, q *http.Request, role, want string) {
+	body, err := bounded.ReadAll(q.Body, bounded.Answer)
+	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
+		serve.Fail(w, serve.Problemf(http.StatusRequestEntityTooLarge, "the request has %v", err))
+		return
+	}
+	var h hook
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(body)).Decode(&h)
+	}
+	if err != nil {
+		serve.Fail(w, serve.Problemf(http.StatusBadRequest, "the request can't be read: %v", err))
+		return
+	}
+	brokers, err := h.brokers(role, want)
+	ctx, cancel := context.WithTimeout(q.Context(), answerLimit)
+	defer cancel()
+	if err == nil {
+		err = r.tell(ctx, h, brokers)
+	}
+	if err != nil {
+		serve.Fail(w, err)
+		return
+	}
+	c, _ := r.look(h.ID)
+	w.Header().Set("Location", "/changes/"+url.PathEscape(h.ID))
+	accept(w, c)
+}
+
+// accept says that a change is at work.
+func accept(w http.ResponseWriter, c change) {
+	w.Header().Set("Retry-After", "2")
+	serve.JSON(w, http.StatusAccepted, map[string]string{"progress": c.progress()})
+}

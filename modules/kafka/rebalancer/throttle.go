@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// The settings by which replication is throttled, as kafka-reassign-partitions has them: how much a broker may send and
+// receive, and which replicas of a topic that goes for.
+var (
+	rates     = []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
+	throttled = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+)
+
+// throttledReplicas returns the values of [throttled] for a move: those that send, and those that receive.
+func throttledReplicas(m move) [2]string {
+	list := func(brokers []int32) string {
+		var replicas []string
+		for _, b := range brokers {
+			replicas = append(replicas, fmt.Sprintf("%d:%d", m.partition.number, b))
+		}
+		return strings.Join(replicas, ",")
+	}
+	return [2]string{list(m.from), list(m.adds())}
+}
+
+// throttle bounds what brokers send and receive for a move, in bytes a second each.
+func (k *kafka) throttle(ctx context.Context, brokers []int32, m move, rate int64) error {
+	if len(m.adds()) == 0 || rate == 0 {
+		return nil
+	}
+	var limits, replicas []kadm.AlterConfig
+	for i, value := range throttledReplicas(m) {
+		limits = append(limits, kadm.AlterConfig{Name: rates[i], Value: new(strconv.FormatInt(rate, 10))})
+		replicas = append(replicas, kadm.AlterConfig{Name: throttled[i], Value: &value})
+	}
+	done, err := k.admin.AlterBrokerConfigs(ctx, limits, brokers...)
+	if err == nil {
+		err = altered(done)
+	}
+	if err == nil {
+		if done, err = k.admin.AlterTopicConfigs(ctx, replicas, m.partition.topic); err == nil {
+			err = altered(done)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("replication can't be throttled: %w", err)
+	}
+	return nil
+}
+
+// unthrottle removes all throttles from topics and from brokers that are alive, whoever set them.
+func (k *kafka) unthrottle(ctx context.Context, s state) error {
+	var topics []string
+	for p := range s.partitions {
+		topics = append(topics, p.topic)
+	}
+	slices.Sort(topics)
+	if topics = slices.Compact(topics); len(topics) > 0 {
+		configs, err := k.admin.DescribeTopicConfigs(ctx, topics...)
+		if err != nil {
+			return fmt.Errorf("the configuration of topics can't be read: %w", err)
+		}
+		for _, topic := range configs {
+			if remove := set(topic, throttled); len(remove) > 0 {
+				done, err := k.admin.AlterTopicConfigs(ctx, remove, topic.Name)
+				if err = errors.Join(err, altered(done)); err != nil {
+					return fmt.Errorf("the throttle of topic %s can't be removed: %w", topic.Name, err)
+				}
+			}
+		}
+	}
+	alive := s.alive()
+	if len(alive) == 0 {
+		return nil
+	}
+	configs, err := k.admin.DescribeBrokerConfigs(ctx, alive...)
+	if err != nil {
+		return fmt.Errorf("the configuration of brokers can't be read: %w", err)
+	}
+	for _, broker := range configs {
+		if remove := set(broker, rates); len(remove) > 0 {
+			id, err := strconv.ParseInt(broker.Name, 10, 32)
+			if err != nil {
+				return fmt.Errorf("a broker is named %q: %w", broker.Name, err)
+			}
+			done, err := k.admin.AlterBrokerConfigs(ctx, remove, int32(id))
+			if err = errors.Join(err, altered(done)); err != nil {
+				return fmt.Errorf("the throttle of broker %d can't be removed: %w", id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// set returns the changes that remove what a topic or a broker has set of some settings.
+func set(of kadm.ResourceConfig, names []string) (remove []kadm.AlterConfig) {
+	for _, config := range of.Configs {
+		own := config.Source == kmsg.ConfigSourceDynamicTopicConfig || config.Source == kmsg.ConfigSourceDynamicBrokerConfig
+		if own && slices.Contains(names, config.Key) {
+			remove = append(remove, kadm.AlterConfig{Op: kadm.DeleteConfig, Name: config.Key})
+		}
+	}
+	return remove
+}
+
+func altered(all kadm.AlterConfigsResponses) (err error) {
+	for _, one := range all {
+		if one.Err != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w %s", one.Name, one.Err, one.ErrMessage))
+		}
+	}
+	return err
+}
