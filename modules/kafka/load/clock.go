@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+)
+
+// clock ends each second of a load, and writes what it was like.
+type clock struct {
+	load *load
+	// rebalancer is asked whether partitions are being moved, if it isn't empty.
+	rebalancer string
+	// demands is a trace, and seconds has what was measured.
+	demands, seconds *table
+
+	rows int
+}
+
+// run ticks until ctx is done.
+func (c *clock) run(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			if c.rebalancer != "" {
+				c.load.timeline.note(moving(ctx, c.rebalancer))
+			}
+			if err := c.tick(now); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *clock) tick(now time.Time) error {
+	since := c.load.since(now)
+	if since < 0 {
+		return nil
+	}
+	_, lag := c.load.ledger.counts()
+	s := c.load.timeline.tick(now, c.load.demand.at(since), lag)
+	if err := c.seconds.row(cell(now), number(s.Wanted), number(float64(s.Acknowledged)), number(s.P99), number(float64(s.Lag))); err != nil {
+		return err
+	}
+	// A trace has a row for each second, also where the machine was too busy to tick.
+	begun := now.Add(-since).Truncate(time.Second)
+	for ; time.Duration(c.rows)*time.Second <= since; c.rows++ {
+		at := time.Duration(c.rows) * time.Second
+		if err := c.demands.row(cell(begun.Add(at)), number(c.load.demand.at(at))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moving reports whether a rebalancer says that partitions are being moved. One that can't be asked counts as one that
+// moves none.
+func moving(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		slog.Debug("rebalancer not asked", "error", err)
+		return false
+	}
+	defer answer.Body.Close()
+	var status struct {
+		Reassigning int `json:"reassigning"`
+	}
+	return json.NewDecoder(bounded.Reader(answer.Body, bounded.Answer)).Decode(&status) == nil && status.Reassigning > 0
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// demand is how many records a second are wanted, by the time since the start.
+type demand struct {
+	shape      string
+	base, peak float64
+	period     time.Duration
+	seed       uint64
+}
+
+// shapes has, by name, how far a demand is from its base to its peak, 0 to 1, at a part of a period, and in which one
+// that is.
+var shapes = map[string]func(part float64, period uint64, seed uint64) float64{
+	"constant": func(float64, uint64, uint64) float64 { return 0 },
+	"ramp": func(part float64, period, _ uint64) float64 {
+		if period > 0 {
+			return 1
+		}
+		return part
+	},
+	"steps": func(part float64, _, _ uint64) float64 { return math.Floor(2 * part) },
+	"day":   func(part float64, _, _ uint64) float64 { return (1 - math.Cos(2*math.Pi*part)) / 2 },
+	"spike": func(part float64, period, seed uint64) float64 {
+		// A tenth of each period, whose beginning is drawn anew for each.
+		if begin := 0.9 * rand.New(rand.NewPCG(seed, period)).Float64(); part >= begin && part < begin+0.1 { //nolint:gosec // no secret
+			return 1
+		}
+		return 0
+	},
+}
+
+// most is the largest demand, in records a second.
+const most = 1_000_000
+
+func (d demand) check() error {
+	switch {
+	case shapes[d.shape] == nil:
+		names := make([]string, 0, len(shapes))
+		for name := range shapes {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return fmt.Errorf("-shape is %q: %s are allowed", d.shape, strings.Join(names, ", "))
+	case !(d.base >= 0 && d.base <= most):
+		return fmt.Errorf("-base is %v: 0 to %d records a second are allowed", d.base, most)
+	case !(d.peak >= d.base && d.peak <= most) && d.shape != "constant":
+		return fmt.Errorf("-peak is %v: %v, the base, to %d records a second are allowed", d.peak, d.base, most)
+	case d.period < time.Second:
+		return fmt.Errorf("-period is %s: 1s or more is allowed", d.period)
+	}
+	return nil
+}
+
+// at returns the demand at a time since the start, before which there is none.
+func (d demand) at(since time.Duration) float64 {
+	if since < 0 {
+		return 0
+	}
+	part := float64(since%d.period) / float64(d.period)
+	share := shapes[d.shape](part, uint64(since/d.period), d.seed) //nolint:gosec // not negative
+	return d.base + (d.peak-d.base)*share
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestDemand(t *testing.T) {
+	for shape, at := range map[string]map[time.Duration]float64{
+		"constant": {0: 100, time.Hour: 100},
+		"ramp":     {0: 100, 5 * time.Second: 200, 10 * time.Second: 300, time.Hour: 300},
+		"steps":    {0: 100, 4 * time.Second: 100, 5 * time.Second: 300, 9 * time.Second: 300, 10 * time.Second: 100},
+		"day":      {0: 100, 5 * time.Second: 300, 10 * time.Second: 100, 12500 * time.Millisecond: 200},
+	} {
+		t.Run(shape, func(t *testing.T) {
+			d := demand{shape, 100, 300, 10 * time.Second, 1}
+			if err := d.check(); err != nil || d.at(-1) != 0 {
+				t.Errorf("%v, and %v before it begins", err, d.at(-1))
+			}
+			for since, want := range at {
+				if got := d.at(since); math.Abs(got-want) > 1e-9 {
+					t.Errorf("after %s, it is %v, want %v", since, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSpike: each period has one spike of a tenth, and another seed has it elsewhere.
+func TestSpike(t *testing.T) {
+	peaks := func(seed uint64) (at []int) {
+		d := demand{"spike", 1, 9, 1000 * time.Second, seed}
+		for s := range 5000 {
+			if d.at(time.Duration(s)*time.Second) == 9 {
+				at = append(at, s)
+			}
+		}
+		return at
+	}
+	first := peaks(1)
+	if !slices.Equal(first, peaks(1)) || slices.Equal(first, peaks(2)) {
+		t.Error("a seed does not stand for where spikes are")
+	}
+	for period := range 5 {
+		count := 0
+		for _, s := range first {
+			if s/1000 == period {
+				count++
+			}
+		}
+		if count < 99 || count > 101 {
+			t.Errorf("period %d has %d seconds at its peak", period, count)
+		}
+	}
+}
+
+func TestDemandProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := demand{
+			rapid.SampledFrom([]string{"constant", "ramp", "steps", "day", "spike"}).Draw(t, "shape"), 10, rapid.Float64Range(10, most).Draw(t, "peak"),
+			time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "period")), rapid.Uint64().Draw(t, "seed"),
+		}
+		if err := d.check(); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.at(time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "since"))); got < d.base || got > d.peak {
+			t.Fatalf("it is %v", got)
+		}
+	})
+}
+
+func TestDemandRefused(t *testing.T) {
+	good := demand{"day", 1, 2, time.Hour, 1}
+	for want, change := range map[string]func(*demand){
+		`-shape is "flat": constant, day, ramp, spike, steps are allowed`: func(d *demand) { d.shape = "flat" },
+		"-base is -1: 0 to 1000000 records a second are allowed":          func(d *demand) { d.base = -1 },
+		"-base is NaN: ": func(d *demand) { d.base = math.NaN() },
+		"-peak is 0.5: 1, the base, to 1000000 records a second are allowed": func(d *demand) { d.peak = 0.5 },
+		"-peak is +Inf: ":                       func(d *demand) { d.peak = math.Inf(1) },
+		"-period is 1ms: 1s or more is allowed": func(d *demand) { d.period = time.Millisecond },
+	} {
+		d := good
+		change(&d)
+		if err := d.check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// The load sends records to a topic of Kafka at the rate that a shape of demand wants, reads them, and tells whether any
+// was lost, doubled, or came out of order.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	if err := run(ctx, os.Args[1:], os.Stdout); errors.Is(err, flag.ErrHelp) {
+		return
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+// errUnsound says that records were lost, doubled, or came out of order.
+var errUnsound = errors.New("records were lost, duplicated or out of order")
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	flags := flag.NewFlagSet("load", flag.ContinueOnError)
+	var d demand
+	var t topic
+	bootstrap := flags.String("bootstrap", "", "brokers to begin with, `host:port`, with commas between them")
+	flags.StringVar(&d.shape, "shape", "constant", "`shape` of the demand: constant, ramp, steps, day or spike")
+	flags.Float64Var(&d.base, "base", 100, "smallest demand, in records a second")
+	flags.Float64Var(&d.peak, "peak", 1000, "largest demand, in records a second")
+	flags.DurationVar(&d.period, "period", time.Hour, "time until the demand repeats; that of a ramp until it is at its peak")
+	flags.Uint64Var(&d.seed, "seed", 1, "what spikes and the content of records are drawn from")
+	flags.StringVar(&t.name, "topic", "load", "`name` of the topic, which is created unless it is there")
+	flags.IntVar(&t.partitions, "partitions", 12, "partitions of the topic")
+	flags.IntVar(&t.factor, "replication-factor", 3, "replicas of each partition, if the topic is created")
+	size := flags.Int("size", 1000, "`bytes` of a record")
+	producers := flags.Int("producers", 2, "producers that share the demand")
+	duration := flags.Duration("duration", 0, "how long to send; 0 is until it is told to end")
+	listen := flags.String("listen", serve.Listen(), "`address` at which GET /status is answered")
+	rebalancer := flags.String("rebalancer", "", "`URL` of the rebalancer's /status, to tell latencies during changes from those at rest")
+	record := flags.String("record", "", "`file` for the demand, a trace for policy_backtest")
+	latencies := flags.String("latencies", "", "`file` for what each second was like")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := d.check(); err != nil {
+		return err
+	}
+	for _, bound := range []struct {
+		flag              string
+		value, from, most int
+	}{
+		{"partitions", t.partitions, 1, 10_000}, {"replication-factor", t.factor, 1, 100}, {"size", *size, header, 900_000},
+		{"producers", *producers, 1, 1000}, {"duration", int(*duration / time.Second), 0, 1 << 31},
+	} {
+		if bound.value < bound.from || bound.value > bound.most {
+			return fmt.Errorf("-%s is %d: %d to %d are allowed", bound.flag, bound.value, bound.from, bound.most)
+		}
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("there is an argument %q: only flags are allowed", flags.Arg(0))
+	}
+	l := newLoad(*bootstrap, d, t, *producers, *size, *duration)
+	c := &clock{load: l, rebalancer: *rebalancer}
+	for _, file := range []struct {
+		name    string
+		table   **table
+		columns []string
+	}{
+		{*record, &c.demands, []string{"time", "load"}},
+		{*latencies, &c.seconds, []string{"time", "wanted", "acknowledged", "p99_ms", "lag"}},
+	} {
+		to := io.Discard
+		if file.name != "" {
+			created, err := os.Create(file.name)
+			if err != nil {
+				return err
+			}
+			defer created.Close()
+			to = created
+		}
+		if *file.table, err = newTable(to, file.columns...); err != nil {
+			return err
+		}
+	}
+	// What serves and ticks goes on until all is read, and its failure ends the load.
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, fail := context.WithCancelCause(ctx)
+	var all sync.WaitGroup
+	for _, part := range []func() error{
+		func() error { return serve.Run(beside, *listen, l.handler()) },
+		func() error { return c.run(beside) },
+	} {
+		all.Go(func() {
+			if err := part(); err != nil {
+				fail(err)
+			}
+		})
+	}
+	err = l.drive(ctx)
+	stop()
+	all.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	fail(nil)
+	// What was due after the last second counts, too.
+	_, lag := l.ledger.counts()
+	l.timeline.tick(time.Now(), 0, lag)
+	result := reportOf(l.ledger, l.timeline)
+	if err := json.NewEncoder(out).Encode(result); err != nil {
+		return err
+	}
+	if !result.sound() {
+		err = errors.Join(err, errUnsound)
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
+)
+
+const (
+	// tickPause is how often producers look how many records are due.
+	tickPause  = 10 * time.Millisecond
+	drainLimit = 2 * time.Minute
+)
+
+// load sends records, reads them, and keeps account of both.
+type load struct {
+	bootstrap string
+	demand    demand
+	topic     topic
+	producers int
+	run       uint64
+	padding   []byte
+	duration  time.Duration
+	// patience bounds how long it may take at the end until all is acknowledged, and then until all is read.
+	patience time.Duration
+	// begun is when the first record was due.
+	begun atomic.Pointer[time.Time]
+
+	ledger   *ledger
+	timeline *timeline
+}
+
+func newLoad(bootstrap string, d demand, t topic, producers, size int, duration time.Duration) *load {
+	padding := make([]byte, max(0, size-header))
+	random := rand.New(rand.NewPCG(d.seed, 0)) //nolint:gosec // no secret
+	for i := range padding {
+		padding[i] = byte(random.Uint32())
+	}
+	return &load{
+		bootstrap: bootstrap, demand: d, topic: t, producers: producers, padding: padding, duration: duration, patience: drainLimit,
+		run: rand.Uint64(), ledger: newLedger(), timeline: newTimeline(), //nolint:gosec // no secret
+	}
+}
+
+// since returns how long records have been due; less than nothing while none are.
+func (l *load) since(now time.Time) time.Duration {
+	if begun := l.begun.Load(); begun != nil {
+		return now.Sub(*begun)
+	}
+	return -1
+}
+
+// drive sends the demand until ctx is done, and returns once all that was acknowledged is read, or can't be.
+func (l *load) drive(ctx context.Context) error {
+	reader, err := serve.Client(l.bootstrap, kgo.ClientID("trainyard-load-consumer"), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	begin, err := l.topic.open(ctx, reader)
+	if err != nil {
+		return err
+	}
+	at := map[int32]kgo.Offset{}
+	for partition, end := range begin {
+		at[partition] = kgo.NewOffset().At(end)
+	}
+	reader.AddConsumePartitions(map[string]map[int32]kgo.Offset{l.topic.name: at})
+
+	// What ends the producers doesn't end the consumer, which has to read all that they sent.
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	read := newProgress(begin)
+	var consumer, producers sync.WaitGroup
+	consumer.Go(func() { l.consume(reading, reader, read) })
+	failed := make(chan error, l.producers)
+	begun := time.Now()
+	l.begun.Store(&begun)
+	if l.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.duration)
+		defer cancel()
+	}
+	for i := range l.producers {
+		producers.Go(func() { failed <- l.produce(ctx, uint32(i), begun) }) //nolint:gosec // checked by flags
+	}
+	producers.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	defer func() {
+		stop()
+		consumer.Wait()
+	}()
+	return l.drain(reading, reader, read)
+}
+
+// drain waits until the consumer has come to where the partitions end.
+func (l *load) drain(ctx context.Context, reader *kgo.Client, read *progress) error {
+	ctx, cancel := context.WithTimeout(ctx, l.patience)
+	defer cancel()
+	for {
+		offsets, err := kadm.NewClient(reader).ListEndOffsets(ctx, l.topic.name)
+		if err == nil {
+			err = offsets.Error()
+		}
+		if err == nil {
+			ends := map[int32]int64{}
+			for partition, end := range offsets[l.topic.name] {
+				ends[partition] = end.Offset
+			}
+			if err = read.reach(ctx, ends); err == nil {
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("not all could be read within %s: %w", l.patience, err)
+		}
+		slog.Warn("trying again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// produce sends one producer's share of the demand until ctx is done, and returns once all of it has been acknowledged
+// or has failed. Partitions take turns.
+func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
+	client, err := serve.Client(l.bootstrap, kgo.ClientID(fmt.Sprintf("trainyard-load-producer-%d", id)),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0),
+		kgo.UnknownTopicRetries(-1), kgo.MaxBufferedRecords(100_000))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	due, sent, last := 0.0, 0, begun
+	tick := time.NewTicker(tickPause)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		now := time.Now()
+		// The demand between two looks is that in the middle, and all of it counts as due at the earlier one: what is late
+		// for whatever reason is late.
+		due += l.demand.at(last.Add(now.Sub(last)/2).Sub(begun)) * now.Sub(last).Seconds() / float64(l.producers)
+		for ; float64(sent+1) <= due && ctx.Err() == nil; sent++ {
+			l.send(ctx, client, stream{id, int32((sent + int(id)) % l.topic.partitions)}, last) //nolint:gosec // checked by flags
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
+	defer cancel()
+	if err := client.Flush(flushing); err != nil {
+		slog.Warn("not all was acknowledged", "error", err)
+		return client.AbortBufferedRecords(context.WithoutCancel(ctx))
+	}
+	return nil
+}
+
+// send sends the next record of a stream, that was due at a time.
+func (l *load) send(ctx context.Context, client *kgo.Client, s stream, due time.Time) {
+	number := l.ledger.produce(s)
+	// A record that is sent is sent: the end of the run must not call it back.
+	client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: l.topic.name, Partition: s.partition, Value: encode(l.run, s.producer, number, l.padding)},
+		func(_ *kgo.Record, err error) {
+			l.ledger.acknowledge(s, number, err != nil)
+			if err != nil {
+				slog.Warn("not acknowledged", "partition", s.partition, "error", err)
+				return
+			}
+			l.timeline.acknowledged(time.Since(due))
+		})
+}
+
+// consume reads records until ctx is done.
+func (l *load) consume(ctx context.Context, client *kgo.Client, read *progress) {
+	for {
+		fetches := client.PollFetches(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		fetches.EachError(func(_ string, partition int32, err error) {
+			if !errors.Is(err, context.Canceled) {
+				slog.Warn("not read", "partition", partition, "error", err)
+			}
+		})
+		fetches.EachRecord(func(r *kgo.Record) {
+			if producer, number, ours := decode(l.run, r.Value, l.padding); ours {
+				l.ledger.consume(stream{producer, r.Partition}, number)
+			}
+			read.note(r.Partition, r.Offset+1)
+		})
+	}
+}

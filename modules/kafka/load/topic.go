@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// topic is what the load is sent to.
+type topic struct {
+	name       string
+	partitions int
+	factor     int
+}
+
+// retryPause is how long to wait until brokers that aren't up yet are asked again.
+const retryPause = time.Second
+
+// open creates a topic unless it is there, and returns the offset at which each partition ends. It waits until there are
+// enough brokers.
+func (t topic) open(ctx context.Context, client *kgo.Client) (map[int32]int64, error) {
+	admin := kadm.NewClient(client)
+	for {
+		ends, err := t.try(ctx, admin)
+		switch {
+		case err == nil:
+			return ends, nil
+		case ctx.Err() != nil:
+			return nil, errors.Join(ctx.Err(), err)
+		case kerr.IsRetriable(err) || errors.Is(err, kerr.InvalidReplicationFactor) || !errors.As(err, new(*kerr.Error)) && !errors.As(err, new(*shapeError)):
+			slog.Info("waiting for Kafka", "error", err)
+		default:
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	// All replicas but one have to have a record before it is acknowledged, so that one broker may go down, and no more.
+	inSync := strconv.Itoa(max(1, t.factor-1))
+	_, err := admin.CreateTopic(ctx, int32(t.partitions), int16(t.factor), map[string]*string{"min.insync.replicas": &inSync}, t.name) //nolint:gosec // checked by flags
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return nil, fmt.Errorf("topic %s can't be created: %w", t.name, err)
+	}
+	offsets, err := admin.ListEndOffsets(ctx, t.name)
+	if err == nil {
+		err = offsets.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("topic %s can't be read: %w", t.name, err)
+	}
+	ends := map[int32]int64{}
+	for partition, end := range offsets[t.name] {
+		ends[partition] = end.Offset
+	}
+	if len(ends) != t.partitions {
+		return nil, &shapeError{t, len(ends)}
+	}
+	return ends, nil
+}
+
+// shapeError says that a topic is there, with another number of partitions.
+type shapeError struct {
+	topic topic
+	has   int
+}
+
+func (e *shapeError) Error() string {
+	return fmt.Sprintf("-partitions is %d: topic %s has %d partitions", e.topic.partitions, e.topic.name, e.has)
+}
