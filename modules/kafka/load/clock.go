@@ -47,7 +47,11 @@ func (c *clock) tick(now time.Time) error {
 	}
 	_, lag := c.load.ledger.counts()
 	s := c.load.timeline.tick(now, c.load.demand.at(since), lag)
-	if err := c.seconds.row(cell(now), number(s.Wanted), number(float64(s.Acknowledged)), number(s.P99), number(float64(s.Lag))); err != nil {
+	row := []string{cell(now)}
+	for _, n := range []float64{s.Wanted, float64(s.Acknowledged), s.P99, float64(s.Lag)} {
+		row = append(row, number(n))
+	}
+	if err := c.seconds.row(row...); err != nil {
 		return err
 	}
 	// A trace has a row for each second, also where the machine was too busy to tick.

@@ -31,7 +31,8 @@ var shapes = map[string]func(part float64, period uint64, seed uint64) float64{
 	"day":   func(part float64, _, _ uint64) float64 { return (1 - math.Cos(2*math.Pi*part)) / 2 },
 	"spike": func(part float64, period, seed uint64) float64 {
 		// A tenth of each period, whose beginning is drawn anew for each.
-		if begin := 0.9 * rand.New(rand.NewPCG(seed, period)).Float64(); part >= begin && part < begin+0.1 { //nolint:gosec // no secret
+		begin := 0.9 * rand.New(rand.NewPCG(seed, period)).Float64() //nolint:gosec // no secret
+		if part >= begin && part < begin+0.1 {
 			return 1
 		}
 		return 0

@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.StringVar(&d.shape, "shape", "constant", "`shape` of the demand: constant, ramp, steps, day or spike")
 	flags.Float64Var(&d.base, "base", 100, "smallest demand, in records a second")
 	flags.Float64Var(&d.peak, "peak", 1000, "largest demand, in records a second")
-	flags.DurationVar(&d.period, "period", time.Hour, "time until the demand repeats; that of a ramp until it is at its peak")
+	flags.DurationVar(&d.period, "period", time.Hour, "time until the demand repeats; of a ramp, until its peak")
 	flags.Uint64Var(&d.seed, "seed", 1, "what spikes and the content of records are drawn from")
 	flags.StringVar(&t.name, "topic", "load", "`name` of the topic, which is created unless it is there")
 	flags.IntVar(&t.partitions, "partitions", 12, "partitions of the topic")
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	producers := flags.Int("producers", 2, "producers that share the demand")
 	duration := flags.Duration("duration", 0, "how long to send; 0 is until it is told to end")
 	listen := flags.String("listen", serve.Listen(), "`address` at which GET /status is answered")
-	rebalancer := flags.String("rebalancer", "", "`URL` of the rebalancer's /status, to tell latencies during changes from those at rest")
+	rebalancer := flags.String("rebalancer", "", "`URL` of the rebalancer's /status, to report latencies during changes apart")
 	record := flags.String("record", "", "`file` for the demand, a trace for policy_backtest")
 	latencies := flags.String("latencies", "", "`file` for what each second was like")
 	if err := flags.Parse(args); err != nil {
@@ -62,12 +62,15 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		flag              string
 		value, from, most int
 	}{
-		{"partitions", t.partitions, 1, 10_000}, {"replication-factor", t.factor, 1, 100}, {"size", *size, header, 900_000},
-		{"producers", *producers, 1, 1000}, {"duration", int(*duration / time.Second), 0, 1 << 31},
+		{"partitions", t.partitions, 1, 10_000}, {"replication-factor", t.factor, 1, 100},
+		{"size", *size, header, 900_000}, {"producers", *producers, 1, 1000},
 	} {
 		if bound.value < bound.from || bound.value > bound.most {
 			return fmt.Errorf("-%s is %d: %d to %d are allowed", bound.flag, bound.value, bound.from, bound.most)
 		}
+	}
+	if *duration < 0 {
+		return fmt.Errorf("-duration is %s: 0 or more is allowed", *duration)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("there is an argument %q: only flags are allowed", flags.Arg(0))

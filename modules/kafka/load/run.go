@@ -47,7 +47,8 @@ func newLoad(bootstrap string, d demand, t topic, producers, size int, duration 
 		padding[i] = byte(random.Uint32())
 	}
 	return &load{
-		bootstrap: bootstrap, demand: d, topic: t, producers: producers, padding: padding, duration: duration, patience: drainLimit,
+		bootstrap: bootstrap, demand: d, topic: t, producers: producers, padding: padding,
+		duration: duration, patience: drainLimit,
 		run: rand.Uint64(), ledger: newLedger(), timeline: newTimeline(), //nolint:gosec // no secret
 	}
 }
@@ -62,7 +63,8 @@ func (l *load) since(now time.Time) time.Duration {
 
 // drive sends the demand until ctx is done, and returns once all that was acknowledged is read, or can't be.
 func (l *load) drive(ctx context.Context) error {
-	reader, err := serve.Client(l.bootstrap, kgo.ClientID("trainyard-load-consumer"), kgo.FetchMaxWait(100*time.Millisecond))
+	reader, err := serve.Client(l.bootstrap,
+		kgo.ClientID("trainyard-load-consumer"), kgo.FetchMaxWait(100*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -152,11 +154,11 @@ func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		// The demand between two looks is that in the middle, and all of it counts as due at the earlier one: what is late
-		// for whatever reason is late.
+		// Records that were to be sent between two looks count as due at the first one, so that a delay is seen for what it is.
 		due += l.demand.at(last.Add(now.Sub(last)/2).Sub(begun)) * now.Sub(last).Seconds() / float64(l.producers)
 		for ; float64(sent+1) <= due && ctx.Err() == nil; sent++ {
-			l.send(ctx, client, stream{id, int32((sent + int(id)) % l.topic.partitions)}, last) //nolint:gosec // checked by flags
+			partition := (sent + int(id)) % l.topic.partitions
+			l.send(ctx, client, stream{id, int32(partition)}, last) //nolint:gosec // checked by flags
 		}
 		last = now
 		select {
@@ -176,16 +178,17 @@ func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 // send sends the next record of a stream, that was due at a time.
 func (l *load) send(ctx context.Context, client *kgo.Client, s stream, due time.Time) {
 	number := l.ledger.produce(s)
-	// A record that is sent is sent: the end of the run must not call it back.
-	client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: l.topic.name, Partition: s.partition, Value: encode(l.run, s.producer, number, l.padding)},
-		func(_ *kgo.Record, err error) {
-			l.ledger.acknowledge(s, number, err != nil)
-			if err != nil {
-				slog.Warn("not acknowledged", "partition", s.partition, "error", err)
-				return
-			}
-			l.timeline.acknowledged(time.Since(due))
-		})
+	value := encode(l.run, s.producer, number, l.padding)
+	record := &kgo.Record{Topic: l.topic.name, Partition: s.partition, Value: value}
+	// The end of the run must not call back what has been sent.
+	client.Produce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) {
+		l.ledger.acknowledge(s, number, err != nil)
+		if err != nil {
+			slog.Warn("not acknowledged", "partition", s.partition, "error", err)
+			return
+		}
+		l.timeline.acknowledged(time.Since(due))
+	})
 }
 
 // consume reads records until ctx is done.

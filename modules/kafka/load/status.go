@@ -29,7 +29,9 @@ func (l *load) status(now time.Time) status {
 
 func (l *load) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { serve.JSON(w, http.StatusOK, l.status(time.Now())) })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		serve.JSON(w, http.StatusOK, l.status(time.Now()))
+	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	return mux
 }

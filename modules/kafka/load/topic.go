@@ -34,11 +34,10 @@ func (t topic) open(ctx context.Context, client *kgo.Client) (map[int32]int64, e
 			return ends, nil
 		case ctx.Err() != nil:
 			return nil, errors.Join(ctx.Err(), err)
-		case kerr.IsRetriable(err) || errors.Is(err, kerr.InvalidReplicationFactor) || !errors.As(err, new(*kerr.Error)) && !errors.As(err, new(*shapeError)):
-			slog.Info("waiting for Kafka", "error", err)
-		default:
+		case final(err):
 			return nil, err
 		}
+		slog.Info("waiting for Kafka", "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryPause):
@@ -46,12 +45,22 @@ func (t topic) open(ctx context.Context, client *kgo.Client) (map[int32]int64, e
 	}
 }
 
+// final reports whether an error stays, however many brokers there are.
+func final(err error) bool {
+	if _, shape := errors.AsType[*shapeError](err); shape {
+		return true
+	}
+	_, said := errors.AsType[*kerr.Error](err)
+	return said && !kerr.IsRetriable(err) && !errors.Is(err, kerr.InvalidReplicationFactor)
+}
+
 func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	// All replicas but one have to have a record before it is acknowledged, so that one broker may go down, and no more.
 	inSync := strconv.Itoa(max(1, t.factor-1))
-	_, err := admin.CreateTopic(ctx, int32(t.partitions), int16(t.factor), map[string]*string{"min.insync.replicas": &inSync}, t.name) //nolint:gosec // checked by flags
+	configs := map[string]*string{"min.insync.replicas": &inSync}
+	_, err := admin.CreateTopic(ctx, int32(t.partitions), int16(t.factor), configs, t.name) //nolint:gosec // checked by flags
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		return nil, fmt.Errorf("topic %s can't be created: %w", t.name, err)
 	}

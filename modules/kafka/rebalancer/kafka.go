@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -65,7 +64,7 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 		for _, p := range topic.Partitions {
 			if h, ok := s.partitions[partition{topic.Topic, p.Partition}]; ok {
 				h.adding, h.removing = p.AddingReplicas, p.RemovingReplicas
-				h.replicas = slices.DeleteFunc(slices.Clone(h.replicas), func(b int32) bool { return slices.Contains(h.removing, b) })
+				h.replicas = without(h.replicas, h.removing)
 				s.partitions[partition{topic.Topic, p.Partition}] = h
 			}
 		}
@@ -76,7 +75,8 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 // reassign begins to move a partition. Kafka refuses to change how many replicas it has, so that what a broker knew too
 // late of an earlier move does no harm.
 func (k *kafka) reassign(ctx context.Context, m move) error {
-	ask, topic, p := kmsg.NewPtrAlterPartitionAssignmentsRequest(), kmsg.NewAlterPartitionAssignmentsRequestTopic(), kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+	ask, topic := kmsg.NewPtrAlterPartitionAssignmentsRequest(), kmsg.NewAlterPartitionAssignmentsRequestTopic()
+	p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
 	p.Partition, p.Replicas = m.partition.number, m.to
 	topic.Topic, topic.Partitions = m.partition.topic, append(topic.Partitions, p)
 	ask.AllowReplicationFactorChange, ask.Topics = false, append(ask.Topics, topic)

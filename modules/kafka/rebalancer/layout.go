@@ -50,5 +50,6 @@ type tooFewError struct {
 }
 
 func (e *tooFewError) Error() string {
-	return fmt.Sprintf("%d brokers would be left, and topic %s has %d replicas of each partition", e.brokers, e.partition.topic, e.factor)
+	return fmt.Sprintf("%d brokers would be left, and topic %s has %d replicas of each partition",
+		e.brokers, e.partition.topic, e.factor)
 }

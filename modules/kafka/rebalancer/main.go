@@ -36,8 +36,8 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("rebalancer", flag.ContinueOnError)
 	bootstrap := flags.String("bootstrap", "", "brokers to begin with, `host:port`, with commas between them")
 	listen := flags.String("listen", serve.Listen(), "`address` at which the hooks are answered")
-	throttle := flags.Int64("throttle-mib", 10, "most `MiB` a second that a broker sends, and receives, for moves; 0 sets no bound")
-	role := flags.String("role", "broker", "`role` of the brokers; the number that ends a member's name is its broker ID")
+	throttle := flags.Int64("throttle-mib", 10, "most `MiB` a second that a broker sends and receives for moves; 0 for no bound")
+	role := flags.String("role", "broker", "`role` of the brokers, whose names end with their IDs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

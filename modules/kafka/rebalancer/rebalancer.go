@@ -73,7 +73,7 @@ func (c *change) progress() string {
 	case c.waiting != "":
 		return c.waiting
 	case !c.begun:
-		return "not begun"
+		return "starting"
 	}
 	return fmt.Sprintf("%d of %d partitions", c.most-c.away, c.most)
 }

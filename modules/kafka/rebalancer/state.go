@@ -84,8 +84,11 @@ type move struct {
 }
 
 // adds returns the brokers that get a replica.
-func (m move) adds() []int32 {
-	return slices.DeleteFunc(slices.Clone(m.to), func(b int32) bool { return slices.Contains(m.from, b) })
+func (m move) adds() []int32 { return without(m.to, m.from) }
+
+// without returns brokers but for some.
+func without(brokers, some []int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(brokers), func(b int32) bool { return slices.Contains(some, b) })
 }
 
 // next returns the next step. At most one reassignment is in progress at a time, unless others began more; one that

@@ -103,8 +103,8 @@ func (k *kafka) unthrottle(ctx context.Context, s state) error {
 // set returns the changes that remove what a topic or a broker has set of some settings.
 func set(of kadm.ResourceConfig, names []string) (remove []kadm.AlterConfig) {
 	for _, config := range of.Configs {
-		own := config.Source == kmsg.ConfigSourceDynamicTopicConfig || config.Source == kmsg.ConfigSourceDynamicBrokerConfig
-		if own && slices.Contains(names, config.Key) {
+		own := []kmsg.ConfigSource{kmsg.ConfigSourceDynamicTopicConfig, kmsg.ConfigSourceDynamicBrokerConfig}
+		if slices.Contains(own, config.Source) && slices.Contains(names, config.Key) {
 			remove = append(remove, kadm.AlterConfig{Op: kadm.DeleteConfig, Name: config.Key})
 		}
 	}

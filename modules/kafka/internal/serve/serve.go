@@ -40,7 +40,8 @@ func Client(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
 		}
 	}
 	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(brokers...), kgo.DialTimeout(3 * time.Second), kgo.RequestTimeoutOverhead(5 * time.Second), kgo.RetryTimeout(10 * time.Second),
+		kgo.SeedBrokers(brokers...), kgo.DialTimeout(3 * time.Second),
+		kgo.RequestTimeoutOverhead(5 * time.Second), kgo.RetryTimeout(10 * time.Second),
 	}, options...)...)
 }
 
