@@ -22,7 +22,8 @@ what() {
   iptables) program=iptables use="for Docker Engines" ;;
   debootstrap) program=debootstrap use="to install the Debian systems of test machines into a cache folder" ;;
   prometheus) program=prometheus use="for tests that ask one" ;;
-  default-jre-headless) program=java use="to run Spark" ;;
+  default-jre-headless) program=java use="to run Spark and Kafka" ;;
+  maven) program=mvn use="to install Kafka's jars from Maven Central" ;;
   redis-server) program=redis-server use="for tests that measure queues" ;;
   python3-venv)
     program=python3-venv use="to install Python's packages from PyPI into environments of their own"

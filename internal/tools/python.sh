@@ -15,30 +15,26 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+source "$here/once.sh"
+
 name=${1:?the name of an environment, such as tensorflow}
 lock=$here/$name.txt
 if [[ ! -f $lock ]]; then
-  printf 'python.sh knows no environment %s: there is no %s.\n' "$name" "$lock" >&2
+  say "python.sh knows no environment $name: there is no $lock."
   exit 2
 fi
-key=$(sha256sum <"$lock")
-folder=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/$name-${key:0:12}
 
-if [[ ! -e $folder/complete ]]; then # a virtual environment can't be moved
-  rm -rf "$folder"
-  mkdir -p "$(dirname "$folder")"
-  {
-    printf 'Installing %s from PyPI into %s (once).\n' "$name" "$folder"
-    python3 -m venv "$folder"
-    install=("$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all:)
-    # PyPI has pyspark as its source alone, which is built by the setuptools of the file, not by one of the day.
-    if grep -q '^pyspark==' "$lock"; then
-      "${install[@]}" --requirement <(awk '/^[^ ]/ { this = /^setuptools==/ } this' "$lock")
-      install+=(--no-build-isolation --no-binary pyspark)
-    fi
-    "${install[@]}" --requirement "$lock"
-    printf 'It is installed in %d s: %s.\n' "$SECONDS" "$(du -sh "$folder" | cut -f 1)"
-  } >&2
-  touch "$folder/complete"
-fi
+# A virtual environment can't be moved: it is made where it stays.
+install_packages() {
+  python3 -m venv "$1"
+  local install=("$1/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all:)
+  # PyPI has pyspark as its source alone, which is built by the setuptools of the file, not by one of the day.
+  if grep -q '^pyspark==' "$lock"; then
+    "${install[@]}" --requirement <(awk '/^[^ ]/ { this = /^setuptools==/ } this' "$lock")
+    install+=(--no-build-isolation --no-binary pyspark)
+  fi
+  "${install[@]}" --requirement "$lock"
+}
+
+folder=$(once "$name" PyPI "$lock" install_packages)
 printf '%s\n' "$folder/bin"

@@ -1,0 +1,45 @@
+//go:build linux
+
+package acceptance
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// systemsVariable asks for the tests that take the real software of others: gigabytes from PyPI.
+const systemsVariable = "TRAINYARD_TEST_SYSTEMS"
+
+// Python returns the folder with the programs of a Python environment that internal/tools has the file NAME.txt of, and
+// installs it where nobody has before. The test is skipped where such environments were not asked for.
+func Python(t testing.TB, name string) (programs string) {
+	t.Helper()
+	return installed(t, name+" from PyPI", "../../tools/python.sh", name)
+}
+
+// Kafka returns the folder with Kafka's jars, and installs them where nobody has before. The test is skipped as by [Python].
+func Kafka(t testing.TB) (libs string) {
+	t.Helper()
+	return installed(t, "Kafka from Maven Central", "../../tools/kafka.sh")
+}
+
+// installed returns the folder that a script of internal/tools prints.
+func installed(t testing.TB, what, script string, args ...string) (folder string) {
+	t.Helper()
+	if os.Getenv(systemsVariable) == "" {
+		t.Skipf("this installs %s, once into the user's cache folder: run make test-systems", what)
+	}
+	command := exec.CommandContext(t.Context(), script, args...)
+	var said strings.Builder
+	command.Stderr = &said
+	printed, err := command.Output()
+	if said.Len() > 0 {
+		t.Log(strings.TrimSpace(said.String()))
+	}
+	if err != nil {
+		t.Fatalf("%s can't be installed: %v", what, err)
+	}
+	return strings.TrimSpace(string(printed))
+}
