@@ -1,0 +1,142 @@
+locals {
+  cluster = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
+  engine  = coalesce(var.cluster.engine, "process")
+  swarm   = local.engine == "swarm"
+
+  # Containers keep data in a volume, or in a folder of their host; others in a folder of it.
+  container = local.engine != "process" && var.image != null
+  target    = "/var/lib/kafka"
+  storage = {
+    for role, own in { controller = var.controller, broker = var.broker } : role => {
+      dir                         = local.container ? local.target : coalesce(own.data_dir, "\"$PWD\"")
+      mounts = flatten([
+        coalesce(var.mounts, []), coalesce(own.mounts, []),
+        !local.container || contains(coalesce(own.mounts, [])[*].target, local.target) ? [] : [{
+          type      = own.data_dir == null ? "volume" : "bind"
+          source    = coalesce(own.data_dir, var.name)
+          target    = local.target
+          read_only = null
+          size_mib  = null
+          driver    = null
+        }],
+      ])
+    }
+  }
+
+  # Of base64, what names of Kafka's clusters may have: 16 bytes, the last bits of which are 0, and no hyphen first.
+  digest     = replace(replace(base64sha256("${var.cluster.name}/${var.name}"), "+", "-"), "/", "_")
+  cluster_id = coalesce(var.cluster_id, "k${substr(local.digest, 0, 20)}A")
+
+  # On a Swarm the name of a member is its address, also while it is missing. Of brokers, those count that a policy keeps.
+  brokers = var.autoscale == null ? coalesce(var.broker.replicas, 3) : var.autoscale.min
+  controllers = [
+    for name in [for i in range(var.controller.replicas) : "${var.name}-controllers-controller-${i}"] :
+    local.swarm ? "${name}:${var.controller.port}" : try(trainyard_group.controllers.members[name], "${name}:${var.controller.port}")
+  ]
+  bootstrap = compact([
+    for name in [for i in range(local.brokers) : "${var.name}-broker-${i}"] :
+    local.swarm ? "${name}:${var.broker.port}" : try(trainyard_group.this.members[name], null)
+  ])
+
+  # What both read, as controllers make topics and brokers of internal ones.
+  copies = coalesce(var.replication_factor, min(3, local.brokers))
+  conf = merge(
+    {
+      "controller.listener.names"                        = "CONTROLLER"
+      "listener.security.protocol.map"                   = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+      "default.replication.factor"                       = tostring(local.copies)
+      "min.insync.replicas"                              = tostring(max(1, local.copies - 1))
+      "offsets.topic.replication.factor"                 = tostring(local.copies)
+      "transaction.state.log.replication.factor"         = tostring(local.copies)
+      "transaction.state.log.min.isr"                    = tostring(max(1, local.copies - 1))
+      "share.coordinator.state.topic.replication.factor" = tostring(local.copies)
+      "share.coordinator.state.topic.min.isr"            = tostring(max(1, local.copies - 1))
+    },
+    var.conf,
+  )
+
+  # What runs a member, but for its properties and its heap.
+  runtime = { java = var.java, libs = trimsuffix(var.libs, "/"), cluster_id = local.cluster_id }
+}
+
+# A group of their own: a broker ends well only when a controller lets it go, so that controllers come first and go last.
+resource "trainyard_group" "controllers" {
+  cluster = local.cluster
+  name    = "${var.name}-controllers"
+  image   = var.image
+  env     = var.env
+
+  roles = {
+    controller = {
+      replicas = var.controller.replicas
+      port     = var.controller.port
+      command = ["/bin/sh", "-euc", templatefile("${path.module}/server.sh.tftpl", merge(local.runtime, {
+        dir  = local.storage.controller.dir
+        heap = var.controller.heap_mib
+        properties = merge(local.conf, var.controller.conf, {
+          "process.roles" = "controller"
+          "node.id"       = "{{ printf \"1%03d\" .Index }}"
+          "listeners"     = "CONTROLLER://{{ .Address }}"
+          "controller.quorum.voters" = join(",", [
+            for i in range(var.controller.replicas) : "${1000 + i}@{{ address \"controller\" ${i} }}"
+          ])
+        })
+      }))]
+      env          = var.controller.env
+      mounts       = length(local.storage.controller.mounts) == 0 ? null : local.storage.controller.mounts
+      resources    = var.controller.resources
+      placement    = var.controller.placement
+      grace_period = "30s"
+      restart      = { condition = "always" }
+      update       = { parallelism = 1, delay = "15s" } # more than half of them have to be there
+    }
+  }
+
+  completion = { when = "never" }
+  priority   = var.priority
+  triggers   = var.triggers
+  timeouts   = var.timeouts
+}
+
+resource "trainyard_group" "this" {
+  cluster = local.cluster
+  name    = var.name
+  image   = var.image
+  env     = var.env
+
+  roles = {
+    broker = {
+      replicas = var.autoscale == null ? local.brokers : null
+      port     = var.broker.port
+      command = ["/bin/sh", "-euc", templatefile("${path.module}/server.sh.tftpl", merge(local.runtime, {
+        dir  = local.storage.broker.dir
+        heap = var.broker.heap_mib
+        properties = merge(
+          local.conf,
+          { "listeners" = "PLAINTEXT://{{ .Address }}", "advertised.listeners" = "PLAINTEXT://{{ .Address }}" },
+          var.broker.conf,
+          {
+            "process.roles"            = "broker"
+            "node.id"                  = "{{ .Index }}"
+            "controller.quorum.voters" = join(",", [for i, address in local.controllers : "${1000 + i}@${address}"])
+          },
+        )
+      }))]
+      env          = var.broker.env
+      mounts       = length(local.storage.broker.mounts) == 0 ? null : local.storage.broker.mounts
+      resources    = var.broker.resources
+      placement    = var.broker.placement
+      grace_period = var.broker.grace_period
+      restart      = { condition = "always" }
+      update       = { parallelism = 1, delay = var.broker.update_delay }
+      on_scale     = "none" # brokers learn of each other from the controllers
+    }
+  }
+
+  completion = { when = "never" }
+  priority   = var.priority
+  triggers   = var.triggers
+  timeouts   = var.timeouts
+
+  depends_on = [trainyard_group.controllers]
+}

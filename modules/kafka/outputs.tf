@@ -1,0 +1,46 @@
+output "bootstrap_servers" {
+  description = "Addresses (`host:port`) of brokers for clients, separated by commas, as members reach them: of those that a policy never removes, so that it stays the same."
+  value       = join(",", local.bootstrap)
+  depends_on  = [trainyard_group.this]
+}
+
+output "controllers" {
+  description = "Addresses of the controllers, separated by commas, as members reach them."
+  value       = join(",", local.controllers)
+  depends_on  = [trainyard_group.controllers]
+}
+
+output "rebalancer" {
+  description = "URL of the rebalancer, as members reach it. `/status` tells of brokers, copies and what moves, in JSON. Null where there is none."
+  value       = local.rebalancer
+  depends_on  = [trainyard_group.rebalancer]
+}
+
+output "cluster_id" {
+  description = "Kafka's ID of its cluster."
+  value       = local.cluster_id
+}
+
+output "names" {
+  description = "Names of the groups: `brokers`, `controllers`, and `rebalancer`, which is null where there is none."
+  value = {
+    brokers     = trainyard_group.this.name
+    controllers = trainyard_group.controllers.name
+    rebalancer  = one(trainyard_group.rebalancer[*].name)
+  }
+}
+
+output "members" {
+  description = "Address (`host:port`) of each controller and broker, by its name. It changes with the number of brokers."
+  value       = merge(trainyard_group.controllers.members, trainyard_group.this.members)
+}
+
+output "placements" {
+  description = "Host of each controller and broker, by its name. It changes with the number of brokers."
+  value       = merge(trainyard_group.controllers.placements, trainyard_group.this.placements)
+}
+
+output "policy" {
+  description = "`<cluster>/<group>/<role>` of the autoscaling policy. Null where there is none."
+  value       = one(trainyard_autoscaling_policy.this[*].id)
+}

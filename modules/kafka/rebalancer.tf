@@ -1,0 +1,103 @@
+locals {
+  # Bare hosts and processes may get the program from here, and containers of a Swarm have it in their image.
+  brought = try(var.rebalancer.files, null) != null
+  image   = try(coalesce(var.rebalancer.image, var.image), null)
+  folder  = one(trainyard_files.rebalancer[*].path)
+  server  = "${var.name}-rebalancer-server-0"
+  rebalancer = var.rebalancer == null ? null : local.swarm ? "http://${local.server}:${var.rebalancer.port}" : try(
+    "http://${trainyard_group.rebalancer[0].members[local.server]}", null
+  )
+
+  load = try(var.autoscale.load, null)
+}
+
+resource "trainyard_files" "rebalancer" {
+  count = local.brought ? 1 : 0
+
+  cluster = local.cluster
+  name    = "${var.name}-rebalancer"
+  source  = var.rebalancer.files
+
+  # The rebalancer refers to the path: another name of the files comes before the former one goes.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+# Spreads partitions over the brokers that came, and takes them off those that are to go.
+resource "trainyard_group" "rebalancer" {
+  count = var.rebalancer == null ? 0 : 1
+
+  cluster = local.cluster
+  name    = "${var.name}-rebalancer"
+  image   = local.image
+
+  roles = {
+    server = {
+      replicas = 1
+      port     = var.rebalancer.port
+      command = [
+        local.brought ? "${local.folder}/${var.rebalancer.program}" : var.rebalancer.program,
+        "-bootstrap", join(",", local.bootstrap), "-listen", "{{ .Address }}", "-role", "broker",
+        "-throttle-mib", tostring(var.rebalancer.throttle_mib),
+      ]
+      mounts = !local.brought || local.image == null || local.engine != "systemd" ? null : [
+        { source = local.folder, target = local.folder, read_only = true }
+      ]
+      resources = var.rebalancer.resources
+      placement = var.rebalancer.placement
+      restart   = { condition = "always" }
+    }
+  }
+
+  completion = { when = "never" }
+  depends_on = [trainyard_group.this]
+}
+
+# One broker at a time: it has to be given partitions before the next one comes, and to be empty before it goes.
+resource "trainyard_autoscaling_policy" "this" {
+  count = var.autoscale == null ? 0 : 1
+
+  cluster  = local.cluster
+  group    = trainyard_group.this.name
+  role     = "broker"
+  min      = var.autoscale.min
+  max      = var.autoscale.max
+  interval = var.autoscale.interval
+  dry_run  = var.autoscale.dry_run
+
+  metrics = {
+    (local.load == null ? "cpu" : "load") = {
+      source = {
+        agent = local.load == null ? { measure = "cpu_percent" } : null
+        queue = local.load == null ? null : { http = { url = local.load.url, path = local.load.path } }
+      }
+      window      = var.autoscale.window
+      ready_after = local.load == null ? "1m" : null # a JVM that starts keeps processors busy
+      algorithm = {
+        target = var.autoscale.algorithm.target == null ? null : {
+          value = var.autoscale.algorithm.target.value
+          per   = local.load == null ? "mean" : "total"
+        }
+        heat = var.autoscale.algorithm.heat
+        risk = var.autoscale.algorithm.risk == null ? null : {
+          percent  = var.autoscale.algorithm.risk.percent
+          capacity = var.autoscale.algorithm.risk.capacity
+          per      = local.load == null ? "mean" : "total"
+        }
+      }
+    }
+  }
+
+  scale_out = { max_step = 1, cooldown = var.autoscale.cooldown }
+  scale_in  = { max_step = 1, cooldown = var.autoscale.cooldown, stabilisation_window = var.autoscale.stabilisation_window }
+
+  guards = {
+    at_least = { http = { url = "${local.rebalancer}/status", path = "replication_factor" } }
+  }
+
+  hooks = {
+    before_removal = { url = "${local.rebalancer}/leaving", timeout = try(var.rebalancer.timeout, null) }
+    after_addition = { url = "${local.rebalancer}/joined", timeout = try(var.rebalancer.timeout, null) }
+  }
+}

@@ -1,0 +1,21 @@
+# This machine as a cluster, with a shell in the place of Java and of the rebalancer, for tests that apply for real.
+
+terraform {
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+resource "trainyard_cluster" "lab" {
+  name = "kafka-test"
+}
+
+output "cluster" {
+  value = trainyard_cluster.lab
+}
+
+output "bin" {
+  value = abspath("${path.module}/bin")
+}

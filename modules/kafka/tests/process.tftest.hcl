@@ -1,0 +1,56 @@
+# Members run for real, as processes of this machine. A shell is in the place of Java and of the rebalancer, and fails where
+# it isn't told what they need.
+
+provider "trainyard" {}
+
+run "cluster" {
+  module {
+    source = "./tests/cluster"
+  }
+}
+
+run "runs" {
+  variables {
+    cluster    = run.cluster.cluster
+    java       = "${run.cluster.bin}/java"
+    cluster_id = "kafka-test-_123456789w"
+    conf       = { "sasl.jaas.config" = "a=\"b $c\" \\\\d;" }
+    controller = { replicas = 3, port = 17192, heap_mib = 256 }
+    broker     = { replicas = 4, port = 17092, heap_mib = 256, conf = { "broker.rack" = "{{ .Host }}" } }
+    rebalancer = { program = "rebalancer", files = run.cluster.bin, port = 17292, throttle_mib = 5 }
+  }
+
+  assert {
+    condition     = output.bootstrap_servers == "127.0.0.1:17092,127.0.0.1:17093,127.0.0.1:17094,127.0.0.1:17095"
+    error_message = "Clients have to be told of all brokers."
+  }
+
+  assert {
+    condition     = output.controllers == "127.0.0.1:17192,127.0.0.1:17193,127.0.0.1:17194" && output.rebalancer == "http://127.0.0.1:17292"
+    error_message = "Controllers and rebalancer have to be where they were asked for."
+  }
+
+  assert {
+    condition     = output.members["kafka-broker-3"] == "127.0.0.1:17095" && output.placements["kafka-controllers-controller-2"] == "local" && length(output.members) == 7
+    error_message = "Three controllers and four brokers have to be there."
+  }
+}
+
+# The data is there: nothing is formatted once more.
+run "starts_anew" {
+  variables {
+    cluster    = run.cluster.cluster
+    java       = "${run.cluster.bin}/java"
+    cluster_id = "kafka-test-_123456789w"
+    conf       = { "sasl.jaas.config" = "a=\"b $c\" \\\\d;" }
+    controller = { replicas = 3, port = 17192, heap_mib = 256 }
+    broker     = { replicas = 4, port = 17092, heap_mib = 256, update_delay = "0s", conf = { "broker.rack" = "{{ .Host }}" } }
+    rebalancer = { program = "rebalancer", files = run.cluster.bin, port = 17292, throttle_mib = 5 }
+    triggers   = { run = "2" }
+  }
+
+  assert {
+    condition     = length(output.members) == 7
+    error_message = "All have to be back."
+  }
+}

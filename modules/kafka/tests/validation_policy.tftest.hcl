@@ -1,0 +1,193 @@
+# What a policy, and what is around it, can't be is told at plan.
+
+mock_provider "trainyard" {}
+
+variables {
+  cluster = { name = "lab" }
+}
+
+run "policy_from_none" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 0, max = 3 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_of_less_than_its_least" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 2 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_without_a_rebalancer" {
+  command = plan
+
+  variables {
+    broker    = { resources = { cpus = 1 } }
+    autoscale = { min = 3, max = 6 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_and_replicas" {
+  command = plan
+
+  variables {
+    broker     = { replicas = 3, resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_without_a_measure" {
+  command = plan
+
+  variables {
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6 }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "load_at_no_address" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, load = { url = "load:9393" } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_without_an_algorithm" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, algorithm = {} }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_of_two_algorithms" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, algorithm = { target = { value = 60 }, risk = { percent = 1 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "heat_of_a_load" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, load = { url = "http://load:9393" }, algorithm = { heat = { lower = 20, upper = 60, target = 50 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "target_of_nothing" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, algorithm = { target = { value = 0 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "heat_upside_down" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, algorithm = { heat = { lower = 60, upper = 20, target = 50 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "risk_of_nothing" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, algorithm = { risk = { percent = 0 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "risk_of_a_load_without_a_capacity" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, load = { url = "http://load:9393" }, algorithm = { risk = { percent = 1 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "cooldown_without_a_unit" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, cooldown = "10" }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "part_of_a_priority" {
+  command = plan
+
+  variables {
+    priority = 1.5
+  }
+
+  expect_failures = [var.priority]
+}
+
+run "timeout_without_a_unit" {
+  command = plan
+
+  variables {
+    timeouts = { create = "30" }
+  }
+
+  expect_failures = [var.timeouts]
+}

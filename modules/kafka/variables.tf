@@ -1,0 +1,480 @@
+variable "cluster" {
+  description = "The cluster on which Kafka runs, as a whole: `trainyard_cluster.lab`."
+  type = object({
+    name     = string
+    engine   = optional(string)
+    endpoint = optional(string)
+  })
+  nullable = false
+
+  validation {
+    condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "name" {
+  description = "Name of the group of brokers, whose members are `<name>-broker-0` and so on. Controllers are `<name>-controllers-controller-0` and so on, the rebalancer is `<name>-rebalancer-server-0`."
+  type        = string
+  default     = "kafka"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,36}[a-z0-9])?$", var.name))
+    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 38 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-controllers-controller-0, fit into 63."
+  }
+}
+
+variable "image" {
+  description = "Image with Kafka, and Java from 17. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect. `apache/kafka:4.3.1` does; the folder's `Dockerfile` makes one that has the rebalancer, too."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
+    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"apache/kafka:4.3.1\"; elsewhere leave it out to have none."
+  }
+}
+
+variable "java" {
+  description = "Java from 17: a name on `PATH`, or the absolute path of one."
+  type        = string
+  default     = "java"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^(/[A-Za-z0-9._/+-]*)?[A-Za-z0-9._+-]+$", var.java))
+    error_message = "java is \"${var.java}\": it has to be the name of a program, such as \"java\", or an absolute path of letters, digits and ._/+-, such as \"/usr/lib/jvm/java-17/bin/java\"."
+  }
+}
+
+variable "libs" {
+  description = "Folder with Kafka's jars, on the hosts or in the image: `libs` of what kafka.apache.org has to download."
+  type        = string
+  default     = "/opt/kafka/libs"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^/[A-Za-z0-9._/+-]+$", var.libs))
+    error_message = "libs is \"${var.libs}\": it has to be an absolute path of letters, digits and ._/+-, such as \"/opt/kafka/libs\"."
+  }
+}
+
+variable "env" {
+  description = "Further environment variables of controllers and brokers, by name, such as `JDK_JAVA_OPTIONS`."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+}
+
+variable "mounts" {
+  description = "Storage that controllers and brokers see, as in `trainyard_group`, such as that of keys. Their data has its own, see `data_dir`."
+  type = list(object({
+    target    = string
+    type      = optional(string)
+    source    = optional(string)
+    read_only = optional(bool)
+    size_mib  = optional(number)
+    driver    = optional(object({ name = string, options = optional(map(string)) }))
+  }))
+  default = null
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "conf" {
+  description = "Properties of Kafka for controllers and brokers, by name. They take the place of those that the module sets. Values can be templates, such as `{{ .Host }}`."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name, value in var.conf : can(regex("^[A-Za-z0-9._-]+$", name)) && !can(regex("[\\n\\r]", value))])
+    error_message = "conf has ${join(", ", [for name, value in var.conf : "\"${name}\"" if !can(regex("^[A-Za-z0-9._-]+$", name)) || can(regex("[\\n\\r]", value))])}: names are letters, digits and ._-, such as \"log.retention.hours\", and values are one line."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.conf) : !contains(["process.roles", "node.id", "log.dirs", "controller.quorum.voters", "listeners", "advertised.listeners"], name)])
+    error_message = "conf has ${join(", ", [for name in keys(var.conf) : "\"${name}\"" if contains(["process.roles", "node.id", "log.dirs", "controller.quorum.voters", "listeners", "advertised.listeners"], name)])}: that is the module's; listeners of brokers are in broker.conf."
+  }
+}
+
+variable "cluster_id" {
+  description = "Kafka's ID of its cluster, which is written to each member's data when that is new. Defaults to one that is made of the names of cluster and group, so that it stays."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.cluster_id == null ? true : can(regex("^[A-Za-z0-9_][A-Za-z0-9_-]{20}[AQgw]$", var.cluster_id))
+    error_message = "cluster_id is \"${coalesce(var.cluster_id, "-")}\": it has to be 16 bytes in the base64 of URLs, 22 characters without a hyphen first, as kafka-storage.sh random-uuid prints them."
+  }
+}
+
+variable "replication_factor" {
+  description = "How many copies there are of Kafka's own topics, and of others where nobody says otherwise. All but one of them have to confirm a record (`min.insync.replicas`). Defaults to 3, or to the number of brokers where there are fewer."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.replication_factor == null ? true : var.replication_factor >= 1 && floor(var.replication_factor) == var.replication_factor
+    error_message = "replication_factor is ${coalesce(var.replication_factor, 0)}: it has to be a whole number from 1, or be left out."
+  }
+
+  validation {
+    condition     = var.replication_factor == null ? true : var.replication_factor <= try(var.autoscale.min, coalesce(var.broker.replicas, 3))
+    error_message = "replication_factor is ${coalesce(var.replication_factor, 0)}, and there are ${try(var.autoscale.min, coalesce(var.broker.replicas, 3))} brokers: each copy needs a broker of its own."
+  }
+}
+
+variable "controller" {
+  description = "The controllers, which keep Kafka's metadata: `replicas` (1, or 3 of which one may be lost), `port`, `heap_mib`, `data_dir`, `conf`, and as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`, which are added to the module's. Their number can't be changed later."
+  type = object({
+    replicas = optional(number, 1)
+    port     = optional(number, 9192)
+    heap_mib = optional(number, 512)
+    data_dir = optional(string)
+    conf     = optional(map(string), {})
+    env      = optional(map(string), {})
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = contains([1, 3, 5], var.controller.replicas)
+    error_message = "controller.replicas is ${var.controller.replicas}: it has to be 1, 3 or 5, as more than half of them have to agree."
+  }
+
+  validation {
+    condition     = var.controller.port >= 1 && var.controller.port <= 65535 && floor(var.controller.port) == var.controller.port
+    error_message = "controller.port is ${var.controller.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.controller.heap_mib >= 64 && floor(var.controller.heap_mib) == var.controller.heap_mib
+    error_message = "controller.heap_mib is ${var.controller.heap_mib}: it has to be a whole number from 64."
+  }
+
+  validation {
+    condition     = coalesce(try(var.controller.resources.limits.memory_mib, null), try(var.controller.resources.memory_mib, null), 0) == 0 ? true : coalesce(try(var.controller.resources.limits.memory_mib, null), try(var.controller.resources.memory_mib, null), 0) > var.controller.heap_mib
+    error_message = "controller.heap_mib is ${var.controller.heap_mib}, and controller.resources allows ${coalesce(try(var.controller.resources.limits.memory_mib, null), try(var.controller.resources.memory_mib, null), 0)} MiB: a JVM needs memory besides its heap, half as much again at least."
+  }
+
+  validation {
+    condition     = var.controller.data_dir == null ? true : can(regex("^/[A-Za-z0-9._/+-]+$", var.controller.data_dir))
+    error_message = "controller.data_dir is \"${coalesce(var.controller.data_dir, "-")}\": it has to be an absolute path of letters, digits and ._/+-, such as \"/mnt/nvme/kafka\"."
+  }
+
+  validation {
+    condition     = var.controller.data_dir == null || alltrue([for mount in coalesce(var.controller.mounts, []) : mount.target != "/var/lib/kafka"])
+    error_message = "controller.data_dir is \"${coalesce(var.controller.data_dir, "-")}\", and controller.mounts has the target \"/var/lib/kafka\": both are where the data is, of which there can be one."
+  }
+
+  validation {
+    condition     = alltrue([for name, value in var.controller.conf : can(regex("^[A-Za-z0-9._-]+$", name)) && !can(regex("[\\n\\r]", value))])
+    error_message = "controller.conf has ${join(", ", [for name, value in var.controller.conf : "\"${name}\"" if !can(regex("^[A-Za-z0-9._-]+$", name)) || can(regex("[\\n\\r]", value))])}: names are letters, digits and ._-, such as \"log.retention.hours\", and values are one line."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.controller.conf) : !contains(["process.roles", "node.id", "log.dirs", "controller.quorum.voters", "listeners", "advertised.listeners"], name)])
+    error_message = "controller.conf has ${join(", ", [for name in keys(var.controller.conf) : "\"${name}\"" if contains(["process.roles", "node.id", "log.dirs", "controller.quorum.voters", "listeners", "advertised.listeners"], name)])}: that is the module's; listeners of brokers are in broker.conf."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.controller.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "controller.env has ${join(", ", [for name in keys(var.controller.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.controller.mounts, []) : startswith(mount.target, "/")])
+    error_message = "controller.mounts has the target ${join(", ", [for mount in coalesce(var.controller.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.controller.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "controller.mounts has the type ${join(", ", [for mount in coalesce(var.controller.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "broker" {
+  description = "The brokers: `replicas` (3 by default, to be left out with `autoscale`), `port`, `heap_mib`, `data_dir`: folder of each host in which every member has a folder of its name (by default a volume of the host's Docker Engine that is called as the group, without containers the member's own working directory), `grace_period`, `update_delay` between two brokers that a change restarts, and as `controller`, `conf`, `env`, `resources`, `placement` and `mounts`."
+  type = object({
+    replicas     = optional(number)
+    port         = optional(number, 9092)
+    heap_mib     = optional(number, 1024)
+    data_dir     = optional(string)
+    grace_period = optional(string, "2m")
+    update_delay = optional(string, "30s")
+    conf         = optional(map(string), {})
+    env          = optional(map(string), {})
+    resources = optional(object({
+      cpus       = optional(number)
+      memory_mib = optional(number)
+      limits     = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    }))
+    placement = optional(object({
+      hosts     = optional(list(string))
+      labels    = optional(map(string))
+      strategy  = optional(string)
+      spread_by = optional(string)
+    }))
+    mounts = optional(list(object({
+      target    = string
+      type      = optional(string)
+      source    = optional(string)
+      read_only = optional(bool)
+      size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
+    })))
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.broker.replicas == null ? true : var.broker.replicas >= 1 && var.broker.replicas <= 1000 && floor(var.broker.replicas) == var.broker.replicas
+    error_message = "broker.replicas is ${coalesce(var.broker.replicas, 0)}: it has to be a whole number from 1 to 1000."
+  }
+
+  validation {
+    condition     = var.broker.port >= 1 && var.broker.port <= 65535 && floor(var.broker.port) == var.broker.port
+    error_message = "broker.port is ${var.broker.port}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.broker.heap_mib >= 64 && floor(var.broker.heap_mib) == var.broker.heap_mib
+    error_message = "broker.heap_mib is ${var.broker.heap_mib}: it has to be a whole number from 64."
+  }
+
+  validation {
+    condition     = coalesce(try(var.broker.resources.limits.memory_mib, null), try(var.broker.resources.memory_mib, null), 0) == 0 ? true : coalesce(try(var.broker.resources.limits.memory_mib, null), try(var.broker.resources.memory_mib, null), 0) > var.broker.heap_mib
+    error_message = "broker.heap_mib is ${var.broker.heap_mib}, and broker.resources allows ${coalesce(try(var.broker.resources.limits.memory_mib, null), try(var.broker.resources.memory_mib, null), 0)} MiB: a JVM needs memory besides its heap, half as much again at least."
+  }
+
+  validation {
+    condition     = var.broker.data_dir == null ? true : can(regex("^/[A-Za-z0-9._/+-]+$", var.broker.data_dir))
+    error_message = "broker.data_dir is \"${coalesce(var.broker.data_dir, "-")}\": it has to be an absolute path of letters, digits and ._/+-, such as \"/mnt/nvme/kafka\"."
+  }
+
+  validation {
+    condition     = var.broker.data_dir == null || alltrue([for mount in coalesce(var.broker.mounts, []) : mount.target != "/var/lib/kafka"])
+    error_message = "broker.data_dir is \"${coalesce(var.broker.data_dir, "-")}\", and broker.mounts has the target \"/var/lib/kafka\": both are where the data is, of which there can be one."
+  }
+
+  validation {
+    condition     = alltrue([for duration in [var.broker.grace_period, var.broker.update_delay] : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", duration))])
+    error_message = "broker.grace_period is \"${var.broker.grace_period}\", broker.update_delay \"${var.broker.update_delay}\": they have to be durations with the units ms, s, m or h, such as \"2m\"."
+  }
+
+  validation {
+    condition     = alltrue([for name, value in var.broker.conf : can(regex("^[A-Za-z0-9._-]+$", name)) && !can(regex("[\\n\\r]", value))])
+    error_message = "broker.conf has ${join(", ", [for name, value in var.broker.conf : "\"${name}\"" if !can(regex("^[A-Za-z0-9._-]+$", name)) || can(regex("[\\n\\r]", value))])}: names are letters, digits and ._-, such as \"log.retention.hours\", and values are one line."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.broker.conf) : !contains(["process.roles", "node.id", "log.dirs", "controller.quorum.voters"], name)])
+    error_message = "broker.conf has ${join(", ", [for name in keys(var.broker.conf) : "\"${name}\"" if contains(["process.roles", "node.id", "log.dirs", "controller.quorum.voters"], name)])}: that is the module's, which tells members from each other by it."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.broker.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "broker.env has ${join(", ", [for name in keys(var.broker.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.broker.mounts, []) : startswith(mount.target, "/")])
+    error_message = "broker.mounts has the target ${join(", ", [for mount in coalesce(var.broker.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+  }
+
+  validation {
+    condition     = alltrue([for mount in coalesce(var.broker.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
+    error_message = "broker.mounts has the type ${join(", ", [for mount in coalesce(var.broker.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+  }
+}
+
+variable "rebalancer" {
+  description = "The module's program that spreads partitions over brokers that came, and takes them off those that are to go, as a group of its own: `program`, its name on `PATH`, its absolute path on the hosts, or in `image`; or its name in `files`, a folder of this machine that is brought to bare hosts. `port`, `throttle_mib` (MiB/s that a broker moves at most, 0 for no bound), `timeout` of one change, `resources`, `placement`. `autoscale` needs it."
+  type = object({
+    program      = optional(string, "rebalancer")
+    files        = optional(string)
+    image        = optional(string)
+    port         = optional(number, 9292)
+    throttle_mib = optional(number, 0)
+    timeout      = optional(string, "6h")
+    resources    = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    placement    = optional(object({ hosts = optional(list(string)), labels = optional(map(string)) }))
+  })
+  default = null
+
+  validation {
+    condition     = var.rebalancer == null ? true : can(regex("^(/.*)?[^/\\s]+$", var.rebalancer.program)) && (var.rebalancer.files == null || !startswith(var.rebalancer.program, "/"))
+    error_message = "rebalancer.program is \"${try(var.rebalancer.program, "")}\": it has to be the name of a program, such as \"rebalancer\", or without rebalancer.files an absolute path, such as \"/opt/kafka/bin/rebalancer\"."
+  }
+
+  validation {
+    condition     = try(var.rebalancer.files, null) == null || var.cluster.engine != "swarm"
+    error_message = "rebalancer.files is \"${try(coalesce(var.rebalancer.files, "-"), "-")}\", but containers of a Swarm have the program in their image: leave files out."
+  }
+
+  validation {
+    condition     = try(var.rebalancer.image, null) == null ? true : trimspace(var.rebalancer.image) != ""
+    error_message = "rebalancer.image is empty: it has to be the name of an image, or be left out for `image`."
+  }
+
+  validation {
+    condition     = var.rebalancer == null ? true : var.rebalancer.port >= 1 && var.rebalancer.port <= 65535 && floor(var.rebalancer.port) == var.rebalancer.port
+    error_message = "rebalancer.port is ${try(var.rebalancer.port, 0)}: it has to be a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = var.rebalancer == null ? true : var.rebalancer.throttle_mib >= 0 && floor(var.rebalancer.throttle_mib) == var.rebalancer.throttle_mib
+    error_message = "rebalancer.throttle_mib is ${try(var.rebalancer.throttle_mib, 0)}: it has to be a whole number from 0."
+  }
+
+  validation {
+    condition     = var.rebalancer == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.rebalancer.timeout))
+    error_message = "rebalancer.timeout is \"${try(var.rebalancer.timeout, "")}\": it has to be a duration with the units ms, s, m or h, such as \"6h\"."
+  }
+}
+
+variable "autoscale" {
+  description = "Has the brokers follow how busy their processors are, in percent of `broker.resources.cpus`, or with `load` a number at a page, such as records a second of all of them, from `min` to `max`, one at a time. `algorithm` is one of `target`, `heat` and `risk`, as in `trainyard_autoscaling_policy`; with `load`, `target.value` and `risk.capacity` are what one broker carries. None goes below what the rebalancer tells that topics have copies. With `dry_run` it only says what it would do."
+  type = object({
+    min      = number
+    max      = number
+    interval = optional(string, "10s")
+    window   = optional(string, "1m")
+    dry_run  = optional(bool, false)
+    load     = optional(object({ url = string, path = optional(string, "load") }))
+    algorithm = optional(object({
+      target = optional(object({ value = number }))
+      heat   = optional(object({ lower = number, upper = number, target = number, recurrence = optional(number, 3) }))
+      risk   = optional(object({ percent = number, capacity = optional(number) }))
+    }), { target = { value = 60 } })
+    cooldown             = optional(string, "10m")
+    stabilisation_window = optional(string, "30m")
+  })
+  default = null
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.min >= 1 && floor(var.autoscale.min) == var.autoscale.min
+    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it has to be a whole number from 1."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : var.autoscale.max >= var.autoscale.min && var.autoscale.max <= 1000 && floor(var.autoscale.max) == var.autoscale.max
+    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it has to be a whole number from autoscale.min, ${try(var.autoscale.min, 0)}, to 1000."
+  }
+
+  validation {
+    condition     = var.autoscale == null || var.rebalancer != null
+    error_message = "autoscale is set and rebalancer is not: a broker may go only when its partitions are elsewhere, and one that came is of use only with partitions. Set rebalancer, {} at least."
+  }
+
+  validation {
+    condition     = var.autoscale == null || var.broker.replicas == null
+    error_message = "autoscale is set, and broker.replicas is ${coalesce(var.broker.replicas, 0)}: leave replicas out, as the policy chooses from autoscale.min to autoscale.max."
+  }
+
+  validation {
+    condition     = var.autoscale == null || try(var.autoscale.load, null) != null || try(var.broker.resources.cpus, null) != null
+    error_message = "autoscale is set, and neither autoscale.load nor broker.resources.cpus: how busy brokers are is told in percent of what they request."
+  }
+
+  validation {
+    condition     = try(var.autoscale.load, null) == null ? true : can(regex("^https?://[^\\s/]+", var.autoscale.load.url))
+    error_message = "autoscale.load.url is \"${try(var.autoscale.load.url, "")}\": it has to be an http:// or https:// address."
+  }
+
+  validation {
+    condition     = var.autoscale == null ? true : length([for algorithm in [var.autoscale.algorithm.target, var.autoscale.algorithm.heat, var.autoscale.algorithm.risk] : algorithm if algorithm != null]) == 1
+    error_message = "autoscale.algorithm has ${length(try([for algorithm in [var.autoscale.algorithm.target, var.autoscale.algorithm.heat, var.autoscale.algorithm.risk] : algorithm if algorithm != null], []))} of target, heat and risk: it has to have exactly one."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.heat, null) == null || try(var.autoscale.load, null) == null
+    error_message = "autoscale.algorithm.heat and autoscale.load are set: heat is for how busy each broker is; take target or risk for a load of all."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.target, null) == null ? true : var.autoscale.algorithm.target.value > 0
+    error_message = "autoscale.algorithm.target.value is ${try(var.autoscale.algorithm.target.value, 0)}: it has to be above 0."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.heat, null) == null ? true : var.autoscale.algorithm.heat.lower >= 0 && var.autoscale.algorithm.heat.lower < var.autoscale.algorithm.heat.upper && var.autoscale.algorithm.heat.target > 0 && var.autoscale.algorithm.heat.recurrence >= 1
+    error_message = "autoscale.algorithm.heat has lower ${try(var.autoscale.algorithm.heat.lower, 0)}, upper ${try(var.autoscale.algorithm.heat.upper, 0)}, target ${try(var.autoscale.algorithm.heat.target, 0)}, recurrence ${try(var.autoscale.algorithm.heat.recurrence, 0)}: lower has to be from 0 to below upper, target above 0, recurrence from 1."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.risk, null) == null ? true : var.autoscale.algorithm.risk.percent >= 0.1 && var.autoscale.algorithm.risk.percent <= 50 && (var.autoscale.algorithm.risk.capacity == null ? var.autoscale.load == null : var.autoscale.algorithm.risk.capacity > 0)
+    error_message = "autoscale.algorithm.risk has percent ${try(var.autoscale.algorithm.risk.percent, 0)}, capacity ${try(coalesce(var.autoscale.algorithm.risk.capacity, 0), 0)}: percent has to be from 0.1 to 50, and capacity, which load needs, above 0."
+  }
+
+  validation {
+    condition     = alltrue([for duration in compact([try(var.autoscale.interval, null), try(var.autoscale.window, null), try(var.autoscale.cooldown, null), try(var.autoscale.stabilisation_window, null)]) : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", duration))])
+    error_message = "autoscale.interval is \"${try(var.autoscale.interval, "")}\", autoscale.window \"${try(var.autoscale.window, "")}\", autoscale.cooldown \"${try(var.autoscale.cooldown, "")}\", autoscale.stabilisation_window \"${try(var.autoscale.stabilisation_window, "")}\": they have to be durations with the units ms, s, m or h, such as \"10m\"."
+  }
+}
+
+variable "priority" {
+  description = "How important the groups are beside others: roles of those with a lower one that follow a policy give way to them."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.priority == null ? true : floor(var.priority) == var.priority
+    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+  }
+}
+
+variable "triggers" {
+  description = "Any strings by any names. When one changes, controllers and brokers start anew."
+  type        = map(string)
+  default     = null
+}
+
+variable "timeouts" {
+  description = "How long an apply waits, `create` and `update`, and a destroy, `delete`, as durations."
+  type = object({
+    create = optional(string)
+    update = optional(string)
+    delete = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+  }
+}
