@@ -77,6 +77,16 @@ func (l *lab) kill(member string) (at time.Time) {
 	return at
 }
 
+// lose has somebody take a member away behind Terraform's back.
+func (l *lab) lose(member string) {
+	l.Helper()
+	l.must(os.Remove(l.files.Document(statedir.Specs, member)))
+	acctest.Eventually(l, "the end of "+member, func() bool {
+		_, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
+		return err != nil
+	})
+}
+
 // state returns what is noted of a member.
 func (l *lab) state(member string) statedir.State {
 	l.Helper()

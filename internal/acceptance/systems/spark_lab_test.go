@@ -14,7 +14,6 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
@@ -132,17 +131,6 @@ func (l *sparkLab) engine() engine.Engine {
 	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: l.StateDir}, program)
 	l.must(err)
 	return e
-}
-
-// lose has somebody take a member away behind Terraform's back.
-func (l *sparkLab) lose(member string) {
-	l.Helper()
-	files := statedir.Dir{Root: l.StateDir, Cluster: "lab"}
-	l.must(os.Remove(files.Document(statedir.Specs, member)))
-	acctest.Eventually(l, "the end of "+member, func() bool {
-		_, err := statedir.Read[statedir.State](files.Document(statedir.States, member))
-		return err != nil
-	})
 }
 
 // kill kills the JVM of the workspace that has these words among its arguments.

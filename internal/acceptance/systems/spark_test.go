@@ -69,7 +69,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	})
 	l.ExpectNoChange("after a worker was killed")
 
-	l.lose("spark-worker-1")
+	labOf(t, l.Workspace).lose("spark-worker-1")
 	plan, err := l.Run("plan", "-detailed-exitcode")
 	updates := acceptance.Says("module.spark.trainyard_group.this will be updated in-place", "1 to change")
 	if err == nil || !updates.MatchString(plan) {

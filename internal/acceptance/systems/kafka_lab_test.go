@@ -1,0 +1,132 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
+)
+
+// kafkaLab is a workspace with the modules, and clients of the Kafka that it applies.
+type kafkaLab struct {
+	*lab
+	*acctest.Workspace
+	libs string
+	// kafka writes, and admin asks and orders.
+	kafka *kgo.Client
+	admin *kadm.Client
+	// written is how many records each partition of a topic has, all of them acknowledged.
+	written map[string]int64
+}
+
+func newKafka(t *testing.T) *kafkaLab {
+	t.Helper()
+	libs := acceptance.Kafka(t)
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
+	}
+	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
+	acceptance.WithModules(w)
+	return &kafkaLab{lab: labOf(t, w), Workspace: w, libs: libs, written: map[string]int64{}}
+}
+
+// beside returns a configuration of Kafka with what lets it run beside others: ports, small heaps, and JVMs that don't
+// optimise what runs only once.
+func (l *kafkaLab) beside(config string) string {
+	l.T.Helper()
+	const before = "  cluster = trainyard_cluster.lab\n"
+	if !strings.Contains(config, before) {
+		l.T.Fatalf("the configuration has no %q:\n%s", before, config)
+	}
+	return strings.Replace(config, before, before+fmt.Sprintf(`
+  libs       = %q
+  env        = { JDK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }
+  controller = { port = 17192, heap_mib = 192 }
+  broker     = { port = 17092, heap_mib = 256 }
+`, l.libs), 1)
+}
+
+// connect makes the clients, for the brokers that the output bootstrap_servers tells.
+func (l *kafkaLab) connect() {
+	l.T.Helper()
+	brokers := strings.TrimSpace(l.Must("output", "-raw", "bootstrap_servers"))
+	var err error
+	l.kafka, err = kgo.NewClient(kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordDeliveryTimeout(patience.Limit))
+	l.must(err)
+	l.T.Cleanup(l.kafka.Close)
+	l.admin = kadm.NewClient(l.kafka)
+}
+
+// await waits until so many brokers are there, and all copies are in sync.
+func (l *kafkaLab) await(what string, brokers int) (now kadm.Metadata) {
+	l.T.Helper()
+	acctest.Eventually(l.T, what, func() bool {
+		var err error
+		now, err = l.admin.Metadata(l.T.Context())
+		if err != nil || len(now.Brokers) != brokers {
+			return false
+		}
+		synced := true
+		now.Topics.EachPartition(func(p kadm.PartitionDetail) {
+			synced = synced && p.Err == nil && p.Leader >= 0 && len(p.ISR) == len(p.Replicas)
+		})
+		return synced
+	})
+	return now
+}
+
+// create makes a topic of three partitions, with so many copies; -1 leaves that to Kafka.
+func (l *kafkaLab) create(topic string, copies int16) {
+	l.T.Helper()
+	_, err := l.admin.CreateTopic(l.T.Context(), 3, copies, nil, topic)
+	l.must(err)
+	l.await("leaders of "+topic, 3)
+}
+
+// write appends some records to each partition of a topic, whose values count on, and returns when all are acknowledged.
+func (l *kafkaLab) write(topic string, perPartition int64) {
+	l.T.Helper()
+	var records []*kgo.Record
+	for i := l.written[topic]; i < l.written[topic]+perPartition; i++ {
+		for partition := range int32(3) {
+			records = append(records, &kgo.Record{Topic: topic, Partition: partition, Value: fmt.Append(nil, i)})
+		}
+	}
+	l.must(l.kafka.ProduceSync(l.T.Context(), records...).FirstErr())
+	l.written[topic] += perPartition
+}
+
+// expectAll reads a topic from its beginning, and fails unless each partition has all that was written, in order.
+func (l *kafkaLab) expectAll(topic, when string) {
+	l.T.Helper()
+	reader, err := kgo.NewClient(kgo.SeedBrokers(l.kafka.OptValue(kgo.SeedBrokers).([]string)...),
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	l.must(err)
+	defer reader.Close()
+	ctx, cancel := context.WithTimeout(l.T.Context(), patience.Limit)
+	defer cancel()
+	read, found := map[int32]int64{}, int64(0)
+	for ctx.Err() == nil && found < 3*l.written[topic] {
+		reader.PollRecords(ctx, 1000).EachRecord(func(r *kgo.Record) {
+			if want := fmt.Sprint(read[r.Partition]); string(r.Value) != want {
+				l.T.Fatalf("%s, partition %d of %s has %q, want %q", when, r.Partition, topic, r.Value, want)
+			}
+			read[r.Partition]++
+			found++
+		})
+	}
+	if found != 3*l.written[topic] {
+		l.T.Errorf("%s, there are %d records in %s, want %d", when, found, topic, 3*l.written[topic])
+	}
+}

@@ -1,0 +1,70 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+)
+
+// What the README begins with runs as it stands there, but for its ports. A broker that is killed comes back with its data,
+// one that somebody takes away shows in the plan and is put back, and what was written outlives a destroy.
+func TestSystemKafka(t *testing.T) {
+	l := newKafka(t)
+	l.Write("main.tf", l.beside(readmeOf(t, "kafka"))+`
+output "cluster_id" { value = module.kafka.cluster_id }
+`)
+	l.Must("get")
+	l.Must("apply", "-auto-approve")
+	l.connect()
+	now := l.await("three brokers", 3)
+	if want := l.Must("output", "-raw", "cluster_id"); now.Cluster != want {
+		t.Errorf("Kafka's cluster is %s, want %s", now.Cluster, want)
+	}
+	if got := now.Brokers.NodeIDs(); !slices.Equal(got, []int32{0, 1, 2}) {
+		t.Errorf("the brokers are %d, want their indexes", got)
+	}
+	l.create("events", -1)
+	l.create("single", 1)
+	l.write("events", 500)
+	l.write("single", 500)
+	for _, p := range l.await("the topics", 3).Topics["events"].Partitions {
+		if len(p.Replicas) != 3 {
+			t.Errorf("partition %d of events has copies on %d, want all three brokers", p.Partition, p.Replicas)
+		}
+	}
+	l.expectAll("events", "in the beginning")
+	l.ExpectNoChange("while it runs")
+
+	l.kill("kafka-broker-1")
+	l.write("events", 500) // two copies are enough
+	l.await("the broker that was killed, in sync", 3)
+	l.expectAll("single", "after a broker was killed")
+	l.expectAll("events", "after a broker was killed")
+	l.ExpectNoChange("after a broker was killed")
+
+	l.lose("kafka-broker-2")
+	plan, err := l.Run("plan", "-detailed-exitcode")
+	updates := acceptance.Says("module.kafka.trainyard_group.this will be updated in-place", "1 to change")
+	if err == nil || !updates.MatchString(plan) {
+		t.Errorf("the plan does not show that a broker is missing, and nothing else: %v\n%s", err, plan)
+	}
+	l.Must("apply", "-auto-approve")
+	l.await("the broker that was gone, in sync", 3)
+	l.write("events", 500)
+	l.ExpectNoChange("after the drift was mended")
+
+	l.Must("destroy", "-auto-approve")
+	l.Must("apply", "-auto-approve")
+	l.await("the brokers, after a destroy", 3)
+	l.expectAll("events", "after a destroy")
+	l.expectAll("single", "after a destroy")
+
+	l.Must("destroy", "-auto-approve")
+	l.must(os.RemoveAll(filepath.Join(l.StateDir, "lab", "work"))) // the data is the user's to remove
+	l.ExpectNobody("after the destroy")
+}
