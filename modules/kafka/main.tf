@@ -3,12 +3,16 @@ locals {
   engine  = coalesce(var.cluster.engine, "process")
   swarm   = local.engine == "swarm"
 
-  # Containers keep data in a volume, or in a folder of their host; others in a folder of it.
+  # Containers keep data in a volume or folder of their host, others in such a folder: each below its name, as several may
+  # share that. By default those have it in their own working directory.
   container = local.engine != "process" && var.image != null
   target    = "/var/lib/kafka"
   storage = {
     for role, own in { controller = var.controller, broker = var.broker } : role => {
-      dir                         = local.container ? local.target : coalesce(own.data_dir, "\"$PWD\"")
+      folder = !local.container && own.data_dir == null ? "\"$PWD\"" : (
+        "${local.container ? local.target : trimsuffix(own.data_dir, "/")}/$TRAINYARD_MEMBER"
+      )
+
       mounts = flatten([
         coalesce(var.mounts, []), coalesce(own.mounts, []),
         !local.container || contains(coalesce(own.mounts, [])[*].target, local.target) ? [] : [{
@@ -71,8 +75,8 @@ resource "trainyard_group" "controllers" {
       replicas = var.controller.replicas
       port     = var.controller.port
       command = ["/bin/sh", "-euc", templatefile("${path.module}/server.sh.tftpl", merge(local.runtime, {
-        dir  = local.storage.controller.dir
-        heap = var.controller.heap_mib
+        folder = local.storage.controller.folder
+        heap   = var.controller.heap_mib
         properties = merge(local.conf, var.controller.conf, {
           "process.roles" = "controller"
           "node.id"       = "{{ printf \"1%03d\" .Index }}"
@@ -109,8 +113,8 @@ resource "trainyard_group" "this" {
       replicas = var.autoscale == null ? local.brokers : null
       port     = var.broker.port
       command = ["/bin/sh", "-euc", templatefile("${path.module}/server.sh.tftpl", merge(local.runtime, {
-        dir  = local.storage.broker.dir
-        heap = var.broker.heap_mib
+        folder = local.storage.broker.folder
+        heap   = var.broker.heap_mib
         properties = merge(
           local.conf,
           { "listeners" = "PLAINTEXT://{{ .Address }}", "advertised.listeners" = "PLAINTEXT://{{ .Address }}" },

@@ -31,7 +31,7 @@ run "defaults" {
       strcontains(trainyard_group.this.roles.broker.command[2], "process.roles=broker\n")
       && strcontains(trainyard_group.this.roles.broker.command[2], "node.id={{ .Index }}\n")
       && strcontains(trainyard_group.this.roles.broker.command[2], "listeners=PLAINTEXT://{{ .Address }}\n")
-      && strcontains(trainyard_group.this.roles.broker.command[2], "folder=\"$PWD\"/$TRAINYARD_MEMBER\n")
+      && strcontains(trainyard_group.this.roles.broker.command[2], "folder=\"$PWD\"\n")
       && strcontains(trainyard_group.this.roles.broker.command[2], "-Xmx1024m")
     )
     error_message = "A broker is what its index says, and has its data in its working directory."

@@ -36,7 +36,7 @@ run "runs" {
   }
 }
 
-# The data is there: nothing is formatted once more.
+# The data is there: nothing is formatted once more. Then it is removed.
 run "starts_anew" {
   variables {
     cluster    = run.cluster.cluster
@@ -46,7 +46,7 @@ run "starts_anew" {
     controller = { replicas = 3, port = 17192, heap_mib = 256 }
     broker     = { replicas = 4, port = 17092, heap_mib = 256, update_delay = "0s", conf = { "broker.rack" = "{{ .Host }}" } }
     rebalancer = { program = "rebalancer", files = run.cluster.bin, port = 17292, throttle_mib = 5 }
-    triggers   = { run = "2" }
+    env        = { FORGET = "yes" }
   }
 
   assert {
