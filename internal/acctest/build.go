@@ -22,6 +22,8 @@ const (
 	Member = module + "/internal/engine/enginetest/member"
 	// Trainer is the training program of the quickstart.
 	Trainer = module + "/examples/quickstart/trainer"
+	// Rebalancer is the program of the module kafka that moves partitions.
+	Rebalancer = module + "/modules/kafka/rebalancer"
 	// agent is the part of the provider that hosts run.
 	agent = module + "/internal/program/trainyard-agent"
 )

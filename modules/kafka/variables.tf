@@ -329,7 +329,7 @@ variable "rebalancer" {
     files        = optional(string)
     image        = optional(string)
     port         = optional(number, 9292)
-    throttle_mib = optional(number, 0)
+    throttle_mib = optional(number, 50)
     timeout      = optional(string, "6h")
     resources    = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
     placement    = optional(object({ hosts = optional(list(string)), labels = optional(map(string)) }))

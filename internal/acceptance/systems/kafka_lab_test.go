@@ -41,8 +41,8 @@ func newKafka(t *testing.T) *kafkaLab {
 }
 
 // beside returns a configuration of Kafka with what lets it run beside others: ports, small heaps, and JVMs that don't
-// optimise what runs only once.
-func (l *kafkaLab) beside(config string) string {
+// optimise what runs only once; and with further attributes.
+func (l *kafkaLab) beside(config string, further ...string) string {
 	l.T.Helper()
 	const before = "  cluster = trainyard_cluster.lab\n"
 	if !strings.Contains(config, before) {
@@ -53,7 +53,7 @@ func (l *kafkaLab) beside(config string) string {
   env        = { JDK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }
   controller = { port = 17192, heap_mib = 192 }
   broker     = { port = 17092, heap_mib = 256 }
-`, l.libs), 1)
+`, l.libs)+strings.Join(further, "\n"), 1)
 }
 
 // connect makes the clients, for the brokers that the output bootstrap_servers tells.
@@ -91,7 +91,17 @@ func (l *kafkaLab) create(topic string, copies int16) {
 	l.T.Helper()
 	_, err := l.admin.CreateTopic(l.T.Context(), 3, copies, nil, topic)
 	l.must(err)
-	l.await("leaders of "+topic, 3)
+}
+
+// owned is how many copies of a topic's partitions each broker has.
+func owned(now kadm.Metadata, topic string) map[int32]int {
+	copies := map[int32]int{}
+	for _, p := range now.Topics[topic].Partitions {
+		for _, broker := range p.Replicas {
+			copies[broker]++
+		}
+	}
+	return copies
 }
 
 // write appends some records to each partition of a topic, whose values count on, and returns when all are acknowledged.

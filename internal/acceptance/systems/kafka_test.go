@@ -3,6 +3,7 @@
 package systems_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,13 +31,12 @@ output "cluster_id" { value = module.kafka.cluster_id }
 	}
 	l.create("events", -1)
 	l.create("single", 1)
+	now = l.await("both topics", 3)
+	if got, want := owned(now, "events"), map[int32]int{0: 3, 1: 3, 2: 3}; !maps.Equal(got, want) {
+		t.Errorf("the brokers have %v copies of events, want %v", got, want)
+	}
 	l.write("events", 500)
 	l.write("single", 500)
-	for _, p := range l.await("the topics", 3).Topics["events"].Partitions {
-		if len(p.Replicas) != 3 {
-			t.Errorf("partition %d of events has copies on %d, want all three brokers", p.Partition, p.Replicas)
-		}
-	}
 	l.expectAll("events", "in the beginning")
 	l.ExpectNoChange("while it runs")
 

@@ -68,7 +68,7 @@ resource "trainyard_group" "load" {
       port     = 9393
       command = [
         "load", "-bootstrap", module.kafka.bootstrap_servers, "-listen", "{{ .Address }}",
-        "-topic", "demand", "-partitions", "12", "-replication-factor", "3", "-shape", "day",
+        "-topic", "demand", "-partitions", "12", "-replication-factor", "3", "-shape", "day", "-period", "24h", "-base", "10000", "-peak", "90000",
       ]
     }
   }
