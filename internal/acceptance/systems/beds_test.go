@@ -30,6 +30,8 @@ type site struct {
 	image, mounts string
 	// hosts are the names of the machines.
 	hosts []string
+	// run runs a command on the first of them, where that is a bare host.
+	run func(command string) (string, error)
 	// left returns what is there of the cluster, by machine.
 	left func() string
 }
@@ -49,8 +51,16 @@ func newEnvironment(t *testing.T, name string) pythonenv.Environment {
 func onHosts(t *testing.T, environment string, count int) *site {
 	t.Helper()
 	e := newEnvironment(t, environment)
-	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: e.Folders})
-	s := &site{python: e.Python}
+	s := newHosts(t, e.Folders, count)
+	s.python = e.Python
+	return s
+}
+
+// newHosts returns so many bare hosts, which have folders of this machine mounted.
+func newHosts(t *testing.T, folders []string, count int) *site {
+	t.Helper()
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: folders})
+	s := &site{}
 	var hosts strings.Builder
 	for i, host := range bed.Hosts {
 		s.hosts = append(s.hosts, host.Name)
@@ -69,6 +79,7 @@ resource "trainyard_cluster" "lab" {
 %s  }
 }
 `, bed.KeyFile, bed.KnownHosts, &hosts)
+	s.run = func(command string) (string, error) { return bed.Hosts[0].Run(t.Context(), command) }
 	s.left = func() (left string) {
 		for _, host := range bed.Hosts {
 			found, err := host.Run(context.WithoutCancel(t.Context()), fmt.Sprintf("ls -d %s/lab 2>/dev/null; "+

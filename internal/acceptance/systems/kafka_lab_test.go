@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,8 +28,11 @@ type kafkaLab struct {
 	admin *kadm.Client
 	// written is how many records each partition of a topic has, all of them acknowledged.
 	written map[string]int64
+	// created are the topics, of three partitions each.
+	created []string
 }
 
+// newKafka returns a lab, and skips or fails the test where it can't be.
 func newKafka(t *testing.T) *kafkaLab {
 	t.Helper()
 	libs := acceptance.Kafka(t)
@@ -68,7 +72,7 @@ func (l *kafkaLab) connect() {
 	l.admin = kadm.NewClient(l.kafka)
 }
 
-// await waits until so many brokers are there, and all copies are in sync.
+// await waits until so many brokers are there, with the topics that were created, and all copies are in sync.
 func (l *kafkaLab) await(what string, brokers int) (now kadm.Metadata) {
 	l.T.Helper()
 	acctest.Eventually(l.T, what, func() bool {
@@ -77,7 +81,7 @@ func (l *kafkaLab) await(what string, brokers int) (now kadm.Metadata) {
 		if err != nil || len(now.Brokers) != brokers {
 			return false
 		}
-		synced := true
+		synced := !slices.ContainsFunc(l.created, func(topic string) bool { return len(now.Topics[topic].Partitions) != 3 })
 		now.Topics.EachPartition(func(p kadm.PartitionDetail) {
 			synced = synced && p.Err == nil && p.Leader >= 0 && len(p.ISR) == len(p.Replicas)
 		})
@@ -91,6 +95,7 @@ func (l *kafkaLab) create(topic string, copies int16) {
 	l.T.Helper()
 	_, err := l.admin.CreateTopic(l.T.Context(), 3, copies, nil, topic)
 	l.must(err)
+	l.created = append(l.created, topic)
 }
 
 // owned is how many copies of a topic's partitions each broker has.
