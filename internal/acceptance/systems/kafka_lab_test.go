@@ -109,9 +109,10 @@ func owned(now kadm.Metadata, topic string) map[int32]int {
 	return copies
 }
 
-// write appends some records to each partition of a topic, whose values count on, and returns when all are acknowledged.
-func (l *kafkaLab) write(topic string, perPartition int64) {
+// write appends 500 records to each partition of a topic, whose values count on, and returns when all are acknowledged.
+func (l *kafkaLab) write(topic string) {
 	l.T.Helper()
+	const perPartition = 500
 	var records []*kgo.Record
 	for i := l.written[topic]; i < l.written[topic]+perPartition; i++ {
 		for partition := range int32(3) {
@@ -125,8 +126,7 @@ func (l *kafkaLab) write(topic string, perPartition int64) {
 // expectAll reads a topic from its beginning, and fails unless each partition has all that was written, in order.
 func (l *kafkaLab) expectAll(topic, when string) {
 	l.T.Helper()
-	reader, err := kgo.NewClient(kgo.SeedBrokers(l.kafka.OptValue(kgo.SeedBrokers).([]string)...),
-		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	reader, err := kgo.NewClient(append(l.kafka.Opts(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 	l.must(err)
 	defer reader.Close()
 	ctx, cancel := context.WithTimeout(l.T.Context(), patience.Limit)

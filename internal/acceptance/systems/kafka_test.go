@@ -35,13 +35,13 @@ output "cluster_id" { value = module.kafka.cluster_id }
 	if got, want := owned(now, "events"), map[int32]int{0: 3, 1: 3, 2: 3}; !maps.Equal(got, want) {
 		t.Errorf("the brokers have %v copies of events, want %v", got, want)
 	}
-	l.write("events", 500)
-	l.write("single", 500)
+	l.write("events")
+	l.write("single")
 	l.expectAll("events", "in the beginning")
 	l.ExpectNoChange("while it runs")
 
 	l.kill("kafka-broker-1")
-	l.write("events", 500) // two copies are enough
+	l.write("events") // two copies are enough
 	l.await("the broker that was killed, in sync", 3)
 	l.expectAll("single", "after a broker was killed")
 	l.expectAll("events", "after a broker was killed")
@@ -55,7 +55,7 @@ output "cluster_id" { value = module.kafka.cluster_id }
 	}
 	l.Must("apply", "-auto-approve")
 	l.await("the broker that was gone, in sync", 3)
-	l.write("events", 500)
+	l.write("events")
 	l.ExpectNoChange("after the drift was mended")
 
 	l.Must("destroy", "-auto-approve")
