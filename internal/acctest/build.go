@@ -24,6 +24,8 @@ const (
 	Trainer = module + "/examples/quickstart/trainer"
 	// Rebalancer is the program of the module kafka that moves partitions.
 	Rebalancer = module + "/modules/kafka/rebalancer"
+	// Load is the program of the module kafka that writes and reads records.
+	Load = module + "/modules/kafka/load"
 	// agent is the part of the provider that hosts run.
 	agent = module + "/internal/program/trainyard-agent"
 )

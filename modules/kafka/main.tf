@@ -31,14 +31,15 @@ locals {
   digest     = replace(replace(base64sha256("${var.cluster.name}/${var.name}"), "+", "-"), "/", "_")
   cluster_id = coalesce(var.cluster_id, "k${substr(local.digest, 0, 20)}A")
 
-  # On a Swarm the name of a member is its address, also while it is missing. Of brokers, those count that a policy keeps.
+  # On a Swarm the name of a member is its address, also while it is missing. Of brokers, those count that a policy keeps;
+  # elsewhere the first one alone, as the others have no address before the policy has ordered them.
   brokers = var.autoscale == null ? coalesce(var.broker.replicas, 3) : var.autoscale.min
   controllers = [
     for name in [for i in range(var.controller.replicas) : "${var.name}-controllers-controller-${i}"] :
     local.swarm ? "${name}:${var.controller.port}" : try(trainyard_group.controllers.members[name], "${name}:${var.controller.port}")
   ]
   bootstrap = compact([
-    for name in [for i in range(local.brokers) : "${var.name}-broker-${i}"] :
+    for name in [for i in range(local.swarm || var.autoscale == null ? local.brokers : 1) : "${var.name}-broker-${i}"] :
     local.swarm ? "${name}:${var.broker.port}" : try(trainyard_group.this.members[name], null)
   ])
 

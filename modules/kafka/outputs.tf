@@ -1,5 +1,5 @@
 output "bootstrap_servers" {
-  description = "Addresses (`host:port`) of brokers for clients, separated by commas, as members reach them: of those that a policy never removes, so that it stays the same."
+  description = "Addresses (`host:port`) of brokers for clients, separated by commas, as members reach them: of all brokers, or with `autoscale` of those that are always there: `min` of them on a Swarm, elsewhere the first one."
   value       = join(",", local.bootstrap)
   depends_on  = [trainyard_group.this]
 }

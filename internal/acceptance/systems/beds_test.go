@@ -30,8 +30,11 @@ type site struct {
 	image, mounts string
 	// hosts are the names of the machines.
 	hosts []string
-	// run runs a command on the first of them, where that is a bare host.
-	run func(command string) (string, error)
+	// shell runs a command where a member runs, and returns what it writes; kill sends a signal to all of the member.
+	shell func(member, command string) (string, error)
+	kill  func(member, signal string) error
+	// killController kills the controller of the cluster.
+	killController func() error
 	// left returns what is there of the cluster, by machine.
 	left func() string
 }
@@ -46,21 +49,12 @@ func newEnvironment(t *testing.T, name string) pythonenv.Environment {
 	return e
 }
 
-// onHosts returns so many bare hosts, which have the Python environment mounted. Where its Python is that of this
-// machine's system, it has to be of the minor version of the hosts' own.
-func onHosts(t *testing.T, environment string, count int) *site {
+// onHosts returns so many bare hosts, which have the environment mounted. Where its Python is that of this machine's
+// system, it has to be of the minor version of the hosts' own.
+func onHosts(t *testing.T, e pythonenv.Environment, count int) *site {
 	t.Helper()
-	e := newEnvironment(t, environment)
-	s := newHosts(t, e.Folders, count)
-	s.python = e.Python
-	return s
-}
-
-// newHosts returns so many bare hosts, which have folders of this machine mounted.
-func newHosts(t *testing.T, folders []string, count int) *site {
-	t.Helper()
-	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: folders})
-	s := &site{}
+	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: e.Folders})
+	s := &site{python: e.Python}
 	var hosts strings.Builder
 	for i, host := range bed.Hosts {
 		s.hosts = append(s.hosts, host.Name)
@@ -79,7 +73,7 @@ resource "trainyard_cluster" "lab" {
 %s  }
 }
 `, bed.KeyFile, bed.KnownHosts, &hosts)
-	s.run = func(command string) (string, error) { return bed.Hosts[0].Run(t.Context(), command) }
+	s.reachHosts(t, bed)
 	s.left = func() (left string) {
 		for _, host := range bed.Hosts {
 			found, err := host.Run(context.WithoutCancel(t.Context()), fmt.Sprintf("ls -d %s/lab 2>/dev/null; "+
@@ -99,10 +93,9 @@ resource "trainyard_cluster" "lab" {
 }
 
 // onSwarm returns a Swarm of so many nodes. Members are containers of a small image that see this machine's system and
-// the Python environment, and can't write to them.
-func onSwarm(t *testing.T, environment string, count int) *site {
+// the environment, and can't write to them.
+func onSwarm(t *testing.T, e pythonenv.Environment, count int) *site {
 	t.Helper()
-	e := newEnvironment(t, environment)
 	bed := testbed.New(t, testbed.Options{Nodes: count, Managers: 1})
 	s := &site{python: e.Python, image: "trainyard/base:1", mounts: e.Mounts()}
 	acctest.LoadMember(t, bed, s.image)
@@ -119,6 +112,7 @@ resource "trainyard_cluster" "lab" {
 %s  }
 }
 `, &hosts)
+	s.reachNodes(t, bed)
 	s.left = func() (left string) {
 		services, err := bed.Nodes[0].Client().ServiceList(context.WithoutCancel(t.Context()), dockerswarm.ServiceListOptions{
 			Filters: filters.NewArgs(filters.Arg("label", "trainyard.cluster=lab")),

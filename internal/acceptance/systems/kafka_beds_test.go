@@ -3,63 +3,180 @@
 package systems_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 )
 
-// On three bare hosts, controllers, brokers and the rebalancer, which is brought there, find each other at the hosts'
-// addresses.
-func TestSystemKafkaHosts(t *testing.T) {
-	l := newKafka(t)
-	java, folders := javaOf(t)
-	s := newHosts(t, append(folders, l.libs), 3)
-	program := acctest.Build(t, acctest.Rebalancer)
-	bin := filepath.Join(l.Dir, "bin")
-	l.must(os.Mkdir(bin, 0o755)) //nolint:gosec // it is brought to hosts as it is
-	content, err := os.ReadFile(program)
-	l.must(err)
-	l.must(os.WriteFile(filepath.Join(bin, "rebalancer"), content, 0o755)) //nolint:gosec // it is a program
-	l.Write("main.tf", fmt.Sprintf(`
-terraform {
-  required_providers { trainyard = { source = "trainyard/trainyard" } }
+func TestSystemKafkaBareHosts(t *testing.T) { scaleKafka(t, onHosts) }
+
+func TestSystemKafkaSwarm(t *testing.T) { scaleKafka(t, onSwarm) }
+
+// kafkaPartitions are those of the topic, of which there are three copies.
+const kafkaPartitions = 12
+
+// scaleKafka has brokers come and go twice on three machines, under producers that wait for all copies. While partitions
+// are moved, a broker, the rebalancer, the cluster's controller and Kafka's own are killed, one each time.
+func scaleKafka(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
+	t.Helper()
+	l := newKafkaBed(t, start)
+	l.Must("apply", "-auto-approve")
+	acctest.Eventually(t, "the topic, with all its copies", func() bool { return l.settled(3) })
+	l.ExpectNoChange("with three brokers")
+	for i, victim := range []struct {
+		name string
+		kill func() error
+	}{
+		{"a broker", func() error { return l.site.kill("kafka-broker-1", "KILL") }},
+		{"the rebalancer", func() error { return l.site.kill("kafka-rebalancer-server-0", "KILL") }},
+		{"the controller of the cluster", l.site.killController},
+		{"Kafka's controller", func() error { return l.site.kill("kafka-controllers-controller-0", "KILL") }},
+	} {
+		brokers := 4 - i%2
+		l.demand(brokers)
+		acctest.Eventually(t, "partitions to be moved", func() bool { return l.status().Reassigning > 0 })
+		acctest.Eventually(t, "the death of "+victim.name, func() bool { return victim.kill() == nil })
+		l.awaitLayout(brokers)
+		t.Logf("%d brokers have their partitions, though %s was killed", brokers, victim.name)
+		l.ExpectNoChange("after " + victim.name + " was killed")
+	}
+	l.expectSound()
+	l.Must("destroy", "-auto-approve")
+	l.site.expectNothing(t)
 }
-%s
+
+// kafkaBed is a Kafka on several machines, with a load.
+type kafkaBed struct {
+	*acctest.Workspace
+	t    *testing.T
+	site *site
+	// java runs a class of Kafka in a shell.
+	java string
+}
+
+func newKafkaBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) *kafkaBed {
+	t.Helper()
+	libs := acceptance.Kafka(t)
+	java, folders := javaOf(t)
+	rebalancer, load := acctest.Build(t, acctest.Rebalancer), acctest.Build(t, acctest.Load)
+	folders = append(folders, libs, filepath.Dir(load))
+	l := &kafkaBed{t: t, Workspace: acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))}
+	acceptance.WithModules(l.Workspace)
+	l.site = start(t, pythonenv.Environment{Python: "/usr/bin/python3", Folders: folders}, 3)
+	l.java = fmt.Sprintf("%s -XX:TieredStopAtLevel=1 -cp '%s/*' org.apache.kafka.tools.", java, libs)
+
+	// Bare hosts are brought the rebalancer; containers see it here.
+	image, mounts, program := "null", "null", fmt.Sprintf("files = %q", bringing(l.Workspace, rebalancer))
+	if l.site.image != "" {
+		image, mounts, program = strconv.Quote(l.site.image), "["+l.site.mounts+"]", fmt.Sprintf("program = %q", rebalancer)
+	}
+	configured(l.Workspace, l.site.cluster, fmt.Sprintf(`
+locals {
+  image  = %[1]s
+  mounts = %[2]s
+}
+
 module "kafka" {
   source     = "./modules/kafka"
   cluster    = trainyard_cluster.lab
-  java       = %q
-  libs       = %q
+  image      = local.image
+  mounts     = local.mounts
+  java       = %[3]q
+  libs       = %[4]q
   env        = { JDK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }
-  controller = { replicas = 3, heap_mib = 192, placement = { strategy = "one_per_host" } }
-  broker     = { heap_mib = 256, conf = { "broker.rack" = "{{ .Host }}" } }
-  rebalancer = { files = "bin" }
+  controller = { heap_mib = 192 }
+  broker     = { heap_mib = 256, placement = { strategy = "spread" } }
+  rebalancer = { %[5]s, throttle_mib = 1 }
+  autoscale = {
+    min                  = 3
+    max                  = 4
+    interval             = "1s"
+    window               = "1s"
+    cooldown             = "1s"
+    stabilisation_window = "1s"
+    load                 = { url = "http://${trainyard_group.demand.members["demand-page-0"]}/load" }
+    algorithm            = { target = { value = 100 } }
+  }
 }
-output "bootstrap_servers" { value = module.kafka.bootstrap_servers }
+
+# The page that says how many brokers are wanted.
+resource "trainyard_group" "demand" {
+  cluster = trainyard_cluster.lab
+  name    = "demand"
+  image   = local.image
+  roles = {
+    page = {
+      replicas = 1
+      port     = 9494
+      mounts   = local.mounts
+      command  = ["/bin/sh", "-euc", <<-END
+        mkdir -p /tmp/demand
+        echo '{"load": 300}' >/tmp/demand/load
+        exec python3 -m http.server "$TRAINYARD_PORT" --directory /tmp/demand
+      END
+      ]
+    }
+  }
+  completion = { when = "never" }
+}
+
+# The load, which says in the end what became of each record, but for its seconds.
+resource "trainyard_group" "load" {
+  cluster = trainyard_cluster.lab
+  name    = "load"
+  image   = local.image
+  roles = {
+    load = {
+      replicas = 1
+      port     = 9393
+      mounts   = local.mounts
+      restart  = { condition = "never" }
+      grace_period = "5m"
+      command  = ["/bin/sh", "-uc", <<-END
+        %[6]s -bootstrap ${module.kafka.bootstrap_servers} -listen "$TRAINYARD_ADDRESS" -partitions %[7]d -base 150 -size 2000 \
+          -rebalancer ${module.kafka.rebalancer}/status >/tmp/report & load=$!
+        trap "kill -TERM $load" TERM
+        while kill -0 $load 2>/dev/null; do wait $load; code=$?; done
+        sed 's/,"seconds".*/}/' /tmp/report
+        exit $code
+      END
+      ]
+    }
+  }
+}
+
+output "bootstrap" { value = split(",", module.kafka.bootstrap_servers)[0] }
 output "rebalancer" { value = module.kafka.rebalancer }
-`, s.cluster, java, l.libs))
-	l.Must("get")
-	l.Must("apply", "-auto-approve")
-	at := strings.Split(l.Must("output", "-raw", "bootstrap_servers"), ",")
-	if slices.Sort(at); len(slices.Compact(at)) != 3 || !strings.HasSuffix(at[2], ":9092") {
-		t.Errorf("clients are told of %q, want three hosts", at)
+`, image, mounts, java, libs, program, load, kafkaPartitions))
+	return l
+}
+
+// bringing returns a folder with nothing but a program.
+func bringing(w *acctest.Workspace, program string) string {
+	w.Helper()
+	folder := filepath.Join(w.Dir, "bin")
+	content, err := os.ReadFile(program)
+	if err == nil {
+		err = os.Mkdir(folder, 0o755) //nolint:gosec // it is brought to hosts as it is
 	}
-	rebalancer := strings.Replace(strings.TrimPrefix(l.Must("output", "-raw", "rebalancer"), "http://"), ":", "/", 1)
-	acctest.Eventually(t, "the rebalancer to see three brokers", func() bool {
-		status, err := s.run(fmt.Sprintf(`bash -c 'exec 3<>/dev/tcp/%s && printf "GET /status HTTP/1.0\r\n\r\n" >&3 && cat <&3'`, rebalancer))
-		return err == nil && strings.Contains(status, `"brokers":3`)
-	})
-	l.ExpectNoChange("on bare hosts")
-	l.Must("destroy", "-auto-approve")
-	if left := s.left(); strings.Contains(left, ".service") {
-		t.Errorf("after the destroy there is\n%s", left)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, filepath.Base(program)), content, 0o755) //nolint:gosec // it is a program
 	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return folder
 }
 
 // javaOf returns the Java of this machine, and the folders that it is in.
@@ -82,4 +199,146 @@ func javaOf(t *testing.T) (java string, folders []string) {
 		folders = append(folders, filepath.Dir(configuration))
 	}
 	return java, folders
+}
+
+// demand has the policy want so many brokers.
+func (l *kafkaBed) demand(brokers int) {
+	l.t.Helper()
+	command := fmt.Sprintf(`echo '{"load": %d}' >/tmp/demand/new && mv /tmp/demand/new /tmp/demand/load`, brokers*100)
+	if _, err := l.site.shell("demand-page-0", command); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// rebalancing is what the rebalancer says of itself.
+type rebalancing struct {
+	Brokers     int
+	Copies      int `json:"replication_factor"`
+	Reassigning int
+	Behind      int `json:"under_replicated"`
+}
+
+// status asks the rebalancer. Where it doesn't answer, as while it is started anew, there is nothing.
+func (l *kafkaBed) status() (now rebalancing) {
+	l.t.Helper()
+	const ask = `python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' %s/status`
+	said, err := l.site.shell("demand-page-0", fmt.Sprintf(ask, strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))))
+	if err != nil || json.Unmarshal([]byte(said), &now) != nil {
+		return rebalancing{}
+	}
+	return now
+}
+
+// settled reports whether so many brokers have all copies of the topic, in sync, and none is moved.
+func (l *kafkaBed) settled(brokers int) bool {
+	l.t.Helper()
+	now := l.status()
+	return now.Brokers == brokers && now.Copies == 3 && now.Reassigning+now.Behind == 0
+}
+
+// kafkaTool runs one of Kafka's own tools, and returns the lines that it writes.
+func (l *kafkaBed) kafkaTool(class, options string) ([]string, error) {
+	l.t.Helper()
+	said, err := l.site.shell("kafka-broker-0", l.java+class+" "+options)
+	return strings.Split(said, "\n"), err
+}
+
+// awaitLayout waits until the partitions are round robin over so many brokers, with all copies in sync and the first one
+// leading, and no other broker is registered.
+func (l *kafkaBed) awaitLayout(brokers int) {
+	l.t.Helper()
+	bootstrap := strings.TrimSpace(l.Must("output", "-raw", "bootstrap"))
+	want := map[string]string{}
+	for p := range kafkaPartitions {
+		var replicas []string
+		for i := range 3 {
+			replicas = append(replicas, strconv.Itoa((p+i)%brokers))
+		}
+		want[strconv.Itoa(p)] = replicas[0] + " leads " + strings.Join(replicas, ",")
+	}
+	var got map[string]string
+	var said []string
+	defer func() {
+		if l.t.Failed() {
+			l.t.Logf("the layout is %v, and is to be %v; Kafka says\n%s", got, want, strings.Join(said, "\n"))
+		}
+	}()
+	acctest.Eventually(l.t, fmt.Sprintf("the layout of %d brokers", brokers), func() (laidOut bool) {
+		if !l.settled(brokers) {
+			return false // which is sooner found out than by Kafka's own tool
+		}
+		var err error
+		said, err = l.kafkaTool("TopicCommand", "--bootstrap-server "+bootstrap+" --describe --topic load")
+		got = layoutOf(said)
+		return err == nil && maps.Equal(want, got)
+	})
+	acctest.Eventually(l.t, fmt.Sprintf("%d brokers to be registered, and no others", brokers), func() bool {
+		var err error
+		said, err = l.kafkaTool("ClusterTool", "list-endpoints --include-fenced-brokers --bootstrap-server "+bootstrap)
+		registered := 0
+		for _, line := range said {
+			if id, _, found := strings.Cut(line, " "); found && !strings.Contains(line, "ID") {
+				if _, notID := strconv.Atoi(id); notID == nil {
+					registered++
+				}
+			}
+		}
+		return err == nil && registered == brokers
+	})
+}
+
+// layoutOf returns who leads each partition and has its copies, of those whose copies are all in sync.
+func layoutOf(described []string) map[string]string {
+	layout := map[string]string{}
+	for _, line := range described {
+		fields := map[string]string{}
+		for _, field := range strings.Split(line, "\t") {
+			name, value, _ := strings.Cut(strings.TrimSpace(field), ": ")
+			fields[name] = value
+		}
+		copies, synced := strings.Split(fields["Replicas"], ","), strings.Split(fields["Isr"], ",")
+		slices.Sort(synced)
+		if fields["Partition"] != "" && slices.Equal(slices.Sorted(slices.Values(copies)), synced) {
+			layout[fields["Partition"]] = fields["Leader"] + " leads " + fields["Replicas"]
+		}
+	}
+	return layout
+}
+
+// expectSound ends the load, and fails unless all records are there, once and in their order.
+func (l *kafkaBed) expectSound() {
+	l.t.Helper()
+	if err := l.site.kill("load-load-0", "TERM"); err != nil {
+		l.t.Fatal(err)
+	}
+	l.Write("report.tf", `
+data "trainyard_logs" "load" {
+  cluster = trainyard_cluster.lab
+  member  = "load-load-0"
+  tail    = 1
+}
+
+output "report" { value = join("", data.trainyard_logs.load.lines) }
+`)
+	type latency struct {
+		Records uint64
+		P50     float64 `json:"p50_ms"`
+		P99     float64 `json:"p99_ms"`
+	}
+	var report struct {
+		Acknowledged, Consumed, Lost, Duplicated uint64
+		OutOfOrder                               uint64 `json:"out_of_order"`
+		Rest, Change                             latency
+	}
+	acctest.Eventually(l.t, "what the load says in the end", func() bool {
+		l.Must("apply", "-refresh-only", "-auto-approve")
+		return json.Unmarshal([]byte(l.Must("output", "-raw", "report")), &report) == nil && report.Acknowledged > 0
+	})
+	l.t.Logf("%+v", report)
+	if report.Consumed != report.Acknowledged || report.Lost+report.Duplicated+report.OutOfOrder > 0 {
+		l.t.Errorf("of the records some are not there, twice, or out of order: %+v", report)
+	}
+	if report.Rest.Records == 0 || report.Change.Records == 0 {
+		l.t.Errorf("the latencies are not of both times: %+v", report)
+	}
 }

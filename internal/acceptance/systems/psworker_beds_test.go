@@ -10,12 +10,12 @@ import (
 
 // The module trains on bare hosts, as on this machine.
 func TestSystemPSWorkerBareHosts(t *testing.T) {
-	trainOn(t, func() *site { return onHosts(t, "tensorflow", 2) })
+	trainOn(t, func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) })
 }
 
 // The module trains on a Swarm, as on this machine, by its own program in an image that has none.
 func TestSystemPSWorkerSwarm(t *testing.T) {
-	trainOn(t, func() *site { return onSwarm(t, "tensorflow", 2) })
+	trainOn(t, func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) })
 }
 
 // trainOn has two parameter servers and two workers train on several machines.
