@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // Seen is what is known of a role at the moment of a decision.
@@ -110,6 +111,8 @@ type Memory struct {
 	Forecast *Trend `json:"forecast,omitempty"`
 	// Risk is that of [domain.RiskAlgorithm].
 	Risk *Risk `json:"risk,omitempty"`
+	// Learned is that of [domain.LearnedAlgorithm].
+	Learned *LoadHistory `json:"learned,omitempty"`
 }
 
 // asking is what an algorithm knows when it is asked.
@@ -126,6 +129,13 @@ type asking struct {
 	// answer is that of an algorithm of the user's, and room as in Seen.
 	answer Answer
 	room   *Room
+	// model is that of a learned algorithm, and observed the value of another metric, or why there is none.
+	model    *qmodel.Model
+	observed func(name string) (value float64, missing string)
+	// lastChange is as in State, busy as in Seen, and needed what guards.at_least was told; nil where there is no such guard.
+	lastChange time.Time
+	busy       string
+	needed     *Guarded
 	// requested tells that the metric is in percent of what members request, and quiet that nobody wants to know why.
 	requested, quiet bool
 }

@@ -36,10 +36,43 @@ const (
 	SignalLoad Signal = "load"
 	// SignalQueue is what has come and was not done yet, in units of load times a second.
 	SignalQueue Signal = "queue"
+	// SignalLatency is how long what comes waits in the queue, in seconds: what the ready members need to work it off.
+	SignalLatency Signal = "latency"
+	// SignalChanging is 1 while members start, and 0 else, and SignalSkew by which share a ready member carries more than the mean of all, as those
+	// that start carry nothing.
+	SignalChanging Signal = "changing"
+	SignalSkew     Signal = "skew"
 )
 
 // Signals lists what a metric may show.
-var Signals = []Signal{SignalUtilisation, SignalLoad, SignalQueue}
+var Signals = []Signal{SignalUtilisation, SignalLoad, SignalQueue, SignalLatency, SignalChanging, SignalSkew}
+
+// Moment is what there is to be shown of a role.
+type Moment struct {
+	// Load is what there is to do, and Backlog what has come and was not done yet, in units of load times a second.
+	Load, Backlog float64
+	// Count and Ready are the members that were ordered, and those at work.
+	Count, Ready int
+}
+
+// Shows returns the value of a signal; false where it has none, as no member is at work.
+func (m Model) Shows(signal Signal, at Moment) (float64, bool) {
+	capacity := float64(at.Ready) * m.Capacity
+	switch signal {
+	case SignalLoad:
+		return at.Load, true
+	case SignalQueue:
+		return at.Backlog, true
+	case SignalChanging:
+		return flag(at.Ready < at.Count), true
+	case SignalLatency:
+		return at.Backlog / capacity, at.Ready > 0
+	case SignalSkew:
+		return float64(at.Count)/float64(at.Ready) - 1, at.Ready > 0
+	default:
+		return 100 * min(at.Load/capacity, 1), at.Ready > 0
+	}
+}
 
 // Course is what a policy makes of a trace.
 type Course struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // Autoscaler decides by a policy. It keeps nothing between two decisions but what it has read of the policy.
@@ -15,8 +16,10 @@ type Autoscaler struct {
 	policy  domain.AutoscalingPolicy
 	metrics []string // the names, sorted, and follows the metrics in this order
 	follows []domain.ScalingMetric
-	times   timetable
-	guards  []domain.GuardQuestion
+	// models are those of learned algorithms, by the names of their metrics.
+	models map[string]*qmodel.Model
+	times  timetable
+	guards []domain.GuardQuestion
 	// remembered is how long counts that were asked for are of use, and changed how long changes are.
 	remembered, changed time.Duration
 	// quiet tells that nobody wants to know why it decides as it does: saying so takes a third of the time.
@@ -34,10 +37,15 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 	}
 	a := &Autoscaler{
 		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times, guards: policy.Guards.Questions(),
-		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy),
+		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy), models: map[string]*qmodel.Model{},
 	}
 	for _, name := range a.metrics {
 		a.follows = append(a.follows, policy.Metrics[name])
+		if learned := policy.Metrics[name].Algorithm.Learned; learned != nil {
+			if a.models[name], err = qmodel.Parse([]byte(learned.Model.Text)); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return a, nil
 }
@@ -244,11 +252,13 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	if state.Metrics == nil {
 		state.Metrics = make(map[string]Memory, len(a.metrics))
 	}
+	in := a.asking(d, state, seen)
 	for i, name := range a.metrics {
 		memory := state.Metrics[name]
 		d.Asked = append(d.Asked, Asked{Name: name, Value: math.NaN(), Known: true, Observed: a.follows[i].Observed()})
 		asked := &d.Asked[len(d.Asked)-1]
-		a.askMetric(asked, &a.follows[i], &memory, seen, state.Startup)
+		in.model = a.models[name]
+		a.askMetric(asked, &a.follows[i], &memory, seen, in)
 		state.Metrics[name] = memory
 		if !asked.Known {
 			blind = name
@@ -258,12 +268,26 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	return blind
 }
 
-// askMetric notes what one metric asks for. startup is how long members take to start, as far as that is known.
-func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memory *Memory, seen *Seen, startup time.Duration) {
+// asking returns what all metrics know that are asked.
+func (a *Autoscaler) asking(d *Decision, state *State, seen *Seen) asking {
 	in := asking{
-		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: startup, policy: &a.policy, answer: seen.Answers[asked.Name], room: seen.Room, requested: metric.Source.OfRequest(),
-		quiet: a.quiet,
+		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: state.Startup, policy: &a.policy, room: seen.Room, quiet: a.quiet,
+		lastChange: state.LastChange, busy: seen.Busy,
 	}
+	_, in.needed = d.needed()
+	if len(a.models) > 0 {
+		in.observed = func(name string) (float64, string) {
+			metric := a.policy.Metrics[name]
+			found, missing := measured(&metric, name, seen)
+			return found.Value, missing
+		}
+	}
+	return in
+}
+
+// askMetric notes what one metric asks for that knows what all of them do.
+func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memory *Memory, seen *Seen, in asking) {
+	in.answer, in.requested = seen.Answers[asked.Name], metric.Source.OfRequest()
 	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
 	measures := metric.Algorithm.Measures()
 	if measures {
@@ -298,7 +322,7 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 			asked.Known = false
 			return
 		}
-	} else if f, known := lead(metric.Forecast, startup); known {
+	} else if f, known := lead(metric.Forecast, in.startup); known {
 		if memory.Forecast == nil {
 			memory.Forecast = &Trend{}
 		}
@@ -352,6 +376,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 		return risk(*a.Risk, memory, in)
 	case a.IdleRoom != nil:
 		return idleRoom(*a.IdleRoom, in)
+	case a.Learned != nil:
+		return learned(*a.Learned, memory, in)
 	}
 	return ratio(*a.Ratio, in)
 }

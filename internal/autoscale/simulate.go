@@ -133,11 +133,20 @@ func (s *simulation) remembered(memories []Memory) []Memory {
 func lasts(policy domain.AutoscalingPolicy, model Model) bool {
 	for name, metric := range policy.Metrics {
 		a := metric.Algorithm
-		if a.Target == nil && a.Heat == nil && a.Threshold == nil || metric.Forecast != nil || model.Signals[name] == SignalQueue {
+		if a.Target == nil && a.Heat == nil && a.Threshold == nil || metric.Forecast != nil || !model.momentary(name) {
 			return false
 		}
 	}
 	return len(policy.Schedules) == 0
+}
+
+// momentary reports whether a metric shows the load at a moment, and nothing of what was before.
+func (m Model) momentary(name string) bool {
+	switch m.Signals[name] {
+	case SignalQueue, SignalLatency, SignalChanging, SignalSkew:
+		return false
+	}
+	return true
 }
 
 // pass has time pass from a decision to the next one, in parts during which neither the load nor the members at work change.
@@ -173,20 +182,12 @@ func (s *simulation) measure(i int, now time.Time) {
 	if i < len(s.trace.Lost) && s.trace.Lost[i] {
 		return
 	}
-	load := s.trace.Load[i]
+	moment := Moment{s.trace.Load[i], s.backlog, s.count, s.ready}
 	for _, name := range s.scaler.metrics {
 		m := Measurement{At: now}
-		switch s.model.Signals[name] {
-		case SignalLoad:
-			m.Value = load
-		case SignalQueue:
-			m.Value = s.backlog
-		default:
-			if s.ready == 0 {
-				m.Why = "there are no members"
-				break
-			}
-			m.Value = 100 * min(load/(float64(s.ready)*s.model.Capacity), 1)
+		value, there := s.model.Shows(s.model.Signals[name], moment)
+		if m.Value = value; !there {
+			m.Value, m.Why = 0, "there are no members"
 		}
 		s.metrics[name] = m
 	}

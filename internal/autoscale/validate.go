@@ -9,9 +9,10 @@ import (
 )
 
 // Validate returns what is wrong with a policy, whatever cluster it is for: what [domain.AutoscalingPolicy.Validate] finds, and times of schedules
-// that are not in the syntax of cron or in time zones that this host does not know.
+// that are not in the syntax of cron or in time zones that this host does not know, and models that can't be read or don't fit their metrics.
 func Validate(p domain.AutoscalingPolicy) domain.Problems {
 	ps := p.Validate()
+	validateLearned(&ps, p)
 	for _, name := range slices.Sorted(maps.Keys(p.Schedules)) {
 		s, at := p.Schedules[name], domain.Path{"schedules", domain.Key(name)}
 		for _, edge := range []struct{ name, value string }{{"start", s.Start}, {"end", s.End}} {

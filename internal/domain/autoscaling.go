@@ -164,6 +164,7 @@ type ScalingAlgorithm struct {
 	Risk         *RiskAlgorithm         `json:"risk,omitempty"`
 	External     *ExternalAlgorithm     `json:"external,omitempty"`
 	IdleRoom     *IdleRoomAlgorithm     `json:"idle_room,omitempty"`
+	Learned      *LearnedAlgorithm      `json:"learned,omitempty"`
 }
 
 // FillsRoom reports whether a metric of the policy takes what room there is.

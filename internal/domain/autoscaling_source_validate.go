@@ -99,16 +99,18 @@ func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 		per = cmp.Or(a.Target.Per, TargetMean)
 	case a.Risk != nil:
 		per, inputs[1] = cmp.Or(a.Risk.Per, TargetMean), metric.At("algorithm", "risk", "per")
+	case a.Learned != nil:
+		per, inputs[1] = cmp.Or(a.Learned.Per, TargetMean), metric.At("algorithm", "learned", "per")
 	}
 	switch a := m.Algorithm; {
 	case a.MarginalGain != nil && !total:
 		ps.Add(at, "Not a metric of the whole", "algorithm marginal_gain asks what one more member adds to all of them, which a mean of the members does not show; set of = %q", AgentTotal)
 	case per == TargetTotal && !total:
-		ps.Add(at, "Not a metric of the whole", "a target or a risk with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
+		ps.Add(at, "Not a metric of the whole", "a target, a risk or a learned model with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
 			TargetTotal, AgentTotal, TargetMean)
 		ps.DecidedBy(inputs)
 	case per == TargetMean && total:
-		ps.Add(at, "Not a mean", "a target or a risk with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
+		ps.Add(at, "Not a mean", "a target, a risk or a learned model with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
 			TargetMean, AgentTotal, AgentMember, TargetTotal)
 		ps.DecidedBy(inputs)
 	}

@@ -34,6 +34,7 @@ func (p AutoscalingPolicy) Validate() Problems {
 		at := Path{"metrics", Key(name)}
 		checkLabel(&ps, at, "metric", name)
 		p.Metrics[name].validate(&ps, at, p.Role)
+		p.validateObserves(&ps, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Schedules)) {
 		at := Path{"schedules", Key(name)}
@@ -128,7 +129,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 		}
 	}
 	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
-		"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target or risk with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
+		"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target, risk or learned with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
 		followed, TargetTotal, MissingMax)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
@@ -145,6 +146,8 @@ func (m ScalingMetric) wakes() bool {
 		return a.Target.Per == TargetTotal
 	case a.Risk != nil:
 		return a.Risk.Per == TargetTotal
+	case a.Learned != nil:
+		return a.Learned.Per == TargetTotal
 	case a.Threshold != nil:
 		return a.Threshold.Upper != nil // no step is less than 1, whatever its percentage
 	}
@@ -203,6 +206,8 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 		ps.Add(at, "No forecast", "algorithm external is given what is measured, and looks ahead by itself if it likes; leave it out")
 	case m.Algorithm.Risk != nil:
 		ps.Add(at, "No forecast", "algorithm risk looks ahead by itself, as far as members take to start; leave it out")
+	case m.Algorithm.Learned != nil:
+		ps.Add(at, "No forecast", "algorithm learned is told how the load changes, and looks ahead by what it has learnt of that; leave it out")
 	}
 	switch {
 	case f.Lead < 0:
@@ -224,7 +229,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	}{
 		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
 		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil}, {"risk", a.Risk != nil},
-		{"idle_room", a.IdleRoom != nil},
+		{"idle_room", a.IdleRoom != nil}, {"learned", a.Learned != nil},
 	} {
 		if algorithm.given {
 			names = append(names, algorithm.name)
@@ -257,6 +262,9 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	}
 	if a.Risk != nil {
 		a.Risk.validate(ps, at.At("risk"))
+	}
+	if a.Learned != nil {
+		a.Learned.validate(ps, at.At("learned"))
 	}
 	if a.IdleRoom != nil && (a.IdleRoom.KeepFree < 0 || a.IdleRoom.KeepFree > MaxReplicas) {
 		ps.Add(at.At("idle_room", "keep_free"), "Invalid number of members", "room for %d members can't be kept free; 0 to %d are allowed", a.IdleRoom.KeepFree, MaxReplicas)
@@ -341,10 +349,15 @@ func (a RiskAlgorithm) validate(ps *Problems, at Path) {
 		ps.Add(at.At("percent"), "Invalid risk", "%s %% of the time is not allowed here; %g to %d is, such as 1", number(a.Percent), MinRiskPercent, MaxRiskPercent)
 	}
 	validatePer(ps, at, a.Per)
+	validateCapacity(ps, at, a.Capacity, a.Per)
+}
+
+// validateCapacity checks how much of a metric one member carries.
+func validateCapacity(ps *Problems, at Path, capacity float64, per TargetPer) {
 	switch {
-	case a.Capacity != 0:
-		checkPositive(ps, at.At("capacity"), "Invalid capacity", a.Capacity)
-	case a.Per == TargetTotal:
+	case capacity != 0:
+		checkPositive(ps, at.At("capacity"), "Invalid capacity", capacity)
+	case per == TargetTotal:
 		ps.Add(at.At("capacity"), "Missing capacity", "per = %q needs to know how much of the metric one member carries; set capacity to a number above 0", TargetTotal)
 		ps.DecidedBy([]Path{at.At("capacity"), at.At("per")})
 	}

@@ -1,0 +1,110 @@
+package autoscale
+
+import (
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
+)
+
+// learned asks a model what one member more, as many, and one fewer are worth in the present state ([LoadHistory.Observe]), and asks for the best of
+// those that are allowed: the present count where it is as good as another. One more or fewer is masked beyond the bounds, one fewer below what
+// guards.at_least tells, and both while data moves between members. Where a metric that the model observes has no value, it changes nothing.
+//
+// Up, stay and down in fixed steps of time are the actions of "Elastic scaling of Kafka with deep reinforcement learning"; the model is a deep Q-network
+// (Mnih et al., 2015), or one that was trained by Double DQN (van Hasselt et al., 2016): to ask them makes no difference.
+func learned(a domain.LearnedAlgorithm, m *Memory, in asking) proposal {
+	o, why := in.observation(a)
+	if why != "" {
+		return undecided(in, why)
+	}
+	if m.Learned == nil {
+		m.Learned = &LoadHistory{}
+	}
+	values := in.model.Values(in.model.Of(m.Learned.Observe(o)))
+	masks := in.masks(o)
+	best := qmodel.Stay
+	for _, action := range []int{qmodel.Up, qmodel.Down} {
+		if masks[action] == "" && values[action] > values[best] {
+			best = action
+		}
+	}
+	p := proposal{count: in.count + [qmodel.NumActions]int{qmodel.Up: 1, qmodel.Down: -1}[best]}
+	if !in.quiet {
+		p.why = worth(values, masks)
+	}
+	return p
+}
+
+// observation returns what the state is made of, or why it can't be told.
+func (in asking) observation(a domain.LearnedAlgorithm) (Observation, string) {
+	if !finite(in.metric.Value) {
+		return Observation{}, notANumber
+	}
+	o := Observation{
+		Now: in.now, Count: in.count, Ready: in.ready, Max: in.policy.Max, Every: in.policy.Every(), LastChange: in.lastChange,
+		Load: in.metric.Value / a.Carried(), Reassigning: in.busy != "",
+	}
+	if a.Per != domain.TargetTotal {
+		o.Load *= float64(max(in.ready, 1))
+	}
+	for feature, name := range a.Observes {
+		value, missing := in.observed(name)
+		if missing != "" {
+			return o, say("it observes ", feature, " by metric ", name, ": ", missing)
+		}
+		switch feature {
+		case qmodel.Features[qmodel.CPU].Name:
+			o.CPU = value / 100
+		case qmodel.Features[qmodel.LagGrowth].Name:
+			o.Lag = value / a.LagCarried()
+		case qmodel.Features[qmodel.P99].Name:
+			o.P99 = value / a.LatencyBound
+		case qmodel.Features[qmodel.Reassigning].Name:
+			o.Reassigning = o.Reassigning || value > 0
+		case qmodel.Features[qmodel.Skew].Name:
+			o.Skew = value
+		}
+	}
+	return o, ""
+}
+
+// masks says why actions are not allowed; "" of those that are.
+func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
+	if in.count >= in.policy.Max {
+		masks[qmodel.Up] = say("max is ", in.policy.Max)
+	}
+	switch {
+	case in.count <= in.policy.Min:
+		masks[qmodel.Down] = say("min is ", in.policy.Min)
+	case in.needed == nil:
+	case in.needed.Value == nil:
+		masks[qmodel.Down] = "it can't be told how many are needed"
+	case wholeMembers(*in.needed.Value) >= in.count:
+		masks[qmodel.Down] = say("at least ", wholeMembers(*in.needed.Value), " by guards.at_least")
+	}
+	if o.Reassigning {
+		why := in.busy
+		if why == "" {
+			why = "data moves between members"
+		}
+		masks[qmodel.Up], masks[qmodel.Down] = why, why
+	}
+	return masks
+}
+
+// worth says in words what the actions are worth, and why some are masked.
+func worth(values [qmodel.NumActions]float64, masks [qmodel.NumActions]string) string {
+	words := [qmodel.NumActions]string{qmodel.Up: "one more", qmodel.Stay: "as many", qmodel.Down: "one fewer"}
+	why := ""
+	for action, word := range words {
+		if action > 0 {
+			why += ", "
+		}
+		switch {
+		case masks[action] != "":
+			why += say(word, " is masked: ", masks[action])
+		default:
+			why += say(word, " is worth ", values[action])
+		}
+	}
+	return why
+}
