@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -153,8 +152,14 @@ var LearnedModelKind = Kind{Name: "learned-model", Noun: "model of autoscaling p
 // Kind returns [LearnedModelKind].
 func (*LearnedModelDocument) Kind() Kind { return LearnedModelKind }
 
-// Key returns the policy's key and the digest.
+// Key is that of [LearnedModelKey].
 func (d *LearnedModelDocument) Key() string { return LearnedModelKey(d.Policy, d.Digest) }
 
-// LearnedModelKey is the key of a model of a policy: <group>/<role>/<digest>.
-func LearnedModelKey(policy, digest string) string { return fmt.Sprintf("%s/%s", policy, digest) }
+// LearnedModelKey is the key of a model of a policy: digests of both, as the policy's key has as many parts as a key may have by itself.
+func LearnedModelKey(policy, digest string) string {
+	sum := sha256.Sum256([]byte(policy))
+	return hex.EncodeToString(sum[:keptDigest]) + "/" + digest[:min(len(digest), 2*keptDigest)]
+}
+
+// keptDigest is how many bytes of a digest are in a key.
+const keptDigest = 16
