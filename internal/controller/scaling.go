@@ -332,7 +332,12 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 			}
 			f = nil
 		}
-		autoscaler, err := autoscale.New(doc.Spec)
+		spec, err := s.reconciler.PolicyModels(ctx, doc.Spec)
+		if err != nil {
+			failed = errors.Join(failed, err) // as of a policy that was changed since it was read
+			continue
+		}
+		autoscaler, err := autoscale.New(spec)
 		if s.told.news(key, err) && err != nil {
 			s.log.Error("an autoscaling policy can't be followed", "policy", key, "error", err)
 		}

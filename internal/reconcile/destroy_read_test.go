@@ -49,7 +49,7 @@ func TestDestroy(t *testing.T) {
 
 	e, calls = recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
-	if diff := cmp.Diff([]string{"Lock", "Get group", "Observe", "List policy", "Prune", "Delete group"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{"Lock", "Get group", "Observe", "List policy", "List learned-model", "Prune", "Delete group"}, calls.made()); diff != "" {
 		t.Errorf("calls of a destroy of nothing (-want +got):\n%s", diff)
 	}
 }
@@ -192,7 +192,7 @@ func TestEngineFaults(t *testing.T) {
 		"destroy": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Destroy(ctx, "mnist") },
-			[]string{"Delete group", "Get group", "List policy", "Lock", "Observe", "Prune", "Remove", "Watch"},
+			[]string{"Delete group", "Get group", "List learned-model", "List policy", "Lock", "Observe", "Prune", "Remove", "Watch"},
 		},
 		"read": {
 			nil,

@@ -74,15 +74,20 @@ func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPoli
 	case err != nil && !errors.Is(err, engine.ErrNotFound):
 		return false, err
 	case found && !stored.Ending && stored.Spec.Equal(spec):
-		return created, nil
+		return created, errors.Join(r.putModels(ctx, spec), r.dropModels(ctx, spec.Key(), spec.Models()))
 	case found && !stored.Ending && created:
 		return false, &PolicyExistsError{spec.Cluster, spec.Group, spec.Role, r.Engine.Traits().ImportFrom}
 	case !found:
 		stored.Before = count
 	}
+	if err := r.putModels(ctx, spec); err != nil {
+		return false, err
+	}
 	stored.Spec, stored.Ending = spec, false
-	_, err = engine.Put(ctx, r.Engine, stored)
-	return false, err
+	if _, err = engine.Put(ctx, r.Engine, stored); err != nil {
+		return false, err
+	}
+	return false, r.dropModels(ctx, spec.Key(), spec.Models())
 }
 
 // EndPolicy ends the policy of a role: it decides no more, the count is brought to what the policy says of its end, and its document is removed.
@@ -91,7 +96,7 @@ func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPoli
 func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left string, err error) {
 	doc, err := r.markEnding(ctx, group, role)
 	if errors.Is(err, engine.ErrNotFound) {
-		return "", nil
+		return "", r.dropModels(ctx, domain.PolicyKey(group, role), nil) // which a create that died may have left
 	}
 	if err != nil {
 		return "", err
@@ -100,6 +105,9 @@ func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left str
 		return "", err
 	}
 	if err := r.settleSize(ctx, doc); err != nil {
+		return "", err
+	}
+	if err := r.dropModels(ctx, doc.Spec.Key(), nil); err != nil {
 		return "", err
 	}
 	return left, engine.Delete[domain.AutoscalingPolicyDocument](ctx, r.Engine, doc.Spec.Key())
@@ -210,5 +218,5 @@ func (r Reconciler) deletePolicies(ctx context.Context, group string) error {
 			return err
 		}
 	}
-	return nil
+	return r.dropGroupModels(ctx, group)
 }

@@ -454,7 +454,7 @@ func TestDestroyEndsPolicies(t *testing.T) {
 	e, calls := recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
 	made := calls.made()
-	if diff := cmp.Diff([]string{"List policy", "Delete policy", "Prune", "Delete group"}, made[len(made)-4:]); diff != "" {
+	if diff := cmp.Diff([]string{"List policy", "Delete policy", "List learned-model", "Prune", "Delete group"}, made[len(made)-5:]); diff != "" {
 		t.Errorf("the last calls (-want +got):\n%s", diff)
 	}
 	if _, other := documents[domain.AutoscalingPolicyDocument](f)["other/worker"]; !other || len(documents[domain.AutoscalingPolicyDocument](f)) != 1 {

@@ -137,14 +137,36 @@ func (m policyModel) expand(diags *diag.Diagnostics) domain.AutoscalingPolicy {
 	return policy
 }
 
+// featureSignals are what metrics show by the features that learned algorithms make of them.
+var featureSignals = map[string]autoscale.Signal{
+	"cpu": autoscale.SignalUtilisation, "lag_growth": autoscale.SignalQueue, "p99": autoscale.SignalLatency, "reassigning": autoscale.SignalChanging, "skew": autoscale.SignalSkew,
+}
+
 // signals returns what the metrics show.
 func (m policyModel) signals() map[string]autoscale.Signal {
+	signals := m.ownSignals()
+	for _, metric := range m.Metrics {
+		if a := metric.algorithm().Learned; a != nil {
+			for feature, name := range a.Observes.Elements() {
+				other, _ := name.(types.String)
+				if observed, found := m.Metrics[other.ValueString()]; found && observed.Signal == nil && observed.Algorithm == nil {
+					signals[other.ValueString()] = featureSignals[feature]
+				}
+			}
+		}
+	}
+	return signals
+}
+
+// ownSignals returns what the metrics show by what they say themselves.
+func (m policyModel) ownSignals() map[string]autoscale.Signal {
 	return resourcekit.ConvertMap(m.Metrics, func(metric metricModel) autoscale.Signal {
 		otherwise := autoscale.SignalUtilisation
 		switch a := metric.algorithm(); {
 		case a.Queue != nil:
 			otherwise = autoscale.SignalQueue
-		case a.Target != nil && resourcekit.Value(a.Target.Per) == string(domain.TargetTotal):
+		case a.Target != nil && resourcekit.Value(a.Target.Per) == string(domain.TargetTotal),
+			a.Learned != nil && resourcekit.Value(a.Learned.Per) == string(domain.TargetTotal):
 			otherwise = autoscale.SignalLoad
 		}
 		return cmp.Or(autoscale.Signal(resourcekit.Value(metric.Signal)), otherwise)
@@ -157,7 +179,7 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
 		metric := m.Metrics[name]
 		at := domain.Path{"policy", "metrics", domain.Key(name)}
-		const others = "target, heat, threshold, queue and risk can be tested"
+		const others = "target, heat, threshold, queue, risk and learned can be tested"
 		if a := metric.algorithm().MarginalGain; a != nil {
 			problems.Add(at.At("algorithm", "marginal_gain"), invalidPolicy,
 				"marginal_gain with threshold = %v follows the progress of a training, of which a backtest has no model; %s", a.Threshold.ValueFloat64(), others)

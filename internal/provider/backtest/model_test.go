@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -17,6 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
 // hpa is a policy as of the Horizontal Pod Autoscaler.
@@ -160,7 +163,7 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		"a startup of 0": {members(50, "0s"), ""},
 		"marginal gain": {
 			algorithm(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1)}}),
-			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold, queue and risk`,
+			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold, queue, risk and learned can be tested`,
 		},
 		"risk": {algorithm(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1)}}), ""},
 		"risk of a total": {
@@ -169,17 +172,22 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		},
 		"ratio": {
 			algorithm(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(2)}}),
-			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold, queue and risk`,
+			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold, queue, risk and learned can be tested`,
 		},
 		"external": {
 			algorithm(policy.ScalingAlgorithmModel{External: &policy.HookModel{URL: new("http://agent.lab")}}),
-			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks nobody; target, heat, threshold, queue and risk`,
+			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks nobody; target, heat, threshold, queue, risk and learned can be tested`,
+		},
+		"learned": {algorithm(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{Model: types.StringValue(qmodeltest.Text(qmodeltest.Band(0.2, 0.8)))}}), ""},
+		"learned by another version": {
+			algorithm(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{Model: types.StringValue(`{"version": 2}`)}}),
+			`policy.metrics["cpu"].algorithm.learned.model: version is 2; this build reads version 1`,
 		},
 		"signal": {
 			func(m *Model) {
 				m.Policy.Metrics["cpu"] = metricModel{m.Policy.Metrics["cpu"].ScalingMetricModel, new("cpu")}
 			},
-			`policy.metrics["cpu"].signal: "cpu" is nothing that a metric shows of a load; there are ["utilisation" "load" "queue"]`,
+			`policy.metrics["cpu"].signal: "cpu" is nothing that a metric shows of a load; there are ["utilisation" "load" "queue" "latency" "changing" "skew"]`,
 		},
 		"a policy at odds":     {func(m *Model) { m.Policy.Max = new(int64(0)) }, "policy."},
 		"two traces":           {func(m *Model) { m.Trace.CSV = new("") }, "trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"},
@@ -218,5 +226,28 @@ func TestPolicyBacktestProblems(t *testing.T) {
 				t.Errorf("got %q, want %q; %v", got, test.want, diags)
 			}
 		})
+	}
+}
+
+// TestObservedSignals: a metric that a learned algorithm observes shows what its feature is made of, unless it says otherwise.
+func TestObservedSignals(t *testing.T) {
+	observed := policy.LearnedModel{Per: new("total"), Observes: types.MapValueMust(types.StringType, map[string]attr.Value{
+		"cpu": types.StringValue("cpu"), "p99": types.StringValue("latency"), "lag_growth": types.StringValue("lag"), "reassigning": types.StringValue("moves"), "skew": types.StringValue("skew"),
+	})}
+	m := policyModel{Metrics: map[string]metricModel{
+		"rate": {ScalingMetricModel: policy.ScalingMetricModel{Algorithm: &policy.ScalingAlgorithmModel{Learned: &observed}}},
+		"cpu":  {}, "latency": {}, "lag": {Signal: new("load")}, "moves": {}, "skew": {}, "other": {},
+	}}
+	want := map[string]autoscale.Signal{
+		"rate": autoscale.SignalLoad, "cpu": autoscale.SignalUtilisation, "latency": autoscale.SignalLatency, "lag": autoscale.SignalLoad,
+		"moves": autoscale.SignalChanging, "skew": autoscale.SignalSkew, "other": autoscale.SignalUtilisation,
+	}
+	if diff := cmp.Diff(want, m.signals()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, f := range qmodel.Features {
+		if _, found := featureSignals[f.Name]; found != f.Observed {
+			t.Errorf("feature %s is made of a metric: %t, and a backtest shows it: %t", f.Name, f.Observed, found)
+		}
 	}
 }

@@ -39,9 +39,11 @@ func Schema() schema.Schema {
 				Attributes: policy.ReadAttributes(policy.ScalingAttributes(map[string]resource.Attribute{
 					"signal": resource.StringAttribute{
 						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the capacity of the members at work that is in use, 100 at most (`%s`), the load itself (`%s`), "+
-							"or what has come and was not done yet, in units of the load times a second (`%s`). "+
-							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target` that is `per = \"total\"`, and `%[1]s` for all others.",
-							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue),
+							"what has come and was not done yet, in units of the load times a second (`%s`), how many seconds that waits (`%s`), 1 while members start (`%s`), "+
+							"or by which share the members at work carry more than the mean of all (`%s`). "+
+							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target` or a `learned` that is `per = \"total\"`, what the feature of a metric is made of that `learned` observes, "+
+							"and `%[1]s` for all others.",
+							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue, autoscale.SignalLatency, autoscale.SignalChanging, autoscale.SignalSkew),
 						Optional: true,
 					},
 				})),

@@ -17,6 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy/policytest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
 // policyModels lets cmp look into models of policies.
@@ -83,6 +84,11 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 				domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 0.5, Capacity: 20, Per: domain.TargetTotal}},
 				domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "up"}},
 			),
+			"trained": algorithm(
+				domain.ScalingAlgorithm{Learned: &domain.LearnedAlgorithm{
+					Model: domain.NewLearnedModel(qmodeltest.Text(qmodeltest.Band(0.2, 0.8))), Capacity: 500, Per: domain.TargetTotal, LatencyBound: 0.25, Observes: map[string]string{"cpu": "seen"},
+				}},
+				domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "up"}}),
 			"servers":  algorithm(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 4}}, domain.ScalingSource{}),
 			"filled":   algorithm(domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{KeepFree: 2}}, domain.ScalingSource{}),
 			"seen":     {Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs, Of: domain.AgentTotal}}, Window: lasts(time.Minute)},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -62,7 +65,26 @@ func (r *autoscalingPolicyResource) get(ctx context.Context, reconciler reconcil
 	if err != nil {
 		return prior, err
 	}
-	return Flatten(document.Spec, prior), nil
+	spec, err := withModels(ctx, reconciler, document.Spec, prior)
+	return Flatten(spec, prior), err
+}
+
+// withModels returns a policy with the texts of its models: those of prior, as far as they are the same, so that only an import, and a read of what somebody
+// else has changed, read them. One that is not there is as if it were empty, which the next apply changes.
+func withModels(ctx context.Context, reconciler reconcile.Reconciler, spec domain.AutoscalingPolicy, prior Model) (domain.AutoscalingPolicy, error) {
+	texts, known := map[string]string{}, prior.Expand(&diag.Diagnostics{}).Models()
+	for digest := range spec.Models() {
+		model, same := known[digest]
+		if !same {
+			read, err := reconciler.PolicyModels(ctx, spec)
+			if errors.Is(err, engine.ErrNotFound) {
+				return spec, nil
+			}
+			return read, err
+		}
+		texts[digest] = model.Text
+	}
+	return spec.WithModels(texts), nil
 }
 
 func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {

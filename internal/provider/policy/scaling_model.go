@@ -38,6 +38,7 @@ type ScalingAlgorithmModel struct {
 	External     *HookModel         `tfsdk:"external"`
 	Risk         *RiskModel         `tfsdk:"risk"`
 	IdleRoom     *IdleRoomModel     `tfsdk:"idle_room"`
+	Learned      *LearnedModel      `tfsdk:"learned"`
 }
 
 // TargetModel keeps a value.
@@ -94,6 +95,16 @@ type RiskModel struct {
 // IdleRoomModel takes the room that there is.
 type IdleRoomModel struct {
 	KeepFree *int64 `tfsdk:"keep_free"`
+}
+
+// LearnedModel asks a model that was trained.
+type LearnedModel struct {
+	Model        types.String  `tfsdk:"model"`
+	Capacity     types.Float64 `tfsdk:"capacity"`
+	Per          *string       `tfsdk:"per"`
+	LatencyBound types.Float64 `tfsdk:"latency_bound"`
+	LagCapacity  types.Float64 `tfsdk:"lag_capacity"`
+	Observes     types.Map     `tfsdk:"observes"`
 }
 
 // HookModel is something of the user's that is asked or told.

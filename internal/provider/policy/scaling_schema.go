@@ -15,6 +15,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // The attributes of policies are the same wherever one is declared: those of a resource, of which [ReadAttributes] makes those of a data source.
@@ -170,11 +171,38 @@ func algorithmAttributes() map[string]schema.Attribute {
 		"idle_room": algorithm("Has as many members as there is room for that nobody else uses, up to `max`. Nothing is measured, so that the metric has no `source`. For a group or sweep with a higher `priority` they go again, down to `min`.", map[string]schema.Attribute{
 			"keep_free": scalingWhole("For how many more members room is left free when some are added, such as for groups that are to start at once. Defaults to 0."),
 		}),
+		"learned": algorithm("Asks a model that `terraform-provider-trainyard autoscale train` has trained what one member more, as many, and one fewer are worth, and takes the best of these: see the guide \"Autoscaling\". "+
+			"It never adds or removes more than one member a decision.", map[string]schema.Attribute{
+			"model":    neededText("The model itself: `file(\"dqn.json\")`. It is kept apart from the policy, and no later plan reads it."),
+			"capacity": scalingNumber(fmt.Sprintf("How much of the metric one member carries, above 0, in the metric's own unit. Defaults to %d, for a utilisation in percent; `per = \"total\"` needs it.", domain.DefaultLearnedCapacity)),
+			"per": scalingText("Whether the metric is the mean of what the members have, such as their utilisation (`mean`), " +
+				"or a value of the whole, such as records a second (`total`). Defaults to `mean`."),
+			"latency_bound": scalingNumber("The latency that is allowed, above 0, in the unit of the metric that `p99` names, which needs it. In a backtest that is in seconds."),
+			"lag_capacity":  scalingNumber("How much lag one member works off in a second, above 0, in the unit of the metric that `lag_growth` names, which needs it. Defaults to `capacity` where `per` is `total`."),
+			"observes": schema.MapAttribute{
+				MarkdownDescription: "Other metrics of the policy, by the features of the model that are made of them: `{ cpu = \"processors\" }`, where `processors` is in `metrics`. A model takes some of " + observedFeatures() + ", and each that it takes has to be here, and no other. " +
+					"`reassigning` may be left out where the policy has hooks. Where one has no value, the count stays.",
+				ElementType: types.StringType,
+				Optional:    true,
+				Validators:  []validator.Map{mapvalidator.NoNullValues()},
+			},
+		}),
 		"ratio": algorithm("Keeps the role in proportion to another one of its group.", map[string]schema.Attribute{
 			"role": neededText("Name of the other role."),
 			"per":  neededNumber("How many of the other role's members there are for one of this role, above 0."),
 		}),
 	}
+}
+
+// observedFeatures lists the features of models that are made of metrics.
+func observedFeatures() string {
+	var names []string
+	for _, f := range qmodel.Features {
+		if f.Observed {
+			names = append(names, "`"+f.Name+"`")
+		}
+	}
+	return domain.Enumerate(names)
 }
 
 // HookAttributes are those of something of the user's that is asked or told.
@@ -234,6 +262,8 @@ func readAttribute(attribute schema.Attribute) datasource.Attribute {
 		}
 	case schema.ListAttribute:
 		return datasource.ListAttribute{MarkdownDescription: a.MarkdownDescription, ElementType: a.ElementType, Required: a.Required, Optional: a.Optional, Validators: a.Validators}
+	case schema.MapAttribute:
+		return datasource.MapAttribute{MarkdownDescription: a.MarkdownDescription, ElementType: a.ElementType, Required: a.Required, Optional: a.Optional, Validators: a.Validators}
 	case schema.ListNestedAttribute:
 		return datasource.ListNestedAttribute{
 			MarkdownDescription: a.MarkdownDescription, Required: a.Required, Optional: a.Optional, Validators: a.Validators,

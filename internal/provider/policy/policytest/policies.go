@@ -3,11 +3,13 @@ package policytest
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
 // Full says all there is to say about a policy, and some of it in an unusual spelling.
@@ -39,6 +41,10 @@ func Full() policy.Model {
 			"files":    metric(policy.ScalingAlgorithmModel{Queue: &policy.QueueModel{PerMember: providertest.Inexact(1)}}, &policy.ScalingSourceModel{Queue: &policy.QueueSourceModel{Command: []string{"count", "files"}}}),
 			"steps":    metric(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1), Settle: text("2m"), RetryAfter: text("60m")}}, &policy.ScalingSourceModel{Progress: &policy.ProgressSourceModel{Pattern: `step (?P<step>\d+)`, Role: new("worker"), Combine: new("max")}}),
 			"promised": metric(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(0.5), Capacity: providertest.Inexact(20), Per: new("total")}}, &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}),
+			"trained": metric(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{
+				Model: text(qmodeltest.Text(qmodeltest.Band(0.2, 0.8))), Capacity: providertest.Inexact(500), Per: new("total"), LatencyBound: providertest.Inexact(0.25), LagCapacity: providertest.Inexact(0),
+				Observes: types.MapValueMust(types.StringType, map[string]attr.Value{"cpu": text("seen")}),
+			}}, &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}),
 			"servers":  metric(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(4)}}, nil),
 			"filled":   metric(policy.ScalingAlgorithmModel{IdleRoom: &policy.IdleRoomModel{KeepFree: new(int64(2))}}, nil),
 			"seen":     {Source: &policy.ScalingSourceModel{Agent: &policy.AgentSourceModel{Measure: "cpus", Of: new("total")}}, Window: text("60s")},
