@@ -28,7 +28,8 @@ type Autoscaler struct {
 
 // New returns an autoscaler for a policy that is valid, see [Validate].
 func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
-	if err := Validate(policy).Err(); err != nil {
+	problems, models := validate(policy)
+	if err := problems.Err(); err != nil {
 		return nil, err
 	}
 	times, err := newTimetable(policy.Schedules)
@@ -37,15 +38,10 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 	}
 	a := &Autoscaler{
 		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times, guards: policy.Guards.Questions(),
-		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy), models: map[string]*qmodel.Model{},
+		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy), models: models,
 	}
 	for _, name := range a.metrics {
 		a.follows = append(a.follows, policy.Metrics[name])
-		if learned := policy.Metrics[name].Algorithm.Learned; learned != nil {
-			if a.models[name], err = qmodel.Parse([]byte(learned.Model.Text)); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return a, nil
 }

@@ -234,6 +234,7 @@ func all() map[string]domain.ScalingMetric {
 		"gain":      {Algorithm: domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1}}},
 		"risk":      {Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}},
 		"risky":     riskOf(20),
+		"learned":   learnedOf(twoFeatures(), func(a *domain.LearnedAlgorithm) { a.Observes = map[string]string{"cpu": "target"} }),
 	}
 }
 

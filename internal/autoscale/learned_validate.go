@@ -8,8 +8,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// validateLearned finds models that can't be read, and those that need other metrics than they are given.
-func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) {
+// validateLearned finds models that can't be read, and those that need other metrics than they are given, and returns those that can, by the names of their metrics.
+func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) map[string]*qmodel.Model {
+	models := map[string]*qmodel.Model{}
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
 		a, at := p.Metrics[name].Algorithm.Learned, domain.Path{"metrics", domain.Key(name), "algorithm", "learned"}
 		if a == nil {
@@ -25,7 +26,9 @@ func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) {
 			continue
 		}
 		validateModelFeatures(ps, at, *a, model, p.Hooks)
+		models[name] = model
 	}
+	return models
 }
 
 // validateObservedFeatures checks what is observed, whatever the model.

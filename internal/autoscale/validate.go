@@ -6,13 +6,20 @@ import (
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // Validate returns what is wrong with a policy, whatever cluster it is for: what [domain.AutoscalingPolicy.Validate] finds, and times of schedules
 // that are not in the syntax of cron or in time zones that this host does not know, and models that can't be read or don't fit their metrics.
 func Validate(p domain.AutoscalingPolicy) domain.Problems {
+	ps, _ := validate(p)
+	return ps
+}
+
+// validate returns the models of a policy, too, by the names of their metrics.
+func validate(p domain.AutoscalingPolicy) (domain.Problems, map[string]*qmodel.Model) {
 	ps := p.Validate()
-	validateLearned(&ps, p)
+	models := validateLearned(&ps, p)
 	for _, name := range slices.Sorted(maps.Keys(p.Schedules)) {
 		s, at := p.Schedules[name], domain.Path{"schedules", domain.Key(name)}
 		for _, edge := range []struct{ name, value string }{{"start", s.Start}, {"end", s.End}} {
@@ -25,5 +32,5 @@ func Validate(p domain.AutoscalingPolicy) domain.Problems {
 			ps.Add(at.At("time_zone"), "Unknown time zone", "%v", err)
 		}
 	}
-	return ps
+	return ps, models
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -290,6 +291,10 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 	algorithm := func(algorithm string, says ...string) invalid {
 		return metric(`source = { agent = { measure = "cpus" } }, algorithm = { `+algorithm+` }`, says...)
 	}
+	good := qmodeltest.Text(qmodeltest.Band(0.2, 0.8))
+	learned := func(model, attributes string, says ...string) invalid {
+		return algorithm(fmt.Sprintf("learned = {\n model = %q\n %s\n }", model, attributes), says...)
+	}
 	source := func(source string, says ...string) invalid {
 		return metric(`algorithm = { target = { value = 1 } }, source = { `+source+` }`, says...)
 	}
@@ -326,6 +331,18 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		algorithm(`target = { value = 1 }, queue = { per_member = 1 }`, `metrics["m"].algorithm: ["target" "queue"] are given`),
 		metric(`algorithm = { ratio = { role = "chief", per = 2 } }`, `metrics["m"].algorithm.ratio.role: group "job" has no role "chief"; it has "ps", "worker"`),
 		metric(`algorithm = { ratio = { role = "worker", per = 2 } }`, `metrics["m"].algorithm.ratio.role: "worker" is the role that the policy is for`),
+
+		learned(good, `observes = { cpu = "m" }`, `metrics["m"].algorithm.learned.observes["cpu"]: "m" is the metric that has the algorithm`),
+		learned(good, `observes = { cpu = "other" }`, `metrics["m"].algorithm.learned.observes["cpu"]: the policy has no metric "other"; it has ["m"]`),
+		learned(good, `observes = { moon = "m" }`, `metrics["m"].algorithm.learned.observes["moon"]: "moon" is no feature that is made of another metric; ["cpu" "lag_growth" "p99" "reassigning" "skew"] are`),
+		learned(good, `per = "total"`, `metrics["m"].algorithm.learned.capacity: per = "total" needs to know how much of the metric one member carries`),
+		learned(good, `capacity = -1`, `metrics["m"].algorithm.learned.capacity: -1 is not allowed here; any number above 0 is`),
+		learned(strings.Replace(good, `"load"`, "\"load\",\n\"cpu\"", 1), ``, `metrics["m"].algorithm.learned.model: mean has 1 values, and there are 2 features`),
+		learned(strings.Replace(good, `"version": 1`, `"version": 2`, 1), ``, `metrics["m"].algorithm.learned.model: version is 2; this build reads version 1`),
+		learned(strings.Replace(good, `"weights": "AACA`, `"weights": "AADA/w==`, 1), ``, `metrics["m"].algorithm.learned.model: weights are not Base64`),
+		learned(strings.Replace(good, `"weights": "AACAPwAA`, `"weights": "AADAfwAA`, 1), ``, `metrics["m"].algorithm.learned.model: weights have NaN at place 0 of layer 1; finite numbers are allowed`),
+		learned(good[:len(good)/2], ``, `metrics["m"].algorithm.learned.model: the model is not JSON as autoscale train writes it: it ends in the middle: the file is truncated`),
+		learned(``, ``, `metrics["m"].algorithm.learned.model: the algorithm needs a model`),
 
 		algorithm(`external = { url = "http://agent.lab" }`, `metrics["m"].source: algorithm external is asked itself`, `leave it out`),
 		metric(`source = { agent = { measure = "cpus" } }`, `metrics: ["m"] have no algorithm: they are observed and ask for nothing`, `add a metric whose algorithm is external`),

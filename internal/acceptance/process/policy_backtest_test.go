@@ -32,6 +32,13 @@ const (
 	fifty = `capacity = 50`
 )
 
+// modelled is a policy that asks the model of a file, by the load itself.
+func modelled(file string) string {
+	return fmt.Sprintf(`min = 1, max = 20, initial = 4, interval = "15s", scale_in = { stabilisation_window = "0s" }, metrics = {
+		rate  = { algorithm = { learned = { model = file(%q), per = "total", capacity = 50 } } }
+	}`, file)
+}
+
 // A policy is tested with a load at plan, without any cluster.
 func TestAccPolicyBacktest(t *testing.T) {
 	l := newLab(t)
@@ -109,6 +116,11 @@ func TestAccPolicyBacktest(t *testing.T) {
 			Config:      l.config(backtest(hpa, remembered("vector(", time.Hour), fifty)),
 			ExpectError: acceptance.Says("trace.prometheus: Prometheus can't answer the query for the range, vector("),
 		},
+		// A model that was trained decides as any other algorithm, by what the simulation shows of its features.
+		resource.TestStep{
+			Config:            l.config(backtest(modelled(acceptance.BandModel(t, 0.3, 0.9)), rush, fifty+`, startup = "1m"`)),
+			ConfigStateChecks: []statecheck.StateCheck{known("member_hours", between(8, 12)), known("changes", knownvalue.Int64Exact(12)), known("reversals", knownvalue.Int64Exact(1))},
+		},
 		// What is known after an apply only is tested then.
 		late,
 	)
@@ -130,7 +142,8 @@ func TestAccPolicyBacktestInvalid(t *testing.T) {
 		{backtest("min = 1, max = 9", rush, fifty), []string{"policy.metrics: "}},
 		{backtest("min = 9, max = 1, metrics = { cpu = { algorithm = { target = { value = 50 } } } }", rush, fifty), []string{"policy.max: ", "9"}},
 		{backtest(hpa+", scale_in = { cooldown = \"1\" }", rush, fifty), []string{`policy.scale_in.cooldown: "1" is no duration`}},
-		{backtest(algorithm("marginal_gain = { threshold = 0.1 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.marginal_gain`, "target, heat, threshold, queue and risk can be tested"}},
+		{backtest(algorithm("marginal_gain = { threshold = 0.1 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.marginal_gain`, "target, heat, threshold, queue, risk and learned can be tested"}},
+		{backtest(algorithm(`learned = { model = "{}" }`), rush, fifty), []string{`policy.metrics["cpu"].algorithm.learned.model: version is missing; this build reads version 1`}},
 		{backtest(algorithm("ratio = { role = \"ps\", per = 2 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.ratio`, `role "ps"`}},
 		{backtest(algorithm("heat = { lower = 20, upper = 80, target = 50, recurrence = 0 }"), rush, fifty), []string{"algorithm.heat.recurrence", "at least 1, got: 0"}},
 		{backtest(algorithm("threshold = { upper = 80, samples = 0 }"), rush, fifty), []string{"algorithm.threshold.samples", "at least 1, got: 0"}},

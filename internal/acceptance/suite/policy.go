@@ -151,3 +151,50 @@ data "trainyard_scaling_history" "it" {
 		},
 	)
 }
+
+// expectModels returns a check of how many models of policies are stored.
+func (l *Lab) expectModels(want int) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		stored, err := engine.List[domain.LearnedModelDocument](l.Context(), l.Open())
+		if err == nil && len(stored) != want {
+			err = fmt.Errorf("%d models are stored, want %d", len(stored), want)
+		}
+		return err
+	}
+}
+
+// A model has the role get a further member under load, and gives it up again. It is kept apart, replaced by another one in place, and gone with the policy.
+func policyFollowsModel(l *Lab) {
+	load := acceptance.NewLoad(l.T)
+	job := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)))
+	follows := func(lower, upper float32) string {
+		return job + acceptance.Follows("job", fmt.Sprintf(`min = 1
+  max      = 3
+  scale_in = { stabilisation_window = "0s" }
+  metrics = {
+    memory = {
+      source    = { agent = { measure = "memory_mib" } }
+      window    = "2s"
+      algorithm = { learned = { model = file(%q), capacity = 40 } }
+    }
+  }`, acceptance.BandModel(l, lower, upper)))
+	}
+	config := follows(0.5, 1.5)
+	workers := func(mib, want int) func() {
+		return func() {
+			load.Set(mib)
+			acctest.Eventually(l, fmt.Sprintf("%d workers", want), func() bool { return l.Alive() == want })
+		}
+	}
+	l.test(
+		resource.TestStep{Config: config, Check: resource.ComposeTestCheckFunc(l.expectAlive(1), l.expectModels(1))},
+		resource.TestStep{PreConfig: workers(100, 3), Config: config, PlanOnly: true},
+		resource.TestStep{PreConfig: workers(0, 1), Config: config, PlanOnly: true},
+		resource.TestStep{
+			Config:           follows(0.5, 2),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_autoscaling_policy.job", plancheck.ResourceActionUpdate)),
+			Check:            l.expectModels(1),
+		},
+		resource.TestStep{Config: job, Check: l.expectModels(0)},
+	)
+}

@@ -32,7 +32,8 @@ var tests = map[string]func(*Lab){
 	"GroupCreate": groupCreate, "GroupUpdate": groupUpdate, "GroupGrowsWithoutRestart": groupGrowsWithoutRestart,
 	"GroupDrift": groupDrift, "Disappears": disappears, "GroupCompletes": groupCompletes, "GroupMemberFails": groupMemberFails,
 	"Import": imports, "Files": files, "FilesDrift": filesDrift, "Policy": aPolicy, "PolicyFollowsLoad": policyFollowsLoad,
-	"Logs": groupLogs, "Sweep": aSweep, "GPUs": gpus, "GPUsShared": sharedGPUs,
+	"PolicyFollowsModel": policyFollowsModel,
+	"Logs":               groupLogs, "Sweep": aSweep, "GPUs": gpus, "GPUsShared": sharedGPUs,
 }
 
 // Run runs the tests, each in a lab of its own. An engine opens one with the GPUs of a control, which is nil for none.
