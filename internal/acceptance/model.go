@@ -3,11 +3,11 @@
 package acceptance
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
@@ -15,8 +15,14 @@ import (
 // its file.
 func BandModel(t testing.TB, lower, upper float32) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), fmt.Sprintf("band-%v-%v.json", lower, upper))
-	if err := os.WriteFile(file, []byte(qmodeltest.Text(qmodeltest.Band(lower, upper))), 0o600); err != nil {
+	return ModelFile(t, qmodeltest.Band(lower, upper))
+}
+
+// ModelFile writes a model, and returns its file.
+func ModelFile(t testing.TB, m *qmodel.Model) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "model.json")
+	if err := os.WriteFile(file, []byte(qmodeltest.Text(m)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

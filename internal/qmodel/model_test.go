@@ -203,6 +203,23 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// TestDocumented: the guide has a row for each feature.
+func TestDocumented(t *testing.T) {
+	guide, err := os.ReadFile("../../templates/guides/autoscaling.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Features {
+		name := "`" + f.Name + "`"
+		if f.Observed {
+			name += " (observed)"
+		}
+		if row := fmt.Sprintf("| %s | %s | %s |\n", name, f.Unit, f.Doc); !strings.Contains(string(guide), row) {
+			t.Errorf("the guide has no row %q", row)
+		}
+	}
+}
+
 // BenchmarkValues: 5 000 products, a few microseconds.
 func BenchmarkValues(b *testing.B) {
 	m := random(1)

@@ -118,8 +118,8 @@ func TestAccPolicyBacktest(t *testing.T) {
 		},
 		// A model that was trained decides as any other algorithm, by what the simulation shows of its features.
 		resource.TestStep{
-			Config:            l.config(backtest(modelled(acceptance.BandModel(t, 0.3, 0.9)), rush, fifty+`, startup = "1m"`)),
-			ConfigStateChecks: []statecheck.StateCheck{known("member_hours", between(8, 12)), known("changes", knownvalue.Int64Exact(12)), known("reversals", knownvalue.Int64Exact(1))},
+			Config:            l.config(backtest(modelled(acceptance.BandModel(t, 0.28, 0.9)), rush, fifty+`, startup = "1m"`)),
+			ConfigStateChecks: []statecheck.StateCheck{known("member_hours", between(8, 12)), known("changes", knownvalue.Int64Exact(10)), known("reversals", knownvalue.Int64Exact(1))},
 		},
 		// What is known after an apply only is tested then.
 		late,

@@ -15,25 +15,27 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // exampleVariables are the values of what examples leave open, in the syntax of Terraform.
 func exampleVariables(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
-		"quickstart":                fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
-		"pytorch":                   fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
-		"pytorch-elastic":           fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
-		"jax":                       fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
-		"checkpoint":                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
-		"dask":                      fmt.Sprintf("dask = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
-		"ray":                       fmt.Sprintf("ray = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
-		"mpi":                       fmt.Sprintf("mpiexec = %[1]q\nproxy = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
-		"provider":                  `registry_password = "secret"`,
-		"swarm":                     `token = "secret"`,
-		"resources/trainyard_group": `token = "secret"`,
-		"sweep":                     fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
-		"sweep-optuna":              fmt.Sprintf("trainer = %q\nruns = { trial-0000 = { LR = 0.1, BATCH = 32 } }", acctest.Build(t, acctest.Trainer)),
+		"quickstart":                             fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
+		"pytorch":                                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
+		"pytorch-elastic":                        fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"jax":                                    fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"checkpoint":                             fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"dask":                                   fmt.Sprintf("dask = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
+		"ray":                                    fmt.Sprintf("ray = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
+		"mpi":                                    fmt.Sprintf("mpiexec = %[1]q\nproxy = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
+		"provider":                               `registry_password = "secret"`,
+		"swarm":                                  `token = "secret"`,
+		"resources/trainyard_group":              `token = "secret"`,
+		"resources/trainyard_autoscaling_policy": fmt.Sprintf("model = %q", acceptance.ModelFile(t, qmodel.New(qmodel.DQN, []string{"load", "load_slope_1m", "p99", "count", "reassigning"}))),
+		"sweep":                                  fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
+		"sweep-optuna":                           fmt.Sprintf("trainer = %q\nruns = { trial-0000 = { LR = 0.1, BATCH = 32 } }", acctest.Build(t, acctest.Trainer)),
 	}
 }
 
