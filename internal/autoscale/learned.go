@@ -1,6 +1,8 @@
 package autoscale
 
 import (
+	"strings"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
@@ -94,17 +96,11 @@ func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
 // worth says in words what the actions are worth, and why some are masked.
 func worth(values [qmodel.NumActions]float64, masks [qmodel.NumActions]string) string {
 	words := [qmodel.NumActions]string{qmodel.Up: "one more", qmodel.Stay: "as many", qmodel.Down: "one fewer"}
-	why := ""
+	said := make([]string, len(words))
 	for action, word := range words {
-		if action > 0 {
-			why += ", "
-		}
-		switch {
-		case masks[action] != "":
-			why += say(word, " is masked: ", masks[action])
-		default:
-			why += say(word, " is worth ", values[action])
+		if said[action] = say(word, " is worth ", values[action]); masks[action] != "" {
+			said[action] = say(word, " is masked: ", masks[action])
 		}
 	}
-	return why
+	return strings.Join(said, ", ")
 }

@@ -44,7 +44,7 @@ type Model struct {
 	// Trained says by what it was trained.
 	Trained Trained
 
-	places []int // of Features
+	places []int // of Features in a [State]
 }
 
 // Layer makes as many values as it has biases of those that go in.
@@ -67,9 +67,11 @@ type Trained struct {
 
 // New returns a model whose weights are all 0, and which leaves its features as they are. They are to be some of [Features].
 func New(algorithm string, features []string) *Model {
-	m := &Model{Algorithm: algorithm, Features: slices.Clone(features), Mean: make([]float64, len(features)), Scale: make([]float64, len(features))}
-	for i := range m.Scale {
+	n := len(features)
+	m := &Model{Algorithm: algorithm, Features: slices.Clone(features), Mean: make([]float64, n), Scale: make([]float64, n), places: make([]int, n)}
+	for i, name := range features {
 		m.Scale[i] = 1
+		m.places[i], _ = place(name)
 	}
 	for i, size := range m.sizes() {
 		m.Layers[i] = Layer{make([]float32, size.in*size.out), make([]float32, size.out)}
@@ -90,13 +92,7 @@ func (m *Model) Has(feature int) bool { return slices.Contains(m.Features, Featu
 // Of returns what the model takes of a state, in its order.
 func (m *Model) Of(s State) []float64 {
 	features := make([]float64, 0, NumFeatures)
-	for i, name := range m.Features {
-		at := 0
-		if m.places != nil {
-			at = m.places[i]
-		} else {
-			at, _ = place(name)
-		}
+	for _, at := range m.places {
 		features = append(features, s[at])
 	}
 	return features

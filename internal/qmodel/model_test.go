@@ -110,7 +110,6 @@ func TestEncode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.settle()
 		if diff := cmp.Diff(m, got, cmp.AllowUnexported(Model{})); diff != "" {
 			t.Error(diff)
 		}
@@ -223,7 +222,6 @@ func TestDocumented(t *testing.T) {
 // BenchmarkValues: 5 000 products, a few microseconds.
 func BenchmarkValues(b *testing.B) {
 	m := random(1)
-	m.settle()
 	features := m.Of(State{Load: 0.8, CPU: 0.6, Count: 0.5})
 	for b.Loop() {
 		m.Values(features)

@@ -47,7 +47,6 @@ func Parse(text []byte) (*Model, error) {
 	if err := m.setWeights(weights); err != nil {
 		return nil, err
 	}
-	m.settle()
 	return m, nil
 }
 
@@ -160,14 +159,6 @@ func (m *Model) setWeights(data []byte) error {
 		}
 	}
 	return nil
-}
-
-// settle notes where the model's features are.
-func (m *Model) settle() {
-	m.places = make([]int, len(m.Features))
-	for i, name := range m.Features {
-		m.places[i], _ = place(name)
-	}
 }
 
 // Encode writes a model as [Parse] reads it. One that Parse would refuse is an error.

@@ -51,7 +51,9 @@ func (r Reconciler) dropModels(ctx context.Context, policy string, kept map[stri
 
 // dropGroupModels removes the models of all policies for roles of a group, also of one whose create has died.
 func (r Reconciler) dropGroupModels(ctx context.Context, group string) error {
-	return r.deleteModels(ctx, func(doc domain.LearnedModelDocument) bool { return strings.HasPrefix(doc.Policy, domain.PolicyKey(group, "")) })
+	return r.deleteModels(ctx, func(doc domain.LearnedModelDocument) bool {
+		return strings.HasPrefix(doc.Policy, domain.PolicyKey(group, ""))
+	})
 }
 
 func (r Reconciler) deleteModels(ctx context.Context, among func(domain.LearnedModelDocument) bool) error {
