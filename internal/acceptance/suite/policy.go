@@ -195,6 +195,10 @@ func policyFollowsModel(l *Lab) {
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_autoscaling_policy.job", plancheck.ResourceActionUpdate)),
 			Check:            l.expectModels(1),
 		},
+		// An import reads the model, too.
+		resource.TestStep{
+			ResourceName: "trainyard_autoscaling_policy.job", ImportState: true, ImportStateId: l.importID("job", "worker"), ImportStateVerify: true,
+		},
 		resource.TestStep{Config: job, Check: l.expectModels(0)},
 	)
 }

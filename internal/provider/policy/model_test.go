@@ -27,7 +27,11 @@ var policyModels = cmp.AllowUnexported(policy.Model{}, policy.MeasuredMetricMode
 func TestAutoscalingPolicyModel(t *testing.T) {
 	empty := policytest.Small()
 	empty.Metrics, empty.Schedules, empty.ScaleOut, empty.ScaleIn, empty.Guards = map[string]policy.MeasuredMetricModel{}, map[string]policy.ScalingScheduleModel{}, &policy.ScalingBehaviourModel{}, &policy.ScalingBehaviourModel{}, &policy.ScalingGuardsModel{}
-	for name, m := range map[string]policy.Model{"full": policytest.Full(), "small": policytest.Small(), "empty": empty} {
+	alone := policytest.Small() // a model that observes nothing
+	alone.Metrics["used"].Algorithm.Target, alone.Metrics["used"].Algorithm.Learned = nil, &policy.LearnedModel{
+		Model: types.StringValue(qmodeltest.Text(qmodeltest.Band(0.2, 0.8))), Observes: types.MapNull(types.StringType),
+	}
+	for name, m := range map[string]policy.Model{"full": policytest.Full(), "small": policytest.Small(), "empty": empty, "alone": alone} {
 		s := policy.Schema(t.Context(), nil)
 		state := tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
 		var kept policy.Model
@@ -86,7 +90,7 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 			),
 			"trained": algorithm(
 				domain.ScalingAlgorithm{Learned: &domain.LearnedAlgorithm{
-					Model: domain.NewLearnedModel(qmodeltest.Text(qmodeltest.Band(0.2, 0.8))), Capacity: 500, Per: domain.TargetTotal, LatencyBound: 0.25, Observes: map[string]string{"cpu": "seen"},
+					Model: domain.NewLearnedModel(qmodeltest.Text(policytest.TrainedModel())), Capacity: 500, Per: domain.TargetTotal, LatencyBound: 0.25, Observes: map[string]string{"cpu": "seen"},
 				}},
 				domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: "http://prometheus:9090", Query: "up"}}),
 			"servers":  algorithm(domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 4}}, domain.ScalingSource{}),

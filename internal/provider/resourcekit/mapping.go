@@ -138,10 +138,13 @@ func flattenFields(from, model reflect.Value) {
 // flattenValue returns a value as the type of prior, which it is where that means the same. What is omitted is null.
 func flattenValue(v reflect.Value, omitted func(reflect.Value) bool, prior reflect.Value) reflect.Value {
 	c, isCustom := reflect.TypeAssert[custom](prior)
+	typ := prior.Type()
 	if !isCustom && means(prior, v, omitted) {
+		if m, ok := reflect.TypeAssert[types.Map](prior); ok && m.IsNull() {
+			return nullOf(typ) // the zero value has no type of elements, and is refused
+		}
 		return prior
 	}
-	typ := prior.Type()
 	mayBeEmpty := func() bool { // where it is left out, it may be there, and mean nothing
 		if isCustom {
 			_, null := content(prior)

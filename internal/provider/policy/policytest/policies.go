@@ -9,8 +9,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/policy"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
+
+// TrainedModel is that of the metric "trained".
+func TrainedModel() *qmodel.Model { return qmodel.New(qmodel.DQN, []string{"load", "cpu"}) }
 
 // Full says all there is to say about a policy, and some of it in an unusual spelling.
 func Full() policy.Model {
@@ -42,7 +46,7 @@ func Full() policy.Model {
 			"steps":    metric(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1), Settle: text("2m"), RetryAfter: text("60m")}}, &policy.ScalingSourceModel{Progress: &policy.ProgressSourceModel{Pattern: `step (?P<step>\d+)`, Role: new("worker"), Combine: new("max")}}),
 			"promised": metric(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(0.5), Capacity: providertest.Inexact(20), Per: new("total")}}, &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}),
 			"trained": metric(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{
-				Model: text(qmodeltest.Text(qmodeltest.Band(0.2, 0.8))), Capacity: providertest.Inexact(500), Per: new("total"), LatencyBound: providertest.Inexact(0.25), LagCapacity: providertest.Inexact(0),
+				Model: text(qmodeltest.Text(TrainedModel())), Capacity: providertest.Inexact(500), Per: new("total"), LatencyBound: providertest.Inexact(0.25), LagCapacity: providertest.Inexact(0),
 				Observes: types.MapValueMust(types.StringType, map[string]attr.Value{"cpu": text("seen")}),
 			}}, &policy.ScalingSourceModel{Prometheus: &policy.PrometheusSourceModel{URL: "http://prometheus:9090", Query: "up"}}),
 			"servers":  metric(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(4)}}, nil),
