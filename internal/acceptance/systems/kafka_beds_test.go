@@ -260,7 +260,7 @@ func (l *kafkaBed) awaitLayout(brokers int) {
 	var said []string
 	defer func() {
 		if l.t.Failed() {
-			l.t.Logf("the layout is %v, and is to be %v; Kafka says\n%s", got, want, strings.Join(said, "\n"))
+			l.t.Logf("the rebalancer says %+v; the layout is %v, and is to be %v; Kafka says\n%s", l.status(), got, want, strings.Join(said, "\n"))
 		}
 	}()
 	acctest.Eventually(l.t, fmt.Sprintf("the layout of %d brokers", brokers), func() (laidOut bool) {
