@@ -1,0 +1,233 @@
+package train
+
+import (
+	"context"
+	"math/rand/v2"
+)
+
+// Algorithm is how the value of what follows an action is estimated.
+type Algorithm string
+
+const (
+	// DQN takes the largest value that the target network has for the next state: V. Mnih et al., "Human-level control through deep
+	// reinforcement learning" (2015).
+	DQN Algorithm = "dqn"
+	// DoubleDQN takes the target network's value of the action that the network itself would choose, which overestimates less: H. van Hasselt
+	// et al., "Deep Reinforcement Learning with Double Q-learning" (2016).
+	DoubleDQN Algorithm = "double-dqn"
+)
+
+// Algorithms lists what can be chosen.
+var Algorithms = []Algorithm{DQN, DoubleDQN}
+
+// Actions is the number of actions: one member less, none, one more.
+const Actions = 3
+
+// Observation is what a decision is made by: features, normalised, and which actions are allowed, one at least.
+type Observation struct {
+	Features []float32
+	Allowed  [Actions]bool
+}
+
+// choices is the number of actions that are allowed.
+func (o *Observation) choices() (n int) {
+	for _, allowed := range o.Allowed {
+		if allowed {
+			n++
+		}
+	}
+	return n
+}
+
+// Environment is what is learned in. It has no end but that an episode is cut off somewhere.
+type Environment interface {
+	// Features is the number of features of an observation.
+	Features() int
+	// Begin begins an episode at a random place.
+	Begin(random *rand.Rand)
+	// Next has one decision be made, and returns the reward up to the next one, and whether there is one in this episode. It may decide by itself.
+	Next(act func(*Observation) int) (reward float64, more bool)
+}
+
+// Settings are those of a training. Defaults are those of [Defaults].
+type Settings struct {
+	Algorithm Algorithm
+	Seed      uint64
+	// Updates is the number of changes of the weights, each by so many transitions as Batch says, of the last ones as Replay says.
+	Updates, Batch, Replay int
+	// Hidden are the sizes of the hidden layers.
+	Hidden []int
+	// Rate is the learning rate at the beginning; it falls to a tenth.
+	Rate float64
+	// Discount is what a reward counts a decision later.
+	Discount float64
+	// Target is after how many updates the target network becomes that which is trained.
+	Target int
+	// Warmup is how many transitions are made at random before the first update. Explore is the share of the updates during which the share of
+	// random actions falls from 1 to Random, where it stays.
+	Warmup  int
+	Explore float64
+	Random  float64
+}
+
+// Defaults are settings that do.
+func Defaults() Settings {
+	return Settings{
+		Algorithm: DQN, Updates: 50_000, Batch: 32, Replay: 50_000, Hidden: []int{64, 64}, Rate: 1e-3, Discount: 0.99, Target: 500,
+		Warmup: 1000, Explore: 0.4, Random: 0.05,
+	}
+}
+
+// Trainer is a training under way.
+type Trainer struct {
+	Settings
+
+	// Decisions is the number of decisions so far, and Done that of updates.
+	Decisions, Done int
+	// Loss is the mean error of the last updates, in the unit of the rewards.
+	Loss float64
+
+	environment             Environment
+	random                  *rand.Rand
+	network, target         *Network
+	online, frozen          *pass
+	gradients               []float32
+	adam                    *adam
+	replay                  *replay
+	before                  transition // the one that waits for what follows it
+	waiting                 bool
+	discount, since, reward float64 // of what follows the transition that waits
+}
+
+// New begins a training.
+func New(s Settings, environment Environment) *Trainer {
+	t := &Trainer{Settings: s, environment: environment, random: rand.New(rand.NewPCG(s.Seed, 0))}
+	sizes := append([]int{environment.Features()}, s.Hidden...)
+	t.network = NewNetwork(t.random, append(sizes, Actions)...)
+	t.target = &Network{Sizes: t.network.Sizes, Weights: append([]float32(nil), t.network.Weights...)}
+	t.online, t.frozen = t.network.newPass(), t.network.newPass()
+	t.gradients = make([]float32, len(t.network.Weights))
+	t.adam = newAdam(len(t.gradients), float32(s.Rate))
+	t.replay = newReplay(s.Replay, environment.Features())
+	environment.Begin(t.random)
+	return t
+}
+
+// Run goes on until there were so many updates, or the context ends.
+func (t *Trainer) Run(ctx context.Context, updates int) error {
+	for t.Done < min(updates, t.Updates) {
+		if t.Decisions%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		reward, more := t.environment.Next(t.act)
+		t.Decisions++
+		t.reward += t.since * reward
+		t.since *= t.Discount
+		if !more { // what follows the last transition is not known
+			t.waiting = false
+			t.environment.Begin(t.random)
+		}
+	}
+	return nil
+}
+
+// Network returns a copy of what was learned.
+func (t *Trainer) Network() *Network {
+	return &Network{Sizes: t.network.Sizes, Weights: append([]float32(nil), t.network.Weights...)}
+}
+
+// act decides. A decision without a choice is none: what follows it follows the one before.
+func (t *Trainer) act(o *Observation) int {
+	choices := o.choices()
+	if choices == 1 {
+		return first(o.Allowed)
+	}
+	if t.waiting {
+		t.before.reward, t.before.discount = float32(t.reward), float32(t.since)
+		t.replay.add(&t.before, o)
+		if t.replay.size >= t.Warmup {
+			t.update()
+		}
+	}
+	action := 0
+	if t.random.Float64() < t.exploration() {
+		for left := t.random.IntN(choices); ; action++ {
+			if o.Allowed[action] {
+				if left == 0 {
+					break
+				}
+				left--
+			}
+		}
+	} else {
+		action = Best(t.network.forward(t.online, o.Features), o.Allowed)
+	}
+	t.before.features = append(t.before.features[:0], o.Features...)
+	t.before.action, t.waiting, t.reward, t.since = action, true, 0, 1
+	return action
+}
+
+// exploration is the share of actions that are random at the moment.
+func (t *Trainer) exploration() float64 {
+	if t.Done == 0 {
+		return 1
+	}
+	progress := float64(t.Done) / (t.Explore * float64(t.Updates))
+	return max(1-progress*(1-t.Random), t.Random)
+}
+
+// first is the first action that is allowed.
+func first(allowed [Actions]bool) int {
+	for a, is := range allowed {
+		if is {
+			return a
+		}
+	}
+	return 0
+}
+
+// Best is the allowed action with the largest value; of several of the same value the first one.
+func Best(values []float32, allowed [Actions]bool) int {
+	best := first(allowed)
+	for a := best + 1; a < Actions; a++ {
+		if allowed[a] && values[a] > values[best] {
+			best = a
+		}
+	}
+	return best
+}
+
+// update changes the weights by a batch of what is remembered.
+func (t *Trainer) update() {
+	if t.Done%t.Target == 0 {
+		copy(t.target.Weights, t.network.Weights)
+	}
+	outputs := t.online.deltas[len(t.online.deltas)-1]
+	loss := 0.0
+	for range t.Batch {
+		r := t.replay.at(t.random.IntN(t.replay.size))
+		goal := r.reward + float32(r.discount*t.value(&r))
+		off := t.network.forward(t.online, r.features)[r.action] - goal
+		clear(outputs)
+		outputs[r.action] = huber(off)
+		t.network.backward(t.online, t.gradients)
+		loss += float64(max(off, -off))
+	}
+	t.Loss += (loss/float64(t.Batch) - t.Loss) * 0.001
+	t.adam.rate = float32(t.Rate * (1 - 0.9*float64(t.Done)/float64(t.Updates)))
+	t.adam.step(t.network.Weights, t.gradients, 1/float32(t.Batch))
+	t.Done++
+}
+
+// value estimates what follows a transition. Actions that are not allowed there have no say.
+func (t *Trainer) value(r *remembered) float32 {
+	chosen := -1
+	if t.Algorithm == DoubleDQN {
+		chosen = Best(t.network.forward(t.online, r.next), r.allowed)
+	}
+	values := t.target.forward(t.frozen, r.next)
+	if chosen < 0 {
+		chosen = Best(values, r.allowed)
+	}
+	return values[chosen]
+}

@@ -1,0 +1,44 @@
+package train
+
+// transition is an action, and what came of it until the next decision that there was a choice for.
+type transition struct {
+	features []float32
+	action   int
+	// reward is discounted, and discount what the next state's value counts.
+	reward, discount float32
+}
+
+// remembered is a transition with the state that it led to.
+type remembered struct {
+	transition
+
+	next    []float32
+	allowed [Actions]bool
+}
+
+// replay remembers the last transitions.
+type replay struct {
+	features int
+	kept     []remembered // without their features, which are in states
+	states   []float32    // two for each transition
+	size, to int
+}
+
+func newReplay(capacity, features int) *replay {
+	return &replay{features: features, kept: make([]remembered, capacity), states: make([]float32, 2*capacity*features)}
+}
+
+// add remembers a transition, and forgets the oldest where there is no more room.
+func (r *replay) add(t *transition, next *Observation) {
+	at := r.states[2*r.to*r.features:][:2*r.features]
+	kept := remembered{transition: *t, next: at[r.features:], allowed: next.Allowed}
+	kept.features = at[:r.features]
+	copy(kept.features, t.features)
+	copy(kept.next, next.Features)
+	r.kept[r.to] = kept
+	r.to = (r.to + 1) % len(r.kept)
+	r.size = min(r.size+1, len(r.kept))
+}
+
+// at returns one of those that are remembered.
+func (r *replay) at(i int) remembered { return r.kept[i] }
