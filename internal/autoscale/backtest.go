@@ -1,6 +1,8 @@
 package autoscale
 
 import (
+	"fmt"
+	"math"
 	"time"
 )
 
@@ -21,8 +23,30 @@ type Model struct {
 	Capacity float64
 	// Startup is how long a member takes from the decision until it carries load.
 	Startup time.Duration
+	// Change is what a change of the count costs.
+	Change ChangeCost
 	// Signals say by the names of the policy's metrics what each shows; SignalUtilisation for those that are not there.
 	Signals map[string]Signal
+}
+
+// ChangeCost is what a change of the count costs where data moves between members, as between brokers. A change is under way from the decision until
+// members that were added have started and the data has moved: only then do these carry load, and may another change begin.
+type ChangeCost struct {
+	// Takes is how long data moves; 0 where there is none to move.
+	Takes time.Duration
+	// Lost is the share of the capacity of the members at work that is lost while it moves, from 0 to below 1.
+	Lost float64
+}
+
+// validate returns why the model is none.
+func (m Model) validate() error {
+	if !(m.Capacity > 0) || math.IsInf(m.Capacity, 0) || m.Startup < 0 {
+		return fmt.Errorf("a member that carries a load of %g after %s is no model", m.Capacity, m.Startup)
+	}
+	if m.Change.Takes < 0 || !(m.Change.Lost >= 0 && m.Change.Lost < 1) {
+		return fmt.Errorf("a change that takes %s and a share of %g of the capacity is no model", m.Change.Takes, m.Change.Lost)
+	}
+	return nil
 }
 
 // Signal is what a metric shows of a load.
@@ -38,7 +62,7 @@ const (
 	SignalQueue Signal = "queue"
 	// SignalLatency is how long what comes waits in the queue, in seconds: what the ready members need to work it off.
 	SignalLatency Signal = "latency"
-	// SignalChanging is 1 while members start, and 0 else, and SignalSkew by which share a ready member carries more than the mean of all, as those
+	// SignalChanging is 1 while members start or data moves between them, and 0 else, and SignalSkew by which share a ready member carries more than the mean of all, as those
 	// that start carry nothing.
 	SignalChanging Signal = "changing"
 	SignalSkew     Signal = "skew"
@@ -53,18 +77,21 @@ type Moment struct {
 	Load, Backlog float64
 	// Count and Ready are the members that were ordered, and those at work.
 	Count, Ready int
+	// Moving tells that data moves between members, or is about to, and Lost the share of the capacity that is lost by it.
+	Moving bool
+	Lost   float64
 }
 
 // Shows returns the value of a signal; false where it has none, as no member is at work.
 func (m Model) Shows(signal Signal, at Moment) (float64, bool) {
-	capacity := float64(at.Ready) * m.Capacity
+	capacity := float64(at.Ready) * m.Capacity * (1 - at.Lost)
 	switch signal {
 	case SignalLoad:
 		return at.Load, true
 	case SignalQueue:
 		return at.Backlog, true
 	case SignalChanging:
-		return flag(at.Ready < at.Count), true
+		return flag(at.Ready < at.Count || at.Moving), true
 	case SignalLatency:
 		return at.Backlog / capacity, at.Ready > 0
 	case SignalSkew:

@@ -2,8 +2,6 @@ package autoscale
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -13,14 +11,8 @@ import (
 // Backtest has a policy decide over a trace, as often as its interval says, and returns what comes of it. Nothing is touched.
 //
 // It is a model: all members carry the same load, a load that is too much for them is lost unless the policy follows a queue, members that are
-// removed are gone at once, and their number has no other bounds than the policy's.
+// removed are gone at once, and their number has no other bounds than the policy's. What a change costs is in [ChangeCost].
 func Backtest(policy domain.AutoscalingPolicy, trace Trace, model Model) (Course, error) {
-	if len(trace.Load) == 0 || trace.Step <= 0 {
-		return Course{}, errors.New("the trace has no values")
-	}
-	if !(model.Capacity > 0) || math.IsInf(model.Capacity, 0) || model.Startup < 0 {
-		return Course{}, fmt.Errorf("a member that carries a load of %g after %s is no model", model.Capacity, model.Startup)
-	}
 	s, err := newSimulation(policy, trace, model)
 	if err != nil {
 		return Course{}, err
@@ -38,8 +30,11 @@ type simulation struct {
 	decision Decision
 
 	crew
-	backlog float64
-	metrics map[string]Measurement
+	// at is how far it is. Data moves for the last change from moves until moved.
+	at           time.Duration
+	moves, moved time.Time
+	backlog      float64
+	metrics      map[string]Measurement
 	// lasting is what lasts says, loud has each decision say why, and before is what the metrics remembered before the last one, in their order.
 	lasting bool
 	loud    bool
@@ -50,6 +45,12 @@ type simulation struct {
 }
 
 func newSimulation(policy domain.AutoscalingPolicy, trace Trace, model Model) (*simulation, error) {
+	if len(trace.Load) == 0 || trace.Step <= 0 {
+		return nil, errors.New("the trace has no values")
+	}
+	if err := model.validate(); err != nil {
+		return nil, err
+	}
 	scaler, err := New(policy)
 	if err != nil {
 		return nil, err
@@ -63,32 +64,38 @@ func (s *simulation) run() Course {
 	s.count = s.scaler.policy.First()
 	s.allReady()
 	s.note(Step{At: s.trace.Start, To: s.count, Why: "initial"})
-	every := s.scaler.policy.Every()
-	length := time.Duration(n) * s.trace.Step
-	for at := time.Duration(0); at < length; {
-		i := int(at / s.trace.Step)
-		now := s.trace.Start.Add(at)
-		s.grow(now)
-		s.measure(i, now)
-		s.before = s.remembered(s.before[:0])
-		s.decide(now)
-		s.grow(now)
-		took := every
-		if again := (time.Duration(i+1)*s.trace.Step - at - 1).Truncate(every); again > 0 && s.settled(i) {
-			took += again // the decisions up to the next value would all be this one, by metrics that show the same
-			s.scaler.remember(&s.state, now.Add(again), s.count)
-			s.measure(i, now.Add(again))
-		}
-		took = min(took, length-at)
-		s.pass(at, at+took)
-		at += took
+	for s.at < s.length() {
+		s.next()
 	}
 	s.course.Steps = newest(s.course.Steps)
 	s.course.Changes = s.steps - 1
-	if hours := length.Hours(); hours > 0 {
+	if hours := s.length().Hours(); hours > 0 {
 		s.course.ChangesPerHour = float64(s.course.Changes) / hours
 	}
 	return s.course
+}
+
+// length is how long the trace is.
+func (s *simulation) length() time.Duration { return time.Duration(len(s.trace.Load)) * s.trace.Step }
+
+// next has a decision be made, and time pass until the next one. Decisions that would be the same are passed over.
+func (s *simulation) next() {
+	i, every := int(s.at/s.trace.Step), s.scaler.policy.Every()
+	now := s.trace.Start.Add(s.at)
+	s.grow(now)
+	s.measure(i, now)
+	s.before = s.remembered(s.before[:0])
+	s.decide(now)
+	s.grow(now)
+	took := every
+	if again := (time.Duration(i+1)*s.trace.Step - s.at - 1).Truncate(every); again > 0 && s.settled(i) && !now.Before(s.moved) {
+		took += again // the decisions up to the next value would all be this one, by metrics that show the same
+		s.scaler.remember(&s.state, now.Add(again), s.count)
+		s.measure(i, now.Add(again))
+	}
+	took = min(took, s.length()-s.at)
+	s.pass(s.at, s.at+took)
+	s.at += took
 }
 
 // note adds a step to the course.
@@ -162,14 +169,26 @@ func (s *simulation) pass(from, to time.Duration) {
 		if len(s.starting) > 0 {
 			until = min(until, s.starting[0].At.Sub(s.trace.Start))
 		}
-		s.carry(s.trace.Load[i], until-at)
+		for _, edge := range [...]time.Time{s.moves, s.moved} {
+			if since := edge.Sub(s.trace.Start); since > at {
+				until = min(until, since)
+			}
+		}
+		s.carry(s.trace.Load[i], float64(s.ready)*s.model.Capacity*(1-s.lost(s.trace.Start.Add(at))), until-at)
 		at = until
 	}
 }
 
-// carry has the ready members carry a load for a time.
-func (s *simulation) carry(load float64, took time.Duration) {
-	capacity := float64(s.ready) * s.model.Capacity
+// lost is the share of the ready members' capacity that the last change takes away.
+func (s *simulation) lost(now time.Time) float64 {
+	if now.Before(s.moves) || !now.Before(s.moved) {
+		return 0
+	}
+	return s.model.Change.Lost
+}
+
+// carry has members of a capacity carry a load for a time.
+func (s *simulation) carry(load, capacity float64, took time.Duration) {
 	if load > capacity {
 		s.course.Under += took
 	}
@@ -182,7 +201,7 @@ func (s *simulation) measure(i int, now time.Time) {
 	if i < len(s.trace.Lost) && s.trace.Lost[i] {
 		return
 	}
-	moment := Moment{s.trace.Load[i], s.backlog, s.count, s.ready}
+	moment := Moment{s.trace.Load[i], s.backlog, s.count, s.ready, now.Before(s.moved), s.lost(now)}
 	for _, name := range s.scaler.metrics {
 		m := Measurement{At: now}
 		value, there := s.model.Shows(s.model.Signals[name], moment)
@@ -196,6 +215,10 @@ func (s *simulation) measure(i int, now time.Time) {
 // decide has the policy decide, and orders members or removes those that were ordered last. Why it does is found out only where it changes something.
 func (s *simulation) decide(now time.Time) {
 	d, seen, before := &s.decision, Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics}, s.state
+	if now.Before(s.moved) {
+		const why = "the last change is under way"
+		seen.Held, seen.Busy = why, why
+	}
 	s.scaler.quiet = !s.loud
 	if s.scaler.decide(d, &s.state, &seen); d.To != d.From && !s.loud {
 		s.state, s.scaler.quiet = before, false
@@ -216,5 +239,18 @@ func (s *simulation) decide(now time.Time) {
 		s.course.Reversals++
 	}
 	s.last = change
-	s.order(d.To, now.Add(s.model.Startup))
+	s.order(d.To, s.changes(now, change > 0))
+}
+
+// changes has a change begin, and returns when members that it adds carry load.
+func (s *simulation) changes(now time.Time, adds bool) time.Time {
+	begins := now
+	if adds {
+		begins = now.Add(s.model.Startup)
+	}
+	if s.model.Change.Takes > 0 {
+		s.moves, s.moved = begins, begins.Add(s.model.Change.Takes)
+		return s.moved
+	}
+	return begins
 }
