@@ -132,6 +132,8 @@ type asking struct {
 	// model is that of a learned algorithm, and observed the value of another metric, or why there is none.
 	model    *qmodel.Model
 	observed func(name string) (value float64, missing string)
+	// chooses chooses an action in the model's place; nil where the model does.
+	chooses Chooser
 	// lastChange is as in State, busy as in Seen, and needed what guards.at_least was told; nil where there is no such guard.
 	lastChange time.Time
 	busy       string

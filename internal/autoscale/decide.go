@@ -18,8 +18,10 @@ type Autoscaler struct {
 	follows []domain.ScalingMetric
 	// models are those of learned algorithms, by the names of their metrics.
 	models map[string]*qmodel.Model
-	times  timetable
-	guards []domain.GuardQuestion
+	// chooses is as in asking.
+	chooses Chooser
+	times   timetable
+	guards  []domain.GuardQuestion
 	// remembered is how long counts that were asked for are of use, and changed how long changes are.
 	remembered, changed time.Duration
 	// quiet tells that nobody wants to know why it decides as it does: saying so takes a third of the time.
@@ -268,7 +270,7 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 func (a *Autoscaler) asking(d *Decision, state *State, seen *Seen) asking {
 	in := asking{
 		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: state.Startup, policy: &a.policy, room: seen.Room, quiet: a.quiet,
-		lastChange: state.LastChange, busy: seen.Busy,
+		lastChange: state.LastChange, busy: seen.Busy, chooses: a.chooses,
 	}
 	_, in.needed = d.needed()
 	if len(a.models) > 0 {

@@ -21,19 +21,33 @@ func learned(a domain.LearnedAlgorithm, m *Memory, in asking) proposal {
 	if m.Learned == nil {
 		m.Learned = &LoadHistory{}
 	}
-	values := in.model.Values(in.model.Of(m.Learned.Observe(o)))
-	masks := in.masks(o)
+	state, masks := m.Learned.Observe(o), in.masks(o)
+	if in.chooses != nil {
+		return proposal{count: in.count + changeBy[in.chooses(state, allowed(masks))]}
+	}
+	values := in.model.Values(in.model.Of(state))
 	best := qmodel.Stay
 	for _, action := range []int{qmodel.Up, qmodel.Down} {
 		if masks[action] == "" && values[action] > values[best] {
 			best = action
 		}
 	}
-	p := proposal{count: in.count + [qmodel.NumActions]int{qmodel.Up: 1, qmodel.Down: -1}[best]}
+	p := proposal{count: in.count + changeBy[best]}
 	if !in.quiet {
 		p.why = worth(values, masks)
 	}
 	return p
+}
+
+// changeBy is by how much actions change the count.
+var changeBy = [qmodel.NumActions]int{qmodel.Up: 1, qmodel.Down: -1}
+
+// allowed are the actions that nothing masks.
+func allowed(masks [qmodel.NumActions]string) (allowed [qmodel.NumActions]bool) {
+	for action, why := range masks {
+		allowed[action] = why == ""
+	}
+	return allowed
 }
 
 // observation returns what the state is made of, or why it can't be told.

@@ -59,8 +59,7 @@ func newSimulation(policy domain.AutoscalingPolicy, trace Trace, model Model) (*
 }
 
 func (s *simulation) run() Course {
-	n := len(s.trace.Load)
-	s.course.Counts, s.course.Ready = make([]int, n), make([]int, n) // each is filled in when its time has come
+	s.makeCourse()
 	s.count = s.scaler.policy.First()
 	s.allReady()
 	s.note(Step{At: s.trace.Start, To: s.count, Why: "initial"})
@@ -73,6 +72,12 @@ func (s *simulation) run() Course {
 		s.course.ChangesPerHour = float64(s.course.Changes) / hours
 	}
 	return s.course
+}
+
+// makeCourse makes the course, of which each value is filled in when its time has come.
+func (s *simulation) makeCourse() {
+	n := len(s.trace.Load)
+	s.course.Counts, s.course.Ready = make([]int, n), make([]int, n)
 }
 
 // length is how long the trace is.
@@ -88,7 +93,7 @@ func (s *simulation) next() {
 	s.decide(now)
 	s.grow(now)
 	took := every
-	if again := (time.Duration(i+1)*s.trace.Step - s.at - 1).Truncate(every); again > 0 && s.settled(i) && !now.Before(s.moved) {
+	if again := (time.Duration(i+1)*s.trace.Step - s.at - 1).Truncate(every); again > 0 && s.settled(i) {
 		took += again // the decisions up to the next value would all be this one, by metrics that show the same
 		s.scaler.remember(&s.state, now.Add(again), s.count)
 		s.measure(i, now.Add(again))
@@ -113,10 +118,10 @@ func newest(steps []Step) []Step {
 }
 
 // settled tells whether a decision about a value of the trace was one that stands for as long as the value does: it changed nothing, nothing held
-// it back, no member is about to start, and no metric remembers anything else than before, or changes with time.
+// it back, no change is under way, and no metric remembers anything else than before, or changes with time.
 func (s *simulation) settled(i int) bool {
 	d, lost := &s.decision, i < len(s.trace.Lost) && s.trace.Lost[i]
-	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 {
+	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 || s.trace.Start.Add(s.at).Before(s.moved) {
 		return false
 	}
 	for j, name := range s.scaler.metrics {
@@ -220,7 +225,7 @@ func (s *simulation) decide(now time.Time) {
 		seen.Held, seen.Busy = why, why
 	}
 	s.scaler.quiet = !s.loud
-	if s.scaler.decide(d, &s.state, &seen); d.To != d.From && !s.loud {
+	if s.scaler.decide(d, &s.state, &seen); d.To != d.From && !s.loud && s.scaler.chooses == nil {
 		s.state, s.scaler.quiet = before, false
 		for i, name := range s.scaler.metrics {
 			if s.state.Metrics != nil {

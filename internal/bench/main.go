@@ -8,6 +8,8 @@
 // The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing built:
 //
 //	go run ./internal/bench -only policies [-trace load.csv or folder] [-curves folder]
+//
+// Nor does the part learned, which trains models for a quarter of an hour.
 package main
 
 import (
@@ -43,6 +45,7 @@ type bench struct {
 	runs     int           // how often each figure is measured
 	trace    string        // the path of a load as CSV, or ""
 	training time.Duration // how long a training is measured
+	updates  int           // how long a model is trained
 	curves   string        // the folder for the curves of policies, or "" for a new one
 }
 
@@ -53,7 +56,7 @@ var parts = []struct {
 	run   func(*bench, context.Context) ([]fmt.Stringer, error)
 	// computed parts run nothing, and need nothing.
 	computed bool
-	// system parts train with the software of others, which takes an hour. They are run by their name alone.
+	// system parts train, with the software of others for an hour or in a model for minutes. They are run by their name alone.
 	system bool
 }{
 	{"plan", "Plan of a group in which nothing changed", (*bench).plan, false, false},
@@ -67,6 +70,7 @@ var parts = []struct {
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false, false},
 	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true, false},
+	{"learned", "Models of the algorithm learned, beside the optimum and rules that were tuned as long, in a model", (*bench).learned, true, true},
 	{"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020", (*bench).psWorker, false, true},
 	{"multiworker", "Synchronous training with TensorFlow, on bare hosts and on a Swarm", (*bench).multiworker, false, true},
 	{"spark", "Spark with XGBoost on one, two and four workers, and by the policy, beside P. Stolin's measurements of 2021", (*bench).spark, false, true},
@@ -96,6 +100,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.IntVar(&b.runs, "runs", 7, "how often each figure is measured")
 	only := flags.String("only", strings.Join(usual, ","), "the parts to run, separated by commas; besides, there are "+strings.Join(systems, ", "))
 	flags.DurationVar(&b.training, "training", 20*time.Second, "how long each training of ps-worker is measured; its policy has twice that to settle")
+	flags.IntVar(&b.updates, "updates", learnedUpdates, "how many updates each training of learned has")
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")
 	flags.StringVar(&b.bare, "bare", "", "path of the provider that plans are compared with")

@@ -3,6 +3,8 @@ package train
 import (
 	"context"
 	"math/rand/v2"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // Algorithm is how the value of what follows an action is estimated.
@@ -11,17 +13,17 @@ type Algorithm string
 const (
 	// DQN takes the largest value that the target network has for the next state: V. Mnih et al., "Human-level control through deep
 	// reinforcement learning" (2015).
-	DQN Algorithm = "dqn"
+	DQN Algorithm = qmodel.DQN
 	// DoubleDQN takes the target network's value of the action that the network itself would choose, which overestimates less: H. van Hasselt
 	// et al., "Deep Reinforcement Learning with Double Q-learning" (2016).
-	DoubleDQN Algorithm = "double-dqn"
+	DoubleDQN Algorithm = qmodel.DoubleDQN
 )
 
 // Algorithms lists what can be chosen.
 var Algorithms = []Algorithm{DQN, DoubleDQN}
 
-// Actions is the number of actions: one member less, none, one more.
-const Actions = 3
+// Actions is the number of actions.
+const Actions = qmodel.NumActions
 
 // Observation is what a decision is made by: features, normalised, and which actions are allowed, one at least.
 type Observation struct {
@@ -37,6 +39,20 @@ func (o *Observation) choices() (n int) {
 		}
 	}
 	return n
+}
+
+// random is one of the actions that are allowed.
+func (o *Observation) random(random *rand.Rand) int {
+	left := random.IntN(o.choices())
+	for action, allowed := range o.Allowed {
+		if allowed {
+			if left == 0 {
+				return action
+			}
+			left--
+		}
+	}
+	panic("no action is allowed")
 }
 
 // Environment is what is learned in. It has no end but that an episode is cut off somewhere.
@@ -73,7 +89,7 @@ type Settings struct {
 // Defaults are settings that do.
 func Defaults() Settings {
 	return Settings{
-		Algorithm: DQN, Updates: 50_000, Batch: 32, Replay: 50_000, Hidden: []int{64, 64}, Rate: 1e-3, Discount: 0.99, Target: 500,
+		Algorithm: DQN, Updates: 50_000, Batch: 32, Replay: 50_000, Hidden: []int{64, 64}, Rate: 1e-3, Discount: 0.98, Target: 100,
 		Warmup: 1000, Explore: 0.4, Random: 0.05,
 	}
 }
@@ -89,7 +105,7 @@ type Trainer struct {
 
 	environment             Environment
 	random                  *rand.Rand
-	network, target         *Network
+	network, target, mean   *Network
 	online, frozen          *pass
 	gradients               []float32
 	adam                    *adam
@@ -104,7 +120,7 @@ func New(s Settings, environment Environment) *Trainer {
 	t := &Trainer{Settings: s, environment: environment, random: rand.New(rand.NewPCG(s.Seed, 0))}
 	sizes := append([]int{environment.Features()}, s.Hidden...)
 	t.network = NewNetwork(t.random, append(sizes, Actions)...)
-	t.target = &Network{Sizes: t.network.Sizes, Weights: append([]float32(nil), t.network.Weights...)}
+	t.target, t.mean = t.network.clone(), t.network.clone()
 	t.online, t.frozen = t.network.newPass(), t.network.newPass()
 	t.gradients = make([]float32, len(t.network.Weights))
 	t.adam = newAdam(len(t.gradients), float32(s.Rate))
@@ -131,15 +147,15 @@ func (t *Trainer) Run(ctx context.Context, updates int) error {
 	return nil
 }
 
-// Network returns a copy of what was learned.
-func (t *Trainer) Network() *Network {
-	return &Network{Sizes: t.network.Sizes, Weights: append([]float32(nil), t.network.Weights...)}
-}
+// Network returns a copy of the network.
+func (t *Trainer) Network() *Network { return t.network.clone() }
+
+// Mean returns the mean of the networks after the last updates, whose policy is steadier than that of the last one.
+func (t *Trainer) Mean() *Network { return t.mean.clone() }
 
 // act decides. A decision without a choice is none: what follows it follows the one before.
 func (t *Trainer) act(o *Observation) int {
-	choices := o.choices()
-	if choices == 1 {
+	if o.choices() == 1 {
 		return first(o.Allowed)
 	}
 	if t.waiting {
@@ -151,14 +167,7 @@ func (t *Trainer) act(o *Observation) int {
 	}
 	action := 0
 	if t.random.Float64() < t.exploration() {
-		for left := t.random.IntN(choices); ; action++ {
-			if o.Allowed[action] {
-				if left == 0 {
-					break
-				}
-				left--
-			}
-		}
+		action = o.random(t.random)
 	} else {
 		action = Best(t.network.forward(t.online, o.Features), o.Allowed)
 	}
@@ -217,7 +226,13 @@ func (t *Trainer) update() {
 	t.adam.rate = float32(t.Rate * (1 - 0.9*float64(t.Done)/float64(t.Updates)))
 	t.adam.step(t.network.Weights, t.gradients, 1/float32(t.Batch))
 	t.Done++
+	for i, w := range t.network.Weights {
+		t.mean.Weights[i] += float32((w - t.mean.Weights[i]) * meanShare)
+	}
 }
+
+// meanShare is what an update counts in the mean of the networks: that of about the last thousand.
+const meanShare = 0.001
 
 // value estimates what follows a transition. Actions that are not allowed there have no say.
 func (t *Trainer) value(r *remembered) float32 {

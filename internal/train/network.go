@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Network is a multilayer perceptron: ReLU after each layer but the last one. All products are rounded before they are added, so that it
@@ -32,6 +33,8 @@ func NewNetwork(random *rand.Rand, sizes ...int) *Network {
 	}
 	return n
 }
+
+func (n *Network) clone() *Network { return &Network{Sizes: n.Sizes, Weights: slices.Clone(n.Weights)} }
 
 // Layers is the number of layers of weights.
 func (n *Network) Layers() int { return len(n.Sizes) - 1 }
