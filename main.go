@@ -3,7 +3,7 @@
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
 // measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a cluster does, as "autoscale", which tells what
-// policies decided, as "promote", which has another host keep the store of a cluster, as "forget",
+// policies decided and trains their models, as "promote", which has another host keep the store of a cluster, as "forget",
 // by which a cluster forgets a host that is gone for good, as "logs", which writes what members write and exits as their
 // group did, as "results", which fetches a folder of a member, and as "sweep", which shows, pauses, resumes and cancels
 // the runs of sweeps, and fetches what they left.
@@ -29,6 +29,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/results"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweepctl"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
+	"github.com/trainyard/terraform-provider-trainyard/internal/trainctl"
 )
 
 // version is set when a release is built.
@@ -55,6 +56,9 @@ func run(args []string) error {
 	case "top":
 		return top.Run(ctx, args[1:], engines, os.Stdout)
 	case "autoscale":
+		if len(args) > 1 && args[1] == "train" {
+			return trainctl.Run(ctx, args[2:], os.Stdout)
+		}
 		return explain.Run(ctx, args[1:], engines, os.Stdout)
 	case "forget":
 		return forget.Run(ctx, args[1:], engines, os.Stdout)

@@ -31,7 +31,7 @@ const usage = `Shows what an autoscaling policy decided, and why: the newest dec
 
   terraform-provider-trainyard autoscale explain [--engine ENGINE] [--endpoint WHERE] [--cluster NAME] GROUP/ROLE
 
-With --json, GROUP/ROLE may be left out, for all policies.
+With --json, GROUP/ROLE may be left out, for all policies. Models of the algorithm learned are trained by another command: autoscale train --help.
 
 `
 
@@ -40,7 +40,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	if len(args) > 0 && args[0] == "explain" {
 		args = args[1:]
 	} else if len(args) == 0 || !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
-		return o, fmt.Errorf("autoscale has one command, explain, and was given %q: see terraform-provider-trainyard autoscale --help", args)
+		return o, fmt.Errorf("autoscale has two commands, explain and train, and was given %q: see terraform-provider-trainyard autoscale --help", args)
 	}
 	flags := flag.NewFlagSet("autoscale explain", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)

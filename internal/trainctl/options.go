@@ -1,0 +1,123 @@
+package trainctl
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/train"
+)
+
+// options are what the arguments say.
+type options struct {
+	trace, output, curve string
+	settings             train.Settings
+	// problem has no trace yet.
+	problem train.Problem
+}
+
+const usage = `Trains a model for the scaling algorithm "learned" with a recorded load, in a simulator.
+
+  terraform-provider-trainyard autoscale train --trace load.csv --capacity 100 --algorithm double-dqn --seed 7 -o dqn.json
+
+The trace has two columns, time and load. Costs are in a unit of your choice: the price of a member-hour, of an hour with more load than the members carry,
+and of a change of the count. The same arguments make the same file.
+
+`
+
+// maxUpdates bounds how long a training takes.
+const maxUpdates = 10_000_000
+
+func parse(args []string) (options, error) {
+	o := options{settings: train.Defaults(), problem: train.Problem{
+		Bound: 1, Startup: 25 * time.Second, Change: autoscale.ChangeCost{Takes: 40 * time.Second}, Min: 1, Max: 10, Interval: 15 * time.Second, Prices: train.DefaultPrices,
+	}}
+	p, lost, algorithm := &o.problem, 15.0, string(o.settings.Algorithm)
+	flags := flag.NewFlagSet("autoscale train", flag.ContinueOnError)
+	flags.StringVar(&o.trace, "trace", "", "`file` with the load to learn, as CSV; needed")
+	flags.StringVar(&o.output, "o", "dqn.json", "`file` to write the model to")
+	flags.StringVar(&o.curve, "curve", "", "`file` to draw the learning curve to, as SVG")
+	flags.StringVar(&algorithm, "algorithm", algorithm, "`name` of the algorithm: "+allowedAlgorithms())
+	flags.Uint64Var(&o.settings.Seed, "seed", 1, "`number` that all that is random comes from")
+	flags.IntVar(&o.settings.Updates, "updates", o.settings.Updates, "`number` of updates of the network")
+	flags.Float64Var(&p.Capacity, "capacity", 0, "`load` that one member carries, in the unit of the trace; needed")
+	flags.Float64Var(&p.Bound, "bound", p.Bound, "`share` of the capacity above which there are too few members, such as that up to which latency holds its bound")
+	flags.IntVar(&p.Min, "min", p.Min, "minimum `number` of members, as the policy's")
+	flags.IntVar(&p.Max, "max", p.Max, "maximum `number` of members, as the policy's")
+	flags.DurationVar(&p.Interval, "interval", p.Interval, "`time` between two decisions, as the policy's")
+	flags.DurationVar(&p.Startup, "startup", p.Startup, "`time` that a member takes to start")
+	flags.DurationVar(&p.Change.Takes, "change-time", p.Change.Takes, "`time` for which data moves between members after a change; 0s where none does")
+	flags.Float64Var(&lost, "change-loss", lost, "`percent` of the capacity that is lost meanwhile")
+	flags.Float64Var(&p.Prices.Member, "member-price", p.Prices.Member, "`price` of a member-hour")
+	flags.Float64Var(&p.Prices.Under, "under-price", p.Prices.Under, "`price` of an hour with too few members")
+	flags.Float64Var(&p.Prices.Change, "change-price", p.Prices.Change, "`price` of a change of the count")
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	words, err := command.Words(flags, args)
+	if err != nil {
+		return o, err
+	}
+	if len(words) > 0 {
+		return o, fmt.Errorf("train takes flags only, and was given %q", words)
+	}
+	o.settings.Algorithm, p.Change.Lost = train.Algorithm(algorithm), lost/100
+	return o, o.validate(lost)
+}
+
+func allowedAlgorithms() string {
+	var names []string
+	for _, a := range train.Algorithms {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, " or ")
+}
+
+// validate returns what is wrong with the options, the first thing first.
+func (o options) validate(lost float64) error {
+	p := o.problem
+	refuse := func(flag string, value any, allowed string) error {
+		return fmt.Errorf("%s %v is not allowed; %s", flag, value, allowed)
+	}
+	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
+	price := func(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
+	const aPrice = "a number of 0 or more is, and not all three may be 0"
+	for _, check := range []struct {
+		held    bool
+		flag    string
+		value   any
+		allowed string
+	}{
+		{slices.Contains(train.Algorithms, o.settings.Algorithm), "--algorithm", fmt.Sprintf("%q", o.settings.Algorithm), allowedAlgorithms() + " is"},
+		{o.settings.Updates >= 1 && o.settings.Updates <= maxUpdates, "--updates", o.settings.Updates, fmt.Sprintf("1 to %d are", maxUpdates)},
+		{positive(p.Capacity), "--capacity", p.Capacity, "the load that one member carries is, a number above 0"},
+		{p.Bound > 0 && p.Bound <= 1, "--bound", p.Bound, "a share above 0 is, up to 1"},
+		{p.Min >= 1 && p.Min <= domain.MaxReplicas, "--min", p.Min, fmt.Sprintf("1 to %d are", domain.MaxReplicas)},
+		{p.Max > p.Min && p.Max <= domain.MaxReplicas, "--max", p.Max, fmt.Sprintf("more than --min, which is %d, is, up to %d", p.Min, domain.MaxReplicas)},
+		{p.Interval >= domain.MinScalingInterval && p.Interval <= domain.MaxScalingInterval, "--interval", p.Interval, fmt.Sprintf("%s to %s is", domain.MinScalingInterval, domain.MaxScalingInterval)},
+		{p.Startup >= 0 && p.Startup <= time.Hour, "--startup", p.Startup, "0s to 1h0m0s is"},
+		{p.Change.Takes >= 0 && p.Change.Takes <= time.Hour, "--change-time", p.Change.Takes, "0s to 1h0m0s is"},
+		{lost >= 0 && lost < 100, "--change-loss", lost, "0 percent is, up to less than 100"},
+		{price(p.Prices.Member), "--member-price", p.Prices.Member, aPrice},
+		{price(p.Prices.Under), "--under-price", p.Prices.Under, aPrice},
+		{price(p.Prices.Change), "--change-price", p.Prices.Change, aPrice},
+		{p.Prices.Member > 0 || p.Prices.Under > 0, "--member-price and --under-price", 0, "one of them has to be above 0"},
+		{o.output != "", "-o", `""`, "the path of a file is"},
+	} {
+		if !check.held {
+			return refuse(check.flag, check.value, check.allowed)
+		}
+	}
+	if o.trace == "" {
+		return errors.New("--trace is missing: it is the path of the load to learn, a CSV of time and load")
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package trainctl
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
+)
+
+// trace writes a load that comes and goes, and returns its path.
+func trace(t *testing.T, load func(i int) float64) string {
+	t.Helper()
+	var rows strings.Builder
+	rows.WriteString("time,load\n")
+	for i := range 200 {
+		fmt.Fprintf(&rows, "%d,%g\n", 15*i, load(i))
+	}
+	file := filepath.Join(t.TempDir(), "load.csv")
+	if err := os.WriteFile(file, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func waves(i int) float64 { return 20 - 9*math.Cos(float64(i)/20) }
+
+// The command writes a model that can be read, a learning curve, and lines of progress where there is no terminal; twice the same.
+func TestTrain(t *testing.T) {
+	load, folder := trace(t, waves), t.TempDir()
+	var files [2][]byte
+	for i := range files {
+		model, curve := filepath.Join(folder, "model.json"), filepath.Join(folder, "curve.svg")
+		var out bytes.Buffer
+		args := []string{"--trace", load, "--capacity", "10", "--algorithm", "double-dqn", "--seed", "7", "--updates", "300", "--max", "4", "-o", model, "--curve", curve}
+		if err := Run(t.Context(), args, &out); err != nil {
+			t.Fatal(err)
+		}
+		if said := out.String(); !strings.Contains(said, "0 of 300 updates: the policy costs ") || !strings.Contains(said, model+": 300 updates over ") {
+			t.Errorf("it says %q", said)
+		}
+		if svg, err := os.ReadFile(curve); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) || !bytes.Contains(svg, []byte("double-dqn with seed 7 on load.csv")) {
+			t.Errorf("the curve is %.100s: %v", svg, err)
+		}
+		var err error
+		if files[i], err = os.ReadFile(model); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(files[0], files[1]) {
+		t.Error("it trains another model each time")
+	}
+	if m, err := qmodel.Parse(files[0]); err != nil || m.Algorithm != qmodel.DoubleDQN || m.Trained.Seed != 7 || m.Trained.CapacityLoad != 10 || len(m.Trained.TraceSHA256) != 64 {
+		t.Errorf("the model is %+v: %v", m, err)
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) != 2 {
+		t.Errorf("it leaves %v: %v", left, err)
+	}
+}
+
+// A training that is interrupted leaves a model that is there already as it is, and nothing else.
+func TestInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	folder := t.TempDir()
+	model := filepath.Join(folder, "model.json")
+	if err := os.WriteFile(model, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Run(ctx, []string{"--trace", trace(t, waves), "--capacity", "10", "-o", model}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "interrupted after 0 of 50000 updates; nothing was written") {
+		t.Errorf("it ends with %v", err)
+	}
+	content, err := os.ReadFile(model)
+	left, _ := os.ReadDir(folder)
+	if err != nil || string(content) != "old" || len(left) != 1 {
+		t.Errorf("it leaves %q, and %v: %v", content, left, err)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	load, none := trace(t, waves), trace(t, func(int) float64 { return 0 })
+	for args, says := range map[string]string{
+		"":                                                    "--capacity 0 is not allowed; the load that one member carries is, a number above 0",
+		"--capacity 10":                                       "--trace is missing",
+		"--capacity NaN":                                      "--capacity NaN is not allowed",
+		"--capacity 10 --trace " + load + "x":                 "no such file",
+		"--capacity 10 --trace " + none:                       "there is no load at any time",
+		"--capacity 10 --algorithm sarsa":                     `--algorithm "sarsa" is not allowed; dqn or double-dqn is`,
+		"--capacity 10 --updates 0":                           "--updates 0 is not allowed; 1 to 10000000 are",
+		"--capacity 10 --bound 1.5":                           "--bound 1.5 is not allowed; a share above 0 is, up to 1",
+		"--capacity 10 --min 0":                               "--min 0 is not allowed; 1 to ",
+		"--capacity 10 --min 4 --max 4":                       "--max 4 is not allowed; more than --min, which is 4, is",
+		"--capacity 10 --interval 10ms":                       "--interval 10ms is not allowed; 1s to 1h0m0s is",
+		"--capacity 10 --startup -1s":                         "--startup -1s is not allowed; 0s to 1h0m0s is",
+		"--capacity 10 --change-time 2h":                      "--change-time 2h0m0s is not allowed; 0s to 1h0m0s is",
+		"--capacity 10 --change-loss 100":                     "--change-loss 100 is not allowed; 0 percent is, up to less than 100",
+		"--capacity 10 --member-price -1":                     "--member-price -1 is not allowed; a number of 0 or more is",
+		"--capacity 10 --under-price +Inf":                    "--under-price +Inf is not allowed",
+		"--capacity 10 --change-price NaN":                    "--change-price NaN is not allowed",
+		"--capacity 10 --under-price 0 --member-price 0":      "one of them has to be above 0",
+		"--capacity 10 load.csv":                              `train takes flags only, and was given ["load.csv"]`,
+		"--capacity ten":                                      "invalid value",
+		"--capacity 10 --trace " + load + " --interval 1h":    "it takes 0 decisions, one every 1h0m0s of --interval; 100 or more are allowed",
+		"--capacity 10 -o nowhere/model.json --trace " + load: "there is no folder nowhere to write it to",
+	} {
+		if err := Run(t.Context(), strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: the error is %v, want %q", args, err, says)
+		}
+	}
+	if err := Run(t.Context(), []string{"--help"}, io.Discard); err != nil {
+		t.Errorf("help ends with %v", err)
+	}
+}
+
+func TestWarns(t *testing.T) {
+	o, err := parse([]string{"--capacity", "10", "--max", "2", "--trace", trace(t, waves)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.read(); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if o.warn(&out); out.String() != "The peak of the trace needs 3 members; --max is 2.\n" {
+		t.Errorf("it says %q", &out)
+	}
+}
