@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
 // Trace is a load over time.
@@ -70,6 +72,12 @@ const (
 
 // Signals lists what a metric may show.
 var Signals = []Signal{SignalUtilisation, SignalLoad, SignalQueue, SignalLatency, SignalChanging, SignalSkew}
+
+// FeatureSignals are what metrics show by the features that learned algorithms make of them.
+var FeatureSignals = map[string]Signal{
+	qmodel.Features[qmodel.CPU].Name: SignalUtilisation, qmodel.Features[qmodel.LagGrowth].Name: SignalQueue, qmodel.Features[qmodel.P99].Name: SignalLatency,
+	qmodel.Features[qmodel.Reassigning].Name: SignalChanging, qmodel.Features[qmodel.Skew].Name: SignalSkew,
+}
 
 // Moment is what there is to be shown of a role.
 type Moment struct {

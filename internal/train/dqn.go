@@ -153,6 +153,14 @@ func (t *Trainer) Network() *Network { return t.network.clone() }
 // Mean returns the mean of the networks after the last updates, whose policy is steadier than that of the last one.
 func (t *Trainer) Mean() *Network { return t.mean.clone() }
 
+// ignore has an input that is always 0 be without a say, whatever it is once the network is used: what is 0 learns nothing.
+func (t *Trainer) ignore(input int) {
+	for _, n := range []*Network{t.network, t.target, t.mean} {
+		weights, biases := n.Layer(0)
+		clear(weights[input*len(biases):][:len(biases)])
+	}
+}
+
 // act decides. A decision without a choice is none: what follows it follows the one before.
 func (t *Trainer) act(o *Observation) int {
 	if o.choices() == 1 {

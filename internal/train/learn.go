@@ -40,6 +40,11 @@ func Learn(ctx context.Context, p Problem, s Settings, digest string, tell func(
 		return Learned{}, err
 	}
 	trainer := New(s, environment)
+	for input, varies := range normal.varies {
+		if !varies {
+			trainer.ignore(input)
+		}
+	}
 	var l Learned
 	for i := range points + 1 {
 		for at := s.Updates * max(i-1, 0) / points; i > 0 && at < s.Updates*i/points; {

@@ -3,6 +3,8 @@ package train
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
@@ -41,26 +43,39 @@ type Problem struct {
 	// Interval is the time between two decisions.
 	Interval time.Duration
 	Prices   Prices
+	// Observes are the features of other metrics that the model takes, and LatencyBound what a latency is a share of.
+	Observes     []string
+	LatencyBound time.Duration
 }
 
-// metric is the name of the policy's only metric.
+// metric is the name of the metric that is learned.
 const metric = "load"
 
-// Model is that of members which backtests of the problem take. All metrics show the load.
+// Model is that of members which backtests of the problem take. The metrics of features are called as these are.
 func (p Problem) Model() autoscale.Model {
-	return autoscale.Model{
-		Capacity: p.Capacity * p.Bound, Startup: p.Startup, Change: p.Change, Signals: map[string]autoscale.Signal{metric: autoscale.SignalLoad},
+	signals := map[string]autoscale.Signal{metric: autoscale.SignalLoad}
+	for _, feature := range p.Observes {
+		signals[metricOf(feature)] = autoscale.FeatureSignals[feature]
 	}
+	return autoscale.Model{Capacity: p.Capacity * p.Bound, Startup: p.Startup, Change: p.Change, Signals: signals}
 }
+
+// metricOf is the name of the metric of a feature.
+func metricOf(feature string) string { return strings.ReplaceAll(feature, "_", "-") }
 
 // Policy is the policy of a model. Nothing but the model and the bounds holds it back.
 func (p Problem) Policy(model string) domain.AutoscalingPolicy {
 	none, every, initial := domain.Duration(0), domain.Duration(p.Interval), p.Initial()
+	learned := &domain.LearnedAlgorithm{
+		Model: domain.NewLearnedModel(model), Capacity: p.Capacity, Per: domain.TargetTotal, LatencyBound: p.LatencyBound.Seconds(), Observes: map[string]string{},
+	}
+	metrics := map[string]domain.ScalingMetric{metric: {Algorithm: domain.ScalingAlgorithm{Learned: learned}}}
+	for _, feature := range p.Observes {
+		learned.Observes[feature] = metricOf(feature)
+		metrics[metricOf(feature)] = domain.ScalingMetric{}
+	}
 	return domain.AutoscalingPolicy{
-		Cluster: "training", Group: "training", Role: "training", Min: p.Min, Max: p.Max, Initial: &initial, Interval: &every,
-		Metrics: map[string]domain.ScalingMetric{metric: {Algorithm: domain.ScalingAlgorithm{Learned: &domain.LearnedAlgorithm{
-			Model: domain.NewLearnedModel(model), Capacity: p.Capacity, Per: domain.TargetTotal,
-		}}}},
+		Cluster: "training", Group: "training", Role: "training", Min: p.Min, Max: p.Max, Initial: &initial, Interval: &every, Metrics: metrics,
 		ScaleIn: domain.ScalingBehaviour{Stabilisation: &none},
 	}
 }
@@ -96,7 +111,7 @@ func (p Problem) Decisions() int {
 
 // rehearsal returns what actions are tried in.
 func (p Problem) rehearsal() (*autoscale.Rehearsal, error) {
-	blank, err := qmodel.New(qmodel.DQN, []string{qmodel.Features[qmodel.Load].Name}).Encode()
+	blank, err := qmodel.New(qmodel.DQN, append([]string{qmodel.Features[qmodel.Load].Name}, p.Observes...)).Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +175,8 @@ func (s *scaling) potential() float64 {
 type normal struct {
 	places      []int
 	mean, scale []float64
+	// varies is false of those that are taken though they are always the same where there is a choice.
+	varies []bool
 }
 
 func (n normal) apply(features []float32, state qmodel.State) {
@@ -209,8 +226,12 @@ func measure(p Problem, seed uint64) (normal, error) {
 	for i, f := range qmodel.Features {
 		mean := sum[i] / max(seen, 1)
 		scale := math.Sqrt(max(squares[i]/max(seen, 1)-float64(mean*mean), 0))
-		if !f.Observed && (scale > 1e-6 || i == qmodel.Load) {
-			n.places, n.mean, n.scale = append(n.places, i), append(n.mean, mean), append(n.scale, max(scale, 1e-6))
+		varies := scale > 1e-6
+		if !varies {
+			scale = 1
+		}
+		if varies && !f.Observed || i == qmodel.Load || slices.Contains(p.Observes, f.Name) {
+			n.places, n.mean, n.scale, n.varies = append(n.places, i), append(n.mean, mean), append(n.scale, scale), append(n.varies, varies)
 		}
 	}
 	return n, nil

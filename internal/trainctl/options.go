@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 	"github.com/trainyard/terraform-provider-trainyard/internal/train"
 )
 
@@ -40,6 +42,7 @@ func parse(args []string) (options, error) {
 		Bound: 1, Startup: 25 * time.Second, Change: autoscale.ChangeCost{Takes: 40 * time.Second}, Min: 1, Max: 10, Interval: 15 * time.Second, Prices: train.DefaultPrices,
 	}}
 	p, lost, algorithm := &o.problem, 15.0, string(o.settings.Algorithm)
+	observe := ""
 	flags := flag.NewFlagSet("autoscale train", flag.ContinueOnError)
 	flags.StringVar(&o.trace, "trace", "", "`file` with the load to learn, as CSV; needed")
 	flags.StringVar(&o.output, "o", "dqn.json", "`file` to write the model to")
@@ -49,6 +52,8 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.settings.Updates, "updates", o.settings.Updates, "`number` of updates of the network")
 	flags.Float64Var(&p.Capacity, "capacity", 0, "`load` that one member carries, in the unit of the trace; needed")
 	flags.Float64Var(&p.Bound, "bound", p.Bound, "`share` of the capacity above which there are too few members, such as that up to which latency holds its bound")
+	flags.StringVar(&observe, "observe", "", "`features` of other metrics that the model takes, separated by commas: "+strings.Join(observable(), ", "))
+	flags.DurationVar(&p.LatencyBound, "latency-bound", 0, "`time` that the feature p99 is a share of, as the policy's latency_bound; needed for it")
 	flags.IntVar(&p.Min, "min", p.Min, "minimum `number` of members, as the policy's")
 	flags.IntVar(&p.Max, "max", p.Max, "maximum `number` of members, as the policy's")
 	flags.DurationVar(&p.Interval, "interval", p.Interval, "`time` between two decisions, as the policy's")
@@ -69,9 +74,15 @@ func parse(args []string) (options, error) {
 	if len(words) > 0 {
 		return o, fmt.Errorf("train takes flags only, and was given %q", words)
 	}
+	if observe != "" {
+		p.Observes = strings.Split(observe, ",")
+	}
 	o.settings.Algorithm, p.Change.Lost = train.Algorithm(algorithm), lost/100
 	return o, o.validate(lost)
 }
+
+// observable are the features that are made of other metrics.
+func observable() []string { return slices.Sorted(maps.Keys(autoscale.FeatureSignals)) }
 
 func allowedAlgorithms() string {
 	var names []string
@@ -115,6 +126,14 @@ func (o options) validate(lost float64) error {
 		if !check.held {
 			return refuse(check.flag, check.value, check.allowed)
 		}
+	}
+	for i, feature := range p.Observes {
+		if !slices.Contains(observable(), feature) || slices.Contains(p.Observes[:i], feature) {
+			return refuse("--observe", fmt.Sprintf("%q", feature), strings.Join(observable(), ", ")+" are, each once")
+		}
+	}
+	if takes := slices.Contains(p.Observes, qmodel.Features[qmodel.P99].Name); takes != (p.LatencyBound > 0) {
+		return refuse("--latency-bound", p.LatencyBound, "a time above 0s is where --observe has p99, and none where it has not")
 	}
 	if o.trace == "" {
 		return errors.New("--trace is missing: it is the path of the load to learn, a CSV of time and load")

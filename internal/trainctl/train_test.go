@@ -38,7 +38,7 @@ func TestTrain(t *testing.T) {
 	for i := range files {
 		model, curve := filepath.Join(folder, "model.json"), filepath.Join(folder, "curve.svg")
 		var out bytes.Buffer
-		args := []string{"--trace", load, "--capacity", "10", "--algorithm", "double-dqn", "--seed", "7", "--updates", "300", "--max", "4", "-o", model, "--curve", curve}
+		args := []string{"--trace", load, "--capacity", "10", "--algorithm", "double-dqn", "--seed", "7", "--updates", "300", "--max", "4", "--observe", "p99,reassigning", "--latency-bound", "2s", "-o", model, "--curve", curve}
 		if err := Run(t.Context(), args, &out); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,8 @@ func TestTrain(t *testing.T) {
 	if !bytes.Equal(files[0], files[1]) {
 		t.Error("it trains another model each time")
 	}
-	if m, err := qmodel.Parse(files[0]); err != nil || m.Algorithm != qmodel.DoubleDQN || m.Trained.Seed != 7 || m.Trained.CapacityLoad != 10 || len(m.Trained.TraceSHA256) != 64 {
+	if m, err := qmodel.Parse(files[0]); err != nil || m.Algorithm != qmodel.DoubleDQN || m.Trained.Seed != 7 || m.Trained.CapacityLoad != 10 || len(m.Trained.TraceSHA256) != 64 ||
+		!m.Has(qmodel.P99) || !m.Has(qmodel.Reassigning) || m.Has(qmodel.CPU) {
 		t.Errorf("the model is %+v: %v", m, err)
 	}
 	left, err := os.ReadDir(folder)
@@ -96,6 +97,10 @@ func TestRefuses(t *testing.T) {
 		"--capacity 10 --algorithm sarsa":                     `--algorithm "sarsa" is not allowed; dqn or double-dqn is`,
 		"--capacity 10 --updates 0":                           "--updates 0 is not allowed; 1 to 10000000 are",
 		"--capacity 10 --bound 1.5":                           "--bound 1.5 is not allowed; a share above 0 is, up to 1",
+		"--capacity 10 --observe p98":                         `--observe "p98" is not allowed; cpu, lag_growth, p99, reassigning, skew are, each once`,
+		"--capacity 10 --observe cpu,cpu":                     `--observe "cpu" is not allowed`,
+		"--capacity 10 --observe p99":                         "--latency-bound 0s is not allowed; a time above 0s is where --observe has p99",
+		"--capacity 10 --latency-bound 1s":                    "--latency-bound 1s is not allowed",
 		"--capacity 10 --min 0":                               "--min 0 is not allowed; 1 to ",
 		"--capacity 10 --min 4 --max 4":                       "--max 4 is not allowed; more than --min, which is 4, is",
 		"--capacity 10 --interval 10ms":                       "--interval 10ms is not allowed; 1s to 1h0m0s is",

@@ -95,6 +95,9 @@ type loadModel struct {
 type memberModel struct {
 	Capacity types.Float64 `tfsdk:"capacity"`
 	Startup  types.String  `tfsdk:"startup"`
+	// ChangeTime and ChangeLossPercent are those of [autoscale.ChangeCost].
+	ChangeTime        types.String  `tfsdk:"change_time"`
+	ChangeLossPercent types.Float64 `tfsdk:"change_loss_percent"`
 }
 
 type scalingStepModel struct {
@@ -137,11 +140,6 @@ func (m policyModel) expand(diags *diag.Diagnostics) domain.AutoscalingPolicy {
 	return policy
 }
 
-// featureSignals are what metrics show by the features that learned algorithms make of them.
-var featureSignals = map[string]autoscale.Signal{
-	"cpu": autoscale.SignalUtilisation, "lag_growth": autoscale.SignalQueue, "p99": autoscale.SignalLatency, "reassigning": autoscale.SignalChanging, "skew": autoscale.SignalSkew,
-}
-
 // signals returns what the metrics show.
 func (m policyModel) signals() map[string]autoscale.Signal {
 	signals := m.ownSignals()
@@ -150,7 +148,7 @@ func (m policyModel) signals() map[string]autoscale.Signal {
 			for feature, name := range a.Observes.Elements() {
 				other, _ := name.(types.String)
 				if observed, found := m.Metrics[other.ValueString()]; found && observed.Signal == nil && observed.Algorithm == nil {
-					signals[other.ValueString()] = featureSignals[feature]
+					signals[other.ValueString()] = autoscale.FeatureSignals[feature]
 				}
 			}
 		}
@@ -325,11 +323,19 @@ func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Mode
 	if capacity <= 0 || math.IsInf(capacity, 0) {
 		problems.Add(at.At("capacity"), invalidModel, "a member can't carry a load of %v; more than 0 is allowed", capacity)
 	}
-	startup, err := time.ParseDuration(resourcekit.StringOr(m.Startup, "0s"))
-	if err != nil || startup < 0 {
-		problems.Add(at.At("startup"), invalidModel, `%q is no time that a member takes to start; a duration of 0 or more is, such as "90s"`, m.Startup.ValueString())
+	lasts := func(attribute string, value types.String, what, such string) time.Duration {
+		d, err := time.ParseDuration(resourcekit.StringOr(value, "0s"))
+		if err != nil || d < 0 {
+			problems.Add(at.At(attribute), invalidModel, "%q is no time %s; a duration of 0 or more is, such as %q", value.ValueString(), what, such)
+		}
+		return d
 	}
-	return autoscale.Model{Capacity: capacity, Startup: startup, Signals: signals}, problems
+	startup := lasts("startup", m.Startup, "that a member takes to start", "90s")
+	change := autoscale.ChangeCost{Takes: lasts("change_time", m.ChangeTime, "for which data moves", "40s"), Lost: m.ChangeLossPercent.ValueFloat64() / 100}
+	if !(change.Lost >= 0 && change.Lost < 1) {
+		problems.Add(at.At("change_loss_percent"), invalidModel, "%v %% of the capacity can't be lost; 0 to less than 100 can", m.ChangeLossPercent.ValueFloat64())
+	}
+	return autoscale.Model{Capacity: capacity, Startup: startup, Change: change, Signals: signals}, problems
 }
 
 // tooLong returns what is wrong with a trace that takes too many decisions of a policy.

@@ -33,7 +33,7 @@ func TestPolicyBacktestModel(t *testing.T) {
 	m := Model{
 		Policy: hpa(),
 		Trace:  traceModel{Load: &loadModel{"2026-01-31T13:00:00+01:00", "1m", []types.Float64{providertest.Inexact(1), providertest.Inexact(2.5)}}},
-		Model:  memberModel{providertest.Inexact(50), types.StringValue("90s")},
+		Model:  memberModel{Capacity: providertest.Inexact(50), Startup: types.StringValue("90s")},
 	}
 	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	trace, problems := m.Trace.expand()
@@ -91,7 +91,7 @@ func TestStepsAreBounded(t *testing.T) {
 // A forecast that is told no lead looks as far ahead as members take to start.
 func TestBacktestLearnsTheLead(t *testing.T) {
 	for given, want := range map[types.String]time.Duration{types.StringNull(): 90 * time.Second, types.StringValue("3m"): 3 * time.Minute} {
-		m := Model{Policy: hpa(), Trace: traceModel{Load: &loadModel{"2026-01-31T12:00:00Z", "1m", []types.Float64{providertest.Inexact(1)}}}, Model: memberModel{providertest.Inexact(50), types.StringValue("90s")}}
+		m := Model{Policy: hpa(), Trace: traceModel{Load: &loadModel{"2026-01-31T12:00:00Z", "1m", []types.Float64{providertest.Inexact(1)}}}, Model: memberModel{Capacity: providertest.Inexact(50), Startup: types.StringValue("90s")}}
 		cpu := m.Policy.Metrics["cpu"]
 		cpu.Forecast = &policy.ForecastModel{Lead: given}
 		m.Policy.Metrics["cpu"] = cpu
@@ -140,7 +140,12 @@ func TestPolicyBacktestProblems(t *testing.T) {
 	}
 	members := func(capacity float64, startup string) func(*Model) {
 		return func(m *Model) {
-			m.Model = memberModel{types.Float64Value(capacity), types.StringValue(startup)}
+			m.Model = memberModel{Capacity: types.Float64Value(capacity), Startup: types.StringValue(startup)}
+		}
+	}
+	changes := func(takes string, loss float64) func(*Model) {
+		return func(m *Model) {
+			m.Model.ChangeTime, m.Model.ChangeLossPercent = types.StringValue(takes), types.Float64Value(loss)
 		}
 	}
 	remembers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -159,8 +164,11 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		// want is the path and the beginning of the detail; "" for no problem.
 		want string
 	}{
-		"right":          {func(*Model) {}, ""},
-		"a startup of 0": {members(50, "0s"), ""},
+		"right":                   {func(*Model) {}, ""},
+		"a startup of 0":          {members(50, "0s"), ""},
+		"a change that costs":     {changes("40s", 15), ""},
+		"a change of no time":     {changes("-1s", 15), `model.change_time: "-1s" is no time for which data moves; a duration of 0 or more is, such as "40s"`},
+		"a change that takes all": {changes("40s", 100), `model.change_loss_percent: 100 % of the capacity can't be lost; 0 to less than 100 can`},
 		"marginal gain": {
 			algorithm(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1)}}),
 			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold, queue, risk and learned can be tested`,
@@ -246,7 +254,7 @@ func TestObservedSignals(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, f := range qmodel.Features {
-		if _, found := featureSignals[f.Name]; found != f.Observed {
+		if _, found := autoscale.FeatureSignals[f.Name]; found != f.Observed {
 			t.Errorf("feature %s is made of a metric: %t, and a backtest shows it: %t", f.Name, f.Observed, found)
 		}
 	}

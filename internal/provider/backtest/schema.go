@@ -124,6 +124,14 @@ func Schema() schema.Schema {
 						MarkdownDescription: "Time from the decision for a member until it carries load, as a duration such as `90s`. Defaults to `0s`.",
 						Optional:            true,
 					},
+					"change_time": schema.StringAttribute{
+						MarkdownDescription: "Time for which data moves between members after a change, as between brokers, as a duration such as `40s`: until then members that were added carry nothing, and no other change begins. Defaults to `0s`.",
+						Optional:            true,
+					},
+					"change_loss_percent": schema.Float64Attribute{
+						MarkdownDescription: "Percentage of the capacity of the members at work that is lost for the `change_time`, less than 100. Defaults to `0`.",
+						Optional:            true,
+					},
 				},
 			},
 			"steps": schema.ListNestedAttribute{
