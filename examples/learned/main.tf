@@ -1,0 +1,98 @@
+# A model of the scaling algorithm "learned", and what it makes of the load that it was trained with, beside the target that it is to replace. The plan
+# fails where the model costs more: whoever trains another one finds out before a policy runs it.
+#
+#   terraform-provider-trainyard autoscale train --trace load.csv --capacity 100 --max 12 --algorithm double-dqn --seed 7 -o dqn.json
+
+terraform {
+  required_version = ">= 1.8"
+
+  required_providers {
+    trainyard = {
+      source = "trainyard/trainyard"
+    }
+  }
+}
+
+variable "model" {
+  description = "File that autoscale train has written."
+  type        = string
+  default     = "dqn.json"
+}
+
+variable "target" {
+  description = "What a member is to carry by the policy that the model is to replace."
+  type        = number
+  default     = 70
+}
+
+variable "prices" {
+  description = "What a member-hour costs, an hour with too few members, and a change of the count; as in the training."
+  type        = object({ member = number, under = number, change = number })
+  default     = { member = 1, under = 100, change = 0.01 }
+}
+
+locals {
+  # Brokers that take 100 messages a second each. One starts in 25 s, and a change moves data for 40 s, with 15 % of the capacity lost.
+  brokers = { capacity = 100, startup = "25s", change_time = "40s", change_loss_percent = 15 }
+  trace   = { csv = file("${path.module}/load.csv") }
+}
+
+data "trainyard_policy_backtest" "learned" {
+  policy = {
+    min      = 1
+    max      = 12
+    initial  = 3
+    interval = "15s"
+    metrics = {
+      rate = { algorithm = { learned = { model = file("${path.module}/${var.model}"), per = "total", capacity = 100 } } }
+    }
+    scale_in = { stabilisation_window = "0s" } # the model has learnt when to wait
+  }
+  trace = local.trace
+  model = local.brokers
+}
+
+data "trainyard_policy_backtest" "target" {
+  for_each = toset([for value in distinct([var.target, 60, 70, 75, 80, 90]) : tostring(value)])
+
+  policy = {
+    min      = 1
+    max      = 12
+    initial  = 3
+    interval = "15s"
+    metrics = {
+      rate = { algorithm = { target = { value = tonumber(each.key), per = "total" } } }
+    }
+  }
+  trace = local.trace
+  model = local.brokers
+}
+
+locals {
+  costs = {
+    for name, test in merge({ learned = data.trainyard_policy_backtest.learned }, { for value, test in data.trainyard_policy_backtest.target : "target ${value}" => test }) :
+    name => test.member_hours * var.prices.member + test.under_provisioned_seconds / 3600 * var.prices.under + test.changes * var.prices.change
+  }
+  replaced = local.costs["target ${var.target}"]
+  complaint = format("On its own trace the model costs %.1f, and the target %.1f. Train it for longer, or with another seed, or stay with the target.",
+  local.costs.learned, local.replaced)
+}
+
+# A check is a warning, of each plan and apply.
+check "learned" {
+  assert {
+    condition     = local.costs.learned <= local.replaced
+    error_message = local.complaint
+  }
+}
+
+# A precondition is an error. The policy that runs the model would have the same.
+output "costs" {
+  description = "What the day costs by the model, and by each target."
+  value       = { for name, cost in local.costs : name => floor(cost * 10) / 10 }
+
+  precondition {
+    condition     = local.costs.learned <= local.replaced
+    error_message = local.complaint
+  }
+}
