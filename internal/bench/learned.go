@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -290,13 +291,11 @@ func regretsTable(results []result) *table {
 		for _, p := range r.pupils {
 			costs := p.each(func(c judged) float64 { return c.lesson })
 			regrets := p.each(func(c judged) float64 { return c.lesson - r.optimum })
-			seeds := ""
+			var seeds []string
 			for _, regret := range regrets {
-				if len(regrets) > 1 {
-					seeds += fmt.Sprintf(" %.2f", regret)
-				}
+				seeds = append(seeds, fmt.Sprintf("%.2f", regret))
 			}
-			t.add("  "+p.name, p.setting, fmt.Sprintf("%.2f", mean(costs)), spread(regrets), seeds)
+			t.add("  "+p.name, p.setting, fmt.Sprintf("%.2f", mean(costs)), spread(regrets), strings.Join(seeds, " "))
 		}
 	}
 	return t

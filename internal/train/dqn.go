@@ -103,16 +103,16 @@ type Trainer struct {
 	// Loss is the mean error of the last updates, in the unit of the rewards.
 	Loss float64
 
-	environment             Environment
-	random                  *rand.Rand
-	network, target, mean   *Network
-	online, frozen          *pass
-	gradients               []float32
-	adam                    *adam
-	replay                  *replay
-	before                  transition // the one that waits for what follows it
-	waiting                 bool
-	discount, since, reward float64 // of what follows the transition that waits
+	environment           Environment
+	random                *rand.Rand
+	network, target, mean *Network
+	online, frozen        *pass
+	gradients             []float32
+	adam                  *adam
+	replay                *replay
+	before                transition // the one that waits for what follows it
+	waiting               bool
+	since, reward         float64 // what a reward counts now, and the sum of those since the transition that waits
 }
 
 // New begins a training.
@@ -173,7 +173,7 @@ func (t *Trainer) act(o *Observation) int {
 			t.update()
 		}
 	}
-	action := 0
+	var action int
 	if t.random.Float64() < t.exploration() {
 		action = o.random(t.random)
 	} else {

@@ -38,8 +38,8 @@ func (l *ladder) Next(act func(*Observation) int) (float64, bool) {
 	if !o.Allowed[action] {
 		l.forbidden++
 	}
-	reward := 0.0
-	if l.rung, reward = ladderStep(l.rung, action); l.steps >= 30 {
+	rung, reward := ladderStep(l.rung, action)
+	if l.rung = rung; l.steps >= 30 {
 		return reward, false
 	}
 	l.steps++
