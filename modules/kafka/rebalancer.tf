@@ -8,7 +8,20 @@ locals {
     "http://${trainyard_group.rebalancer[0].members[local.server]}", null
   )
 
-  load = try(var.autoscale.load, null)
+  load    = try(var.autoscale.load, null)
+  metric  = local.load == null ? "cpu" : "load"
+  per     = local.load == null ? "mean" : "total"
+  learned = try(var.autoscale.algorithm.learned, null)
+
+  # What a model takes beside the metric, and where each of them is measured.
+  observes = toset(try(local.learned.observes, []))
+  sources = {
+    cpu        = { agent = { measure = "cpu_percent" }, queue = null }
+    load       = { agent = null, queue = { http = { url = try(local.load.url, ""), path = try(local.load.path, "") } } }
+    p99        = { agent = null, queue = { http = { url = try(local.load.url, ""), path = "p99_ms" } } }
+    lag_growth = { agent = null, queue = { http = { url = try(local.load.url, ""), path = "lag" } } }
+    skew       = { agent = null, queue = { http = { url = "${coalesce(local.rebalancer, "http://rebalancer")}/status", path = "skew" } } }
+  }
 }
 
 resource "trainyard_files" "rebalancer" {
@@ -66,28 +79,35 @@ resource "trainyard_autoscaling_policy" "this" {
   interval = var.autoscale.interval
   dry_run  = var.autoscale.dry_run
 
-  metrics = {
-    (local.load == null ? "cpu" : "load") = {
-      source = {
-        agent = local.load == null ? { measure = "cpu_percent" } : null
-        queue = local.load == null ? null : { http = { url = local.load.url, path = local.load.path } }
-      }
-      window      = var.autoscale.window
-      ready_after = local.load == null ? "1m" : null # a JVM that starts keeps processors busy
-      algorithm = {
-        target = var.autoscale.algorithm.target == null ? null : {
-          value = var.autoscale.algorithm.target.value
-          per   = local.load == null ? "mean" : "total"
+  metrics = merge(
+    {
+      (local.metric) = {
+        source      = local.load == null ? local.sources.cpu : local.sources.load
+        window      = var.autoscale.window
+        ready_after = local.load == null ? "1m" : null # a JVM that starts keeps processors busy
+        algorithm = {
+          target = var.autoscale.algorithm.target == null ? null : {
+            value = var.autoscale.algorithm.target.value
+            per   = local.per
+          }
+          heat = var.autoscale.algorithm.heat
+          risk = var.autoscale.algorithm.risk == null ? null : {
+            percent  = var.autoscale.algorithm.risk.percent
+            capacity = var.autoscale.algorithm.risk.capacity
+            per      = local.per
+          }
+          learned = local.learned == null ? null : {
+            model         = local.learned.model
+            capacity      = local.learned.capacity
+            per           = local.per
+            latency_bound = contains(local.observes, "p99") ? local.learned.latency_bound_ms : null
+            observes      = length(local.observes) == 0 ? null : { for feature in local.observes : feature => feature == "cpu" && local.load == null ? "processors" : feature }
+          }
         }
-        heat = var.autoscale.algorithm.heat
-        risk = var.autoscale.algorithm.risk == null ? null : {
-          percent  = var.autoscale.algorithm.risk.percent
-          capacity = var.autoscale.algorithm.risk.capacity
-          per      = local.load == null ? "mean" : "total"
-        }
       }
-    }
-  }
+    },
+    { for feature in local.observes : feature == "cpu" && local.load == null ? "processors" : feature => { source = local.sources[feature] } },
+  )
 
   scale_out = { max_step = 1, cooldown = var.autoscale.cooldown }
   scale_in  = { max_step = 1, cooldown = var.autoscale.cooldown, stabilisation_window = var.autoscale.stabilisation_window }

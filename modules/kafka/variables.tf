@@ -368,7 +368,7 @@ variable "rebalancer" {
 }
 
 variable "autoscale" {
-  description = "Has the brokers follow how busy their processors are, in percent of `broker.resources.cpus`, or with `load` a number at a page, such as records a second of all of them, from `min` to `max`, one at a time. `algorithm` is one of `target`, `heat` and `risk`, as in `trainyard_autoscaling_policy`; with `load`, `target.value` and `risk.capacity` are what one broker carries. None goes below what the rebalancer tells that topics have copies. With `dry_run` it only says what it would do."
+  description = "Has the brokers follow how busy their processors are, in percent of `broker.resources.cpus`, or with `load` a number at a page, such as records a second of all of them, from `min` to `max`, one at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the page of `load` tells the latter two as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the latency that is allowed. None goes below what the rebalancer tells that topics have copies. With `dry_run` it only says what it would do."
   type = object({
     min      = number
     max      = number
@@ -380,6 +380,12 @@ variable "autoscale" {
       target = optional(object({ value = number }))
       heat   = optional(object({ lower = number, upper = number, target = number, recurrence = optional(number, 3) }))
       risk   = optional(object({ percent = number, capacity = optional(number) }))
+      learned = optional(object({
+        model            = string
+        capacity         = optional(number)
+        observes         = optional(list(string), [])
+        latency_bound_ms = optional(number)
+      }))
     }), { target = { value = 60 } })
     cooldown             = optional(string, "10m")
     stabilisation_window = optional(string, "30m")
@@ -417,13 +423,13 @@ variable "autoscale" {
   }
 
   validation {
-    condition     = var.autoscale == null ? true : length([for algorithm in [var.autoscale.algorithm.target, var.autoscale.algorithm.heat, var.autoscale.algorithm.risk] : algorithm if algorithm != null]) == 1
-    error_message = "autoscale.algorithm has ${length(try([for algorithm in [var.autoscale.algorithm.target, var.autoscale.algorithm.heat, var.autoscale.algorithm.risk] : algorithm if algorithm != null], []))} of target, heat and risk: it has to have exactly one."
+    condition     = var.autoscale == null ? true : length(compact([for name, algorithm in var.autoscale.algorithm : algorithm == null ? "" : name])) == 1
+    error_message = "autoscale.algorithm has ${length(try(compact([for name, algorithm in var.autoscale.algorithm : algorithm == null ? "" : name]), []))} of target, heat, risk and learned: it has to have exactly one."
   }
 
   validation {
     condition     = try(var.autoscale.algorithm.heat, null) == null || try(var.autoscale.load, null) == null
-    error_message = "autoscale.algorithm.heat and autoscale.load are set: heat is for how busy each broker is; take target or risk for a load of all."
+    error_message = "autoscale.algorithm.heat and autoscale.load are set: heat is for how busy each broker is; take target, risk or learned for a load of all."
   }
 
   validation {
@@ -439,6 +445,21 @@ variable "autoscale" {
   validation {
     condition     = try(var.autoscale.algorithm.risk, null) == null ? true : var.autoscale.algorithm.risk.percent >= 0.1 && var.autoscale.algorithm.risk.percent <= 50 && (var.autoscale.algorithm.risk.capacity == null ? var.autoscale.load == null : var.autoscale.algorithm.risk.capacity > 0)
     error_message = "autoscale.algorithm.risk has percent ${try(var.autoscale.algorithm.risk.percent, 0)}, capacity ${try(coalesce(var.autoscale.algorithm.risk.capacity, 0), 0)}: percent has to be from 0.1 to 50, and capacity, which load needs, above 0."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.learned, null) == null ? true : var.autoscale.algorithm.learned.capacity == null ? var.autoscale.load == null : var.autoscale.algorithm.learned.capacity > 0
+    error_message = "autoscale.algorithm.learned.capacity is ${try(var.autoscale.algorithm.learned.capacity, null) == null ? "left out" : try(var.autoscale.algorithm.learned.capacity, 0)}: with load it has to be what one broker carries, above 0."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.learned, null) == null ? true : length(setsubtract(var.autoscale.algorithm.learned.observes, var.autoscale.load == null ? ["cpu", "skew"] : ["cpu", "skew", "p99", "lag_growth"])) == 0
+    error_message = "autoscale.algorithm.learned.observes is ${jsonencode(try(var.autoscale.algorithm.learned.observes, []))}: it may have \"cpu\" and \"skew\", and with load \"p99\" and \"lag_growth\"."
+  }
+
+  validation {
+    condition     = try(var.autoscale.algorithm.learned, null) == null ? true : !contains(var.autoscale.algorithm.learned.observes, "p99") || try(var.autoscale.algorithm.learned.latency_bound_ms > 0, false)
+    error_message = "autoscale.algorithm.learned.latency_bound_ms is ${try(var.autoscale.algorithm.learned.latency_bound_ms, null) == null ? "left out" : try(var.autoscale.algorithm.learned.latency_bound_ms, 0)}: a model that observes p99 needs the latency that is allowed, in milliseconds, above 0."
   }
 
   validation {

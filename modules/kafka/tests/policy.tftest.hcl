@@ -104,3 +104,79 @@ run "heat" {
     error_message = "The rule is the one that was asked for, alone."
   }
 }
+
+run "learned" {
+  variables {
+    rebalancer = {}
+    autoscale = {
+      min  = 3
+      max  = 6
+      load = { url = "http://load:9393/status" }
+      algorithm = {
+        learned = {
+          model = jsonencode({
+            version  = 1, algorithm = "dqn", actions = ["up", "stay", "down"], hidden = [64, 64]
+            features = ["load", "cpu", "p99", "lag_growth", "skew"], mean = [0, 0, 0, 0, 0], scale = [1, 1, 1, 1, 1]
+            weights  = "${replace(format("%025272d", 0), "0", "A")}AAA=" # which are all 0
+            trained  = { trace_sha256 = sha256(""), seed = 1, updates = 1 }
+          })
+          capacity         = 20000
+          observes         = ["cpu", "p99", "lag_growth", "skew"]
+          latency_bound_ms = 500
+        }
+      }
+    }
+  }
+
+  override_resource {
+    target = trainyard_group.rebalancer
+    values = { members = { "kafka-rebalancer-server-0" = "127.0.0.1:9292" } }
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].metrics.load.algorithm.learned.capacity == 20000 && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.learned.per == "total"
+      && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.learned.latency_bound == 500
+      && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.learned.observes == tomap({ cpu = "cpu", p99 = "p99", lag_growth = "lag_growth", skew = "skew" })
+    )
+    error_message = "The model has to be asked about the load of all brokers."
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].metrics.cpu.source.agent.measure == "cpu_percent"
+      && trainyard_autoscaling_policy.this[0].metrics.p99.source.queue.http == { url = "http://load:9393/status", path = "p99_ms" }
+      && trainyard_autoscaling_policy.this[0].metrics.lag_growth.source.queue.http == { url = "http://load:9393/status", path = "lag" }
+      && trainyard_autoscaling_policy.this[0].metrics.skew.source.queue.http == { url = "http://127.0.0.1:9292/status", path = "skew" }
+      && alltrue([for name, metric in trainyard_autoscaling_policy.this[0].metrics : metric.algorithm == null || name == "load"])
+    )
+    error_message = "What the model observes has to be measured where it is known, and asks for nothing itself."
+  }
+}
+
+run "learned_of_busy_brokers" {
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale = {
+      min = 3
+      max = 6
+      algorithm = {
+        learned = {
+          model = jsonencode({
+            version  = 1, algorithm = "dqn", actions = ["up", "stay", "down"], hidden = [64, 64]
+            features = ["load", "cpu"], mean = [0, 0], scale = [1, 1]
+            weights  = "${replace(format("%024248d", 0), "0", "A")}AAA=" # which are all 0
+            trained  = { trace_sha256 = sha256(""), seed = 1, updates = 1 }
+          })
+          observes = ["cpu"]
+        }
+      }
+    }
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm.learned.observes == tomap({ cpu = "processors" }) && trainyard_autoscaling_policy.this[0].metrics.processors.source.agent.measure == "cpu_percent"
+    error_message = "A model that takes processors as a feature, too, has to have a metric of them that asks for nothing."
+  }
+}

@@ -191,3 +191,37 @@ run "timeout_without_a_unit" {
 
   expect_failures = [var.timeouts]
 }
+
+run "model_of_a_load_without_capacity" {
+  command = plan
+
+  variables {
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, load = { url = "http://load:9393" }, algorithm = { learned = { model = "{}" } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "model_that_observes_what_nobody_tells" {
+  command = plan
+
+  variables {
+    broker     = { resources = { cpus = 1 } }
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, algorithm = { learned = { model = "{}", observes = ["cpu", "p99"], latency_bound_ms = 500 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "model_that_observes_latency_without_a_bound" {
+  command = plan
+
+  variables {
+    rebalancer = {}
+    autoscale  = { min = 3, max = 6, load = { url = "http://load:9393" }, algorithm = { learned = { model = "{}", capacity = 100, observes = ["p99"] } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
