@@ -39,7 +39,7 @@ func Of(ctx context.Context, programs string) (Environment, error) {
 // environment and this machine's system, read-only, and a /tmp.
 func (e Environment) Mounts() string {
 	lines := []string{`    { type = "tmpfs", target = "/tmp" }`}
-	for _, folder := range append([]string{"/usr", "/lib", "/lib64"}, e.Folders...) {
+	for _, folder := range append([]string{"/usr", "/bin", "/lib", "/lib64"}, e.Folders...) {
 		source, err := filepath.EvalSymlinks(folder) // Debian's /lib is in /usr
 		if err == nil {
 			lines = append(lines, fmt.Sprintf("    { source = %q, target = %q, read_only = true }", source, folder))
