@@ -8,6 +8,10 @@ locals {
     "http://${trainyard_group.rebalancer[0].members[local.server]}", null
   )
 
+  rebalancer_mounts = concat(coalesce(var.mounts, []), !local.brought || local.image == null || local.engine != "systemd" ? [] : [{
+    type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
+  }])
+
   load    = try(var.autoscale.load, null)
   metric  = local.load == null ? "cpu" : "load"
   per     = local.load == null ? "mean" : "total"
@@ -54,9 +58,7 @@ resource "trainyard_group" "rebalancer" {
         "-bootstrap", join(",", local.bootstrap), "-listen", "{{ .Address }}", "-role", "broker",
         "-throttle-mib", tostring(var.rebalancer.throttle_mib),
       ]
-      mounts = !local.brought || local.image == null || local.engine != "systemd" ? null : [
-        { source = local.folder, target = local.folder, read_only = true }
-      ]
+      mounts    = length(local.rebalancer_mounts) == 0 ? null : local.rebalancer_mounts
       resources = var.rebalancer.resources
       placement = var.rebalancer.placement
       restart   = { condition = "always" }

@@ -73,7 +73,7 @@ variable "env" {
 }
 
 variable "mounts" {
-  description = "Storage that controllers and brokers see, as in `trainyard_group`, such as that of keys. Their data has its own, see `data_dir`."
+  description = "Storage that all members see, as in `trainyard_group`, such as that of keys. Their data has its own, see `data_dir`."
   type = list(object({
     target    = string
     type      = optional(string)

@@ -292,7 +292,7 @@ func layoutOf(described []string) map[string]string {
 	layout := map[string]string{}
 	for _, line := range described {
 		fields := map[string]string{}
-		for _, field := range strings.Split(line, "\t") {
+		for field := range strings.SplitSeq(line, "\t") {
 			name, value, _ := strings.Cut(strings.TrimSpace(field), ": ")
 			fields[name] = value
 		}

@@ -36,7 +36,7 @@ run "swarm" {
   }
 
   assert {
-    condition     = trainyard_group.rebalancer[0].image == "kafka:4.3.1" && trainyard_group.rebalancer[0].roles.server.command[0] == "rebalancer" && trainyard_group.rebalancer[0].roles.server.mounts == null && length(trainyard_files.rebalancer) == 0
+    condition     = trainyard_group.rebalancer[0].image == "kafka:4.3.1" && trainyard_group.rebalancer[0].roles.server.command[0] == "rebalancer" && trainyard_group.rebalancer[0].roles.server.mounts[*].target == var.mounts[*].target && length(trainyard_files.rebalancer) == 0
     error_message = "The rebalancer is in the image."
   }
 }
