@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -61,6 +62,9 @@ func follow(t *testing.T, address string, h hook) {
 	location := ""
 	acctest.Eventually(t, h.Hook+" to be done", func() bool {
 		reply, err := tell(t, address, location, h)
+		if _, transient := errors.AsType[*meter.TransientError](err); transient {
+			return false // it is tried again, as the controller does
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
