@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services' kinds.
@@ -342,4 +344,42 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 		t.Error("the network is the former one")
 	}
 	acctest.Eventually(t, "the controller to run on the new network", func() bool { return s.controllerOn(next.ID) })
+}
+
+// TestImageDroppedMeanwhile: the image that residents are about to run from is there in the end, though another cluster that
+// ran from it before takes it for nobody's.
+func TestImageDroppedMeanwhile(t *testing.T) {
+	t.Parallel()
+	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
+	proxy := testbed.NewProxy(t, bed.Nodes[0])
+	s := &standing{t, bed, "dropped", swarmtest.OwnSubnet()}
+	e := s.open(proxy.Host())
+	t.Cleanup(func() { must(t, e.Dissolve(acctest.Bounded(t))) })
+	cluster, problems, err := e.Complete(t.Context(), domain.Cluster{
+		Name: s.name, Engine: Name, Endpoint: proxy.Host(), Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
+	})
+	must(t, err)
+	must(t, problems.Err())
+	cluster, err = e.Form(acctest.Bounded(t), cluster)
+	must(t, err)
+	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: cluster})
+	must(t, err)
+
+	docker := bed.Nodes[0].Client()
+	dropped := 0
+	proxy.On(testbed.Fault{Match: testbed.Matching(http.MethodPost, "/services/create"), Nth: 1, Do: swarmtest.Before(func() {
+		found, err := docker.ImageList(t.Context(), dockerimage.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", images.ProgramRepository))})
+		must(t, err)
+		for _, image := range found {
+			_, err := docker.ImageRemove(t.Context(), image.ID, dockerimage.RemoveOptions{Force: true})
+			must(t, err)
+			dropped++
+		}
+	})})
+	must(t, e.StartController(acctest.Bounded(t)))
+	if dropped != 1 {
+		t.Fatalf("%d images were dropped, want that of the program", dropped)
+	}
+	_, err = reconcile.Reconciler{Engine: e}.AwaitResidents(acctest.Bounded(t))
+	must(t, err)
 }

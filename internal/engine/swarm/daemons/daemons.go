@@ -90,7 +90,7 @@ func (e Daemons) StartController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return dockerapi.InParallel(ctx, wanted, func(ctx context.Context, want residentService) error {
+	err = dockerapi.InParallel(ctx, wanted, func(ctx context.Context, want residentService) error {
 		live, found := services[want.Name]
 		switch {
 		case !found:
@@ -111,6 +111,10 @@ func (e Daemons) StartController(ctx context.Context) error {
 			return next, !spec.Equal(next, live.Spec)
 		})
 	})
+	if err != nil {
+		return err
+	}
+	return from.ensure(ctx)
 }
 
 // scene is what is read of a Swarm, once, to start a cluster's residents.

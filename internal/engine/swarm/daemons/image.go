@@ -28,6 +28,18 @@ type residentImage struct {
 	reference, auth string
 	// without are the nodes that don't have it, and have no registry to pull it from.
 	without []string
+	// load loads it onto the hosts that lack it by now; nil for one that hosts pull.
+	load func(ctx context.Context) (without []string, err error)
+}
+
+// ensure has the image on the hosts once services use it: until then another cluster of the Swarm, which ran from the
+// same one before, may have dropped it as nobody's.
+func (i residentImage) ensure(ctx context.Context) error {
+	if i.load == nil {
+		return nil
+	}
+	_, err := i.load(ctx)
+	return err
 }
 
 // residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded
@@ -48,8 +60,9 @@ func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, e
 		return residentImage{}, err
 	}
 	name := images.LocalName(images.ProgramRepository, digest)
-	without, err := loadProgram(ctx, now, img, name)
-	return residentImage{reference: name, without: without}, err
+	load := func(ctx context.Context) ([]string, error) { return loadProgram(ctx, now, img, name) }
+	without, err := load(ctx)
+	return residentImage{reference: name, without: without, load: load}, err
 }
 
 // pulledImage returns an image that all hosts pull, by the attribute that names it, for a kind of resident. A tag is
@@ -134,21 +147,27 @@ func runsProgram(node swarm.Node, architecture string) bool {
 // dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the present one or
 // a service uses it. Any other image may have been loaded just now, for a cluster whose services are yet to come.
 func (e Daemons) dropFormer(ctx context.Context, now scene, present string) {
-	used := images.Of(maps.Values(now.services))
 	former := map[string]bool{}
 	for _, kind := range []string{spec.KindController, spec.KindAgent} {
 		before := now.services[spec.ResidentName(e.Cluster, kind)].PreviousSpec
 		if before == nil || before.TaskTemplate.ContainerSpec == nil {
 			continue
 		}
-		if name := before.TaskTemplate.ContainerSpec.Image; images.IsLocal(name) && name != present && !used[name] {
+		if name := before.TaskTemplate.ContainerSpec.Image; images.IsLocal(name) && name != present {
 			former[name] = true
 		}
 	}
 	if len(former) == 0 {
 		return
 	}
-	// If it fails, the next apply tries again.
+	// As late as can be, as another cluster may begin to use it. If anything fails, the next apply tries again.
+	services, err := dockerapi.Live(e.Connection).Services(ctx)
+	if err != nil {
+		return
+	}
+	for name := range images.Of(slices.Values(services)) {
+		delete(former, name)
+	}
 	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(now.engines)), func(ctx context.Context, docker client.APIClient) error {
 		for name := range former {
 			_ = images.Untag(ctx, docker, name)
