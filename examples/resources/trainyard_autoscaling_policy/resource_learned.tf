@@ -15,7 +15,7 @@ resource "trainyard_group" "events" {
 }
 
 locals {
-  prometheus = "http://prometheus:9090"
+  kafka_prometheus = "http://prometheus:9090"
 }
 
 resource "trainyard_autoscaling_policy" "events" {
@@ -28,7 +28,7 @@ resource "trainyard_autoscaling_policy" "events" {
 
   metrics = {
     rate = {
-      source = { prometheus = { url = local.prometheus, query = "sum(rate(kafka_messages_in_total[1m]))" } }
+      source = { prometheus = { url = local.kafka_prometheus, query = "sum(rate(kafka_messages_in_total[1m]))" } }
       algorithm = {
         learned = {
           model         = file(var.model)
@@ -39,8 +39,8 @@ resource "trainyard_autoscaling_policy" "events" {
         }
       }
     }
-    latency = { source = { prometheus = { url = local.prometheus, query = "max(kafka_produce_seconds{quantile=\"0.99\"})" } } }
-    moves   = { source = { prometheus = { url = local.prometheus, query = "sum(kafka_reassigning_partitions)" } } }
+    latency = { source = { prometheus = { url = local.kafka_prometheus, query = "max(kafka_produce_seconds{quantile=\"0.99\"})" } } }
+    moves   = { source = { prometheus = { url = local.kafka_prometheus, query = "sum(kafka_reassigning_partitions)" } } }
   }
 
   # The model has learnt when to wait.
@@ -48,6 +48,6 @@ resource "trainyard_autoscaling_policy" "events" {
 
   # Never fewer brokers than a partition has replicas.
   guards = {
-    at_least = { prometheus = { url = local.prometheus, query = "max(kafka_partition_replicas)" } }
+    at_least = { prometheus = { url = local.kafka_prometheus, query = "max(kafka_partition_replicas)" } }
   }
 }
