@@ -1,4 +1,4 @@
-// The load sends records to a topic of Kafka at the rate that a shape of demand wants, reads them, and tells whether any
+// The load sends records to a Kafka topic at the rate of a demand shape, reads them back, and reports whether any
 // was lost, doubled, or came out of order.
 package main
 
