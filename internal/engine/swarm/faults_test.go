@@ -42,6 +42,7 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	swarmtest.LoadMember(t, bed)
 	e := s.open(s.bed.Nodes[0].Host())
 	t.Cleanup(func() { must(t, e.Dissolve(acctest.Bounded(t))) })
+	t.Cleanup(s.logResidents)
 	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
 		Name: name, Engine: Name, Endpoint: e.Connection.Preferred(), Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
 	})
@@ -53,6 +54,27 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	return s
+}
+
+// logResidents has a test that fails log what its cluster's residents were like.
+func (s *standing) logResidents() {
+	if !s.Failed() {
+		return
+	}
+	ctx, docker := acctest.Bounded(s), s.bed.Nodes[0].Client()
+	only := filters.NewArgs(filters.Arg("label", spec.LabelCluster+"="+s.name))
+	services, err := docker.ServiceList(ctx, swarm.ServiceListOptions{Filters: only})
+	if err != nil {
+		s.Log(err)
+	}
+	for _, service := range services {
+		tasks, err := docker.TaskList(ctx, swarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", service.ID))})
+		s.Logf("service %s, updated %s, placement %+v (%v):", service.Spec.Name, service.UpdatedAt, service.Spec.TaskTemplate.Placement, err)
+		for _, task := range tasks {
+			s.Logf("  task of %s on %s: %s, to be %s, since %s: %s %s", task.CreatedAt, task.NodeID, task.Status.State, task.DesiredState,
+				task.Status.Timestamp, task.Status.Message, task.Status.Err)
+		}
+	}
 }
 
 // open opens the cluster at an endpoint.

@@ -38,7 +38,8 @@ func (e Daemons) KeepOff(ctx context.Context) error {
 }
 
 // rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its
-// image. Engines word that differently, but all name the image. They also reject a task if they haven't learned of its
+// image, and have not run one since. A Swarm replaces a rejected task at once, so the newest is mostly about to be tried.
+// Engines word the reason differently, but all name the image. They also reject a task if they haven't learned of its
 // network yet.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	spec := service.Spec.TaskTemplate.ContainerSpec
@@ -46,7 +47,10 @@ func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 		return nil
 	}
 	var nodes []string
-	for id, task := range dockerapi.NewestByNode(own) {
+	tried := slices.DeleteFunc(slices.Clone(own), func(task swarm.Task) bool {
+		return task.Status.State != swarm.TaskStateRunning && !dockerapi.Ended(task)
+	})
+	for id, task := range dockerapi.NewestByNode(tried) {
 		if id != "" && task.Status.State == swarm.TaskStateRejected && strings.Contains(task.Status.Err, images.ProgramRepository) && task.CreatedAt.After(service.UpdatedAt) {
 			nodes = append(nodes, id)
 		}
