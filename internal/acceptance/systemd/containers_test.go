@@ -229,7 +229,8 @@ func TestAccContainersLack(t *testing.T) {
 		resource.TestStep{Config: l.config(l.cluster(host), pool)},
 		resource.TestStep{Config: l.config(l.cluster(host), pool, group("")), PlanOnly: true, ExpectError: noEngine},
 		resource.TestStep{
-			PreConfig: func() { l.on(host, "systemctl start docker.socket") }, // which starts the Engine when somebody asks
+			// The socket starts the Engine when somebody asks, which takes longer on a busy machine than a plan waits.
+			PreConfig: func() { l.on(host, "systemctl start docker.socket && docker version") },
 			Config:    l.config(l.cluster(host), pool, onGPUs),
 			ExpectError: acceptance.Says(`roles["worker"].gpus`, `host "`+host.Name+`" lacks NVIDIA's container toolkit, and role "worker" needs it for GPUs`,
 				"sudo apt-get install -y nvidia-container-toolkit", "sudo systemctl restart docker"),
