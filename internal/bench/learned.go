@@ -76,6 +76,8 @@ func (l load) lesson() lesson {
 type pupil struct {
 	name, setting string
 	costs         []judged // of each seed; rules have one
+	// policy is the one that costs least on the lesson's load, of all seeds or settings.
+	policy domain.AutoscalingPolicy
 }
 
 type judged struct {
@@ -143,7 +145,7 @@ var learnedRules = []rule{
 // tune chooses the best setting of a rule on the lesson's load, of so many as the budget of decisions allows.
 func (l lesson) tune(r rule, budget int) (pupil, error) {
 	values := max(budget/l.problem.Decisions()/len(r.still), 2)
-	best, chosen := pupil{name: r.name}, domain.AutoscalingPolicy{}
+	best := pupil{name: r.name}
 	for i := range values {
 		value := r.least * math.Pow(r.most/r.least, float64(i)/float64(values-1))
 		for _, still := range r.still {
@@ -154,12 +156,12 @@ func (l lesson) tune(r rule, budget int) (pupil, error) {
 				return best, fmt.Errorf("%s: %w", r.name, err)
 			}
 			if best.costs == nil || made.cost < best.costs[0].lesson {
-				best.costs, best.setting, chosen = []judged{{lesson: made.cost}}, fmt.Sprintf(r.setting, value, still), policy
+				best.costs, best.setting, best.policy = []judged{{lesson: made.cost}}, fmt.Sprintf(r.setting, value, still), policy
 			}
 		}
 	}
 	var err error
-	best.costs[0].others, err = l.judge(chosen, l.others...)
+	best.costs[0].others, err = l.judge(best.policy, l.others...)
 	return best, err
 }
 
@@ -222,11 +224,15 @@ func (l lesson) teach(ctx context.Context, seeds, updates int, say func(string, 
 		if i%seeds == 0 {
 			r.pupils = append(r.pupils, pupil{name: string(train.Algorithms[i/seeds]), setting: fmt.Sprintf("%d seeds", seeds)})
 		}
-		others, err := l.judge(l.problem.Policy(learned.Text), l.others...)
+		policy := l.problem.Policy(learned.Text)
+		others, err := l.judge(policy, l.others...)
 		if err != nil {
 			return r, err
 		}
 		last := &r.pupils[len(r.pupils)-1]
+		if !slices.ContainsFunc(last.costs, func(c judged) bool { return c.lesson <= learned.Best.Cost }) {
+			last.policy = policy
+		}
 		last.costs = append(last.costs, judged{learned.Best.Cost, others})
 		r.budget += learned.Decisions / len(all)
 	}

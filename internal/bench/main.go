@@ -74,6 +74,7 @@ var parts = []struct {
 	{"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020", (*bench).psWorker, false, true},
 	{"multiworker", "Synchronous training with TensorFlow, on bare hosts and on a Swarm", (*bench).multiworker, false, true},
 	{"spark", "Spark with XGBoost on one, two and four workers, and by the policy, beside P. Stolin's measurements of 2021", (*bench).spark, false, true},
+	{"kafka", "A day of Kafka's brokers by each rule, among them models of the algorithm learned", (*bench).kafka, false, true},
 }
 
 func main() {

@@ -4,10 +4,11 @@
 # machines of their own, as root; hosts also installs Ansible from PyPI, into the user's cache folder, and does without
 # where that fails.
 # Parts of reference systems, which are run by their names alone, take the real software, which is installed likewise, and long:
-# ps-worker and multiworker train with TensorFlow, on this machine, on hosts and on a Swarm, and spark with Spark and XGBoost.
+# ps-worker and multiworker train with TensorFlow, on this machine, on hosts and on a Swarm, spark with Spark and XGBoost,
+# and kafka has brokers of Kafka carry a day by each rule.
 #
 #   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,reaction,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
-#   run.sh -runs 5 -only ps-worker,multiworker,spark [-training 20s]
+#   run.sh -runs 5 -only ps-worker,multiworker,spark,kafka [-training 20s]
 #
 # Paths are relative to the root of the repository.
 #

@@ -1,0 +1,264 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+const (
+	// A day of the load, which follows a sine, and the time between two values of the trace that rules are tuned on.
+	kafkaDay  = 8 * time.Minute
+	kafkaStep = 5 * time.Second
+	// kafkaDays is how many days that trace has.
+	kafkaDays = 30
+	// kafkaLeast and kafkaMost bound the count of brokers. Each has so many processors that all of them fit into two.
+	kafkaLeast, kafkaMost = 3, 6
+	kafkaCPUs             = 0.3
+	// kafkaBusy is the share of what a broker takes at most that counts as what it carries. The load goes from what
+	// kafkaBase brokers carry to what kafkaPeak do.
+	kafkaBusy            = 0.6
+	kafkaBase, kafkaPeak = 2, 5
+	// kafkaBound is the latency of a produce that is allowed, in milliseconds: of 99 % in each second.
+	kafkaBound = 500
+)
+
+// kafkaRule is a way to choose the count of brokers: attributes of the module kafka, and a model where it has one.
+type kafkaRule struct {
+	name, setting string
+	begin         int // how many brokers there are at first
+	attributes    string
+	model         string
+}
+
+// kafka has real brokers carry a day each, by static counts and by the policies that the part learned compares. Those are
+// trained and tuned first, on a load of the same shape.
+func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
+	k, err := b.newKafka(ctx)
+	if err != nil {
+		return nil, err
+	}
+	carried, err := k.carried(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.say("kafka: a broker carries %.0f records a second", carried)
+	r, err := kafkaLesson(carried).teach(ctx, learnedSeeds, b.updates, b.say)
+	if err != nil {
+		return nil, err
+	}
+	rules := []kafkaRule{staticBrokers(kafkaMost), staticBrokers(kafkaPeak)}
+	for _, p := range r.pupils {
+		rules = append(rules, p.onBrokers())
+	}
+	var days []kafkaOutcome
+	for _, rule := range rules {
+		b.say("kafka: a day by %s, %s", rule.name, rule.setting)
+		day, err := k.day(ctx, rule, []string{
+			"-shape", "day", "-base", decimal(kafkaBase * carried), "-peak", decimal(kafkaPeak * carried),
+			"-period", kafkaDay.String(), "-duration", kafkaDay.String(),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", rule.name, err)
+		}
+		days = append(days, day)
+	}
+	return kafkaTables(carried, rules, days), nil
+}
+
+// kafkaBench is what all days share.
+type kafkaBench struct {
+	*bench
+
+	libs     string // the folder with Kafka's jars
+	programs string // the folder with the rebalancer and the load
+}
+
+func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
+	k := &kafkaBench{bench: b, programs: filepath.Join(b.work, "programs")}
+	install := exec.CommandContext(ctx, "internal/tools/kafka.sh")
+	install.Stderr = b.progress
+	libs, err := install.Output()
+	if err != nil {
+		return nil, fmt.Errorf("Kafka can't be installed: %w", err)
+	}
+	k.libs = strings.TrimSpace(string(libs))
+	build := exec.CommandContext(ctx, "go", "build", "-o", k.programs+"/", "./modules/kafka/rebalancer", "./modules/kafka/load")
+	build.Stderr = b.progress
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("the rebalancer and the load can't be built: %w", err)
+	}
+	return k, nil
+}
+
+// kafkaRamp is how long a load grows that finds out what brokers take, and kafkaRampPeak beyond that, in records a second.
+const (
+	kafkaRamp     = 90 * time.Second
+	kafkaRampPeak = 15_000
+	// kafkaSaturated is for how many seconds brokers have to take what counts as the most.
+	kafkaSaturated = 10
+)
+
+// carried measures how many records a second a broker carries: kafkaBusy of what it takes at most.
+func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
+	k.say("kafka: what %d brokers take", kafkaLeast)
+	day, err := k.day(ctx, staticBrokers(kafkaLeast), []string{
+		"-shape", "ramp", "-base", "100", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration", kafkaRamp.String(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	return math.Round(kafkaBusy * day.most() / kafkaLeast), nil
+}
+
+// most returns the records a second that were acknowledged in the best kafkaSaturated seconds in a row.
+func (o kafkaOutcome) most() float64 {
+	best := 0.0
+	for i := range o.seconds {
+		sum := 0.0
+		for _, s := range o.seconds[max(0, i+1-kafkaSaturated) : i+1] {
+			sum += s.Acknowledged
+		}
+		best = max(best, sum/kafkaSaturated)
+	}
+	return best
+}
+
+// kafkaLesson is the load of many days, with noise, that models are trained with and rules tuned on.
+func kafkaLesson(carried float64) lesson {
+	days := func(seed uint64) autoscale.Trace {
+		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+		t := autoscale.Trace{Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: kafkaStep}
+		for i := range int(kafkaDays * kafkaDay / kafkaStep) {
+			of := (1 - math.Cos(2*math.Pi*float64(time.Duration(i)*kafkaStep)/float64(kafkaDay))) / 2
+			t.Load = append(t.Load, carried*(kafkaBase+(kafkaPeak-kafkaBase)*of)*(1+0.03*random.NormFloat64()))
+		}
+		return t
+	}
+	l := newLesson("kafka", days(1), carried, days(2))
+	l.problem.Min, l.problem.Max = kafkaLeast, kafkaMost
+	return l
+}
+
+// staticBrokers is a count that never changes.
+func staticBrokers(count int) kafkaRule {
+	return kafkaRule{name: fmt.Sprintf("static, %d", count), begin: count, attributes: fmt.Sprintf(
+		"  autoscale  = { min = %[1]d, max = %[1]d, load = { url = local.load }, algorithm = { target = { value = 1 } } }\n", count,
+	)}
+}
+
+// onBrokers is the policy of a pupil as attributes of the module.
+func (p pupil) onBrokers() kafkaRule {
+	rule := kafkaRule{name: p.name, setting: p.setting, begin: kafkaLeast}
+	still := func(d *domain.Duration) string {
+		if d == nil {
+			return "0s"
+		}
+		return time.Duration(*d).String()
+	}
+	load, algorithm := "load = { url = local.load }", ""
+	for _, metric := range p.policy.Metrics {
+		switch a := metric.Algorithm; {
+		case a.Target != nil:
+			algorithm = fmt.Sprintf("target = { value = %s }", decimal(a.Target.Value))
+		case a.Heat != nil:
+			// By how busy processors are, of which a broker that carries its share is kafkaBusy.
+			load, algorithm = `window = "15s"`, fmt.Sprintf("heat = { lower = %s, upper = %s, target = %s, recurrence = %d }",
+				decimal(kafkaBusy*a.Heat.Lower), decimal(kafkaBusy*a.Heat.Upper), decimal(kafkaBusy*a.Heat.Target), a.Heat.Recurrence)
+		case a.Risk != nil:
+			algorithm = fmt.Sprintf("risk = { percent = %s, capacity = %s }", decimal(a.Risk.Percent), decimal(a.Risk.Capacity))
+		case a.Learned != nil:
+			rule.model = a.Learned.Model.Text
+			algorithm = fmt.Sprintf(`learned = { model = file("%s"), capacity = %s }`, kafkaModel, decimal(a.Learned.Capacity))
+		}
+	}
+	rule.attributes = fmt.Sprintf(`  autoscale = {
+    min                  = %d
+    max                  = %d
+    interval             = "%s"
+    cooldown             = "%s"
+    stabilisation_window = "%s"
+    algorithm            = { %s }
+    %s
+  }
+`, kafkaLeast, kafkaMost, still(p.policy.Interval), still(p.policy.ScaleOut.Cooldown), still(p.policy.ScaleIn.Stabilisation), algorithm, load)
+	return rule
+}
+
+// kafkaModel is the file that a model is in, beside the configuration.
+const kafkaModel = "model.json"
+
+// decimal is a number as a command line and Terraform take it.
+func decimal(n float64) string { return fmt.Sprintf("%.4g", n) }
+
+// write writes the configuration of a rule into a workspace.
+func (k *kafkaBench) write(w *workspace, rule kafkaRule) error {
+	if rule.model != "" {
+		if err := os.WriteFile(filepath.Join(w.dir, kafkaModel), []byte(rule.model), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := os.CopyFS(filepath.Join(w.dir, "modules"), os.DirFS("modules")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(w.dir, "main.tf"), fmt.Appendf(nil, `
+terraform {
+  required_providers {
+    trainyard = { source = "trainyard/trainyard" }
+  }
+}
+
+locals {
+  load = "http://%s/status"
+}
+
+resource "trainyard_cluster" "bench" {
+  name = "bench"
+}
+
+module "kafka" {
+  source     = "./modules/kafka"
+  cluster    = trainyard_cluster.bench
+  libs       = "%s"
+  env        = { JDK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }
+  controller = { port = 18192, heap_mib = 192 }
+  broker     = { port = %d, heap_mib = 384, resources = { cpus = %g } }
+  rebalancer = { program = "%s", port = %d, throttle_mib = 10 }
+%s}
+`, kafkaLoadAt, k.libs, kafkaPort, kafkaCPUs, filepath.Join(k.programs, "rebalancer"), kafkaRebalancerPort, rule.attributes), 0o600)
+}
+
+// kafkaSecond is what a load says of a second.
+type kafkaSecond struct {
+	Wanted       float64 `json:"wanted"`
+	Acknowledged float64 `json:"acknowledged"`
+	P99          float64 `json:"p99_ms"`
+}
+
+// late reports whether records took longer than is allowed, or none was acknowledged.
+func (s kafkaSecond) late() bool { return s.P99 > kafkaBound || s.Wanted >= 1 && s.Acknowledged == 0 }
+
+// kafkaReport is what a load says in the end.
+type kafkaReport struct {
+	Acknowledged float64       `json:"acknowledged"`
+	Seconds      []kafkaSecond `json:"seconds"`
+}
+
+func parseKafkaReport(text []byte) (r kafkaReport, err error) {
+	if err = json.Unmarshal(text, &r); err == nil && r.Acknowledged == 0 {
+		err = fmt.Errorf("no record was acknowledged")
+	}
+	return r, err
+}

@@ -1,0 +1,64 @@
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+func TestKafkaReport(t *testing.T) {
+	r, err := parseKafkaReport([]byte(`{"acknowledged": 30, "lost": 0, "seconds": [
+  {"wanted": 10, "acknowledged": 10, "p99_ms": 500},
+  {"wanted": 10, "acknowledged": 20, "p99_ms": 501},
+  {"wanted": 10, "acknowledged": 0, "p99_ms": 0},
+  {"wanted": 0, "acknowledged": 0, "p99_ms": 0}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := kafkaOutcome{seconds: r.Seconds}
+	if o.late() != 2 || o.most() != 3 {
+		t.Errorf("%d seconds are late, want 2; the most is %g records a second over ten seconds, want 3", o.late(), o.most())
+	}
+	for _, text := range []string{`{"acknowledged": 0, "seconds": []}`, "killed"} {
+		if _, err := parseKafkaReport([]byte(text)); err == nil {
+			t.Errorf("%s is a report", text)
+		}
+	}
+}
+
+// Rules are on brokers what they are in the model: their settings, and how long they keep still.
+func TestKafkaRules(t *testing.T) {
+	l := kafkaLesson(1000)
+	if got, want := len(l.problem.Trace.Load), int(kafkaDays*kafkaDay/kafkaStep); got != want {
+		t.Errorf("the trace has %d values, want %d", got, want)
+	}
+	for i, want := range []string{"target = { value = 700 }", "heat = { lower = 16.8, upper = 50.4, target = 42, recurrence = 3 }", "risk = { percent = 70, capacity = 1000 }"} {
+		policy := learnedRules[i].policy(l.problem, 70, time.Minute)
+		policy.Interval = lasting(15 * time.Second)
+		rule := pupil{name: "a rule", policy: policy}.onBrokers()
+		if !strings.Contains(rule.attributes, want) || !strings.Contains(rule.attributes, `interval             = "15s"`) || !strings.Contains(rule.attributes, `"1m0s"`) {
+			t.Errorf("%q, the interval or the minute is not in\n%s", want, rule.attributes)
+		}
+	}
+	model := pupil{name: "dqn", policy: l.problem.Policy("{}")}.onBrokers()
+	if model.model != "{}" || !strings.Contains(model.attributes, `learned = { model = file("model.json"), capacity = 1000 }`) {
+		t.Errorf("the model is %q, in\n%s", model.model, model.attributes)
+	}
+}
+
+func TestKafkaTables(t *testing.T) {
+	rules := []kafkaRule{staticBrokers(6), pupil{name: "target", setting: "70 %", policy: domain.AutoscalingPolicy{}}.onBrokers()}
+	days := []kafkaOutcome{
+		{brokers: 48 * time.Minute}, {brokers: 36 * time.Minute, moved: 3 << 20, changes: 4, seconds: []kafkaSecond{{Wanted: 1}}},
+	}
+	text := kafkaTables(1000, rules, days)[0].String()
+	for _, want := range []string{"static, 6", "48.0    100 %", "36.0     75 %", "3.0 MiB", "70 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
