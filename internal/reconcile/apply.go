@@ -67,10 +67,12 @@ func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Deci
 		return Decision{}, err
 	}
 	defer func() {
-		lost := release()
+		unlocked := release()
 		// What the group came to was stored on top of what was last read: who had the lock meanwhile, in an outage, did not change it.
-		if err != nil || !errors.Is(lost, engine.ErrLockLost) || !decision.Document.Spec.Equal(spec) {
-			err = errors.Join(err, lost)
+		// Nor does it matter that a lock ends by itself, as in an outage that began just now.
+		outage := errors.Is(unlocked, engine.ErrLockLost) || errors.Is(unlocked, engine.ErrLockUnreleased)
+		if err != nil || !outage || !decision.Document.Spec.Equal(spec) {
+			err = errors.Join(err, unlocked)
 		}
 	}()
 

@@ -77,8 +77,12 @@ func TestOutageIsBounded(t *testing.T) {
 	})
 }
 
-// losing is an engine of which every lock of a group is lost before it is released.
-type losing struct{ engine.Engine }
+// losing is an engine of which every lock of a group is lost before it is released, or can't be released.
+type losing struct {
+	engine.Engine
+
+	how error
+}
 
 func (l losing) Lock(ctx context.Context, name string, holder engine.Holder) (func() error, error) {
 	release, err := l.Engine.Lock(ctx, name, holder)
@@ -86,7 +90,7 @@ func (l losing) Lock(ctx context.Context, name string, holder engine.Holder) (fu
 		return release, err
 	}
 	return func() error {
-		return errors.Join(release(), fmt.Errorf("lock %q was lost: %w", name, engine.ErrLockLost))
+		return errors.Join(release(), fmt.Errorf("lock %q: %w", name, l.how))
 	}, nil
 }
 
@@ -96,16 +100,19 @@ func TestOutageOfTenMinutes(t *testing.T) {
 	down := fmt.Errorf("the hosts: %w", engine.ErrUnreachable)
 	for name, test := range map[string]struct {
 		timeout time.Duration
+		lock    error
 		want    string
 	}{
-		"it is outlasted": {timeout: time.Hour},
-		"it is not":       {5 * time.Minute, `group "mnist" is pending (the hosts: can't be reached), not running yet, and goes on: context deadline exceeded`},
+		"it is outlasted":              {timeout: time.Hour, lock: engine.ErrLockLost},
+		"its lock can't be released":   {timeout: time.Hour, lock: engine.ErrLockUnreleased},
+		"its lock is another's matter": {timeout: time.Hour, lock: errors.New("no space left"), want: `lock "group mnist": no space left`},
+		"it is not":                    {5 * time.Minute, engine.ErrLockLost, `group "mnist" is pending (the hosts: can't be reached), not running yet, and goes on: context deadline exceeded`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
 				f.plays["mnist-worker-0"] = []play{{waits, waits, waits, waits, runs}}
-				e, calls := recorded(losing{f})
+				e, calls := recorded(losing{f, test.lock})
 				looks, over := 0, time.Now().Add(time.Hour)
 				calls.before = func(call string) error {
 					if call == "Observe" {
@@ -126,7 +133,7 @@ func TestOutageOfTenMinutes(t *testing.T) {
 					t.Errorf("the error is %v, want %s", err, test.want)
 				case test.want == "":
 					f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
-				case !errors.Is(err, engine.ErrLockLost):
+				case !errors.Is(err, test.lock):
 					t.Errorf("that the lock was lost is not said: %v", err)
 				}
 			})

@@ -84,7 +84,7 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 		case errors.Is(err, engine.ErrNotFound):
 			return nil // the cluster went, with all its locks
 		case err != nil:
-			return fmt.Errorf("lock %q can't be released, and ends by itself after %s: %w", l.lease.Lock, relay.LeaseDuration, err)
+			return fmt.Errorf("lock %q: %w after %s: %w", l.lease.Lock, engine.ErrLockUnreleased, relay.LeaseDuration, err)
 		}
 		return nil
 	})

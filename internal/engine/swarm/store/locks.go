@@ -312,7 +312,7 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 		case errors.Is(err, engine.ErrLockLost):
 			return fmt.Errorf("lock %q was lost: %w", l.name, err)
 		case err != nil:
-			return fmt.Errorf("lock %q can't be released, and ends by itself after %s: %w", l.name, l.of.Leases.lease, err)
+			return fmt.Errorf("lock %q: %w after %s: %w", l.name, engine.ErrLockUnreleased, l.of.Leases.lease, err)
 		}
 		return nil
 	})
