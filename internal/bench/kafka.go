@@ -20,7 +20,7 @@ import (
 
 const (
 	// A day of the load, which follows a sine, and the time between two values of the trace that rules are tuned on.
-	kafkaDay  = 8 * time.Minute
+	kafkaDay  = 6 * time.Minute
 	kafkaStep = 5 * time.Second
 	// kafkaDays is how many days that trace has.
 	kafkaDays = 30
@@ -59,7 +59,7 @@ func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := []kafkaRule{staticBrokers(kafkaMost), staticBrokers(kafkaPeak)}
+	rules := []kafkaRule{staticBrokers(kafkaMost)}
 	for _, p := range r.pupils {
 		rules = append(rules, p.onBrokers())
 	}

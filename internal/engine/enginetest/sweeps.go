@@ -1,13 +1,10 @@
 package enginetest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -181,9 +178,7 @@ func sweepFails(t *testing.T, h Harness, e engine.Engine) {
 		}
 	}
 	h.await(t, e, "members to be gone", func(observed []domain.Observed) bool { return len(observed) == 0 })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := (reconcile.Reconciler{Engine: e}).AwaitSweep(ctx, h.group); err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 failed") {
+	if err := (reconcile.Reconciler{Engine: e}).AwaitSweep(acctest.Bounded(t), h.group); err == nil || !strings.Contains(err.Error(), "2 failed") {
 		t.Errorf("an apply that waits for it says %v", err)
 	}
 }
