@@ -1,0 +1,71 @@
+//go:build linux
+
+package process_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
+)
+
+// pin is a version of a package of Python, or the first numbers of one and a star.
+var pin = regexp.MustCompile(`[a-z][a-z0-9-]*==[0-9]+(\.[0-9]+)*(\.\*)?`)
+
+// A module that needs an image on a Swarm has a Dockerfile for one, which its README tells of. What that installs is of the
+// versions that tests run, on a base of a certain version.
+func TestDockerfiles(t *testing.T) {
+	var tested []string
+	locks, err := filepath.Glob("../../tools/*.txt")
+	if err != nil || len(locks) == 0 {
+		t.Fatalf("there are no files of tested versions: %v", err)
+	}
+	for _, lock := range locks {
+		tested = append(tested, pin.FindAllString(read(t, "internal/tools", filepath.Base(lock)), -1)...)
+	}
+	for _, name := range modules(t) {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(acceptance.Modules, name)
+			readme := read(t, "modules", name, "README.md")
+			found := false
+			err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.Name() != "Dockerfile" {
+					return err
+				}
+				found = true
+				if !strings.Contains(readme, path) {
+					t.Errorf("the README does not tell of %s", path)
+				}
+				bases, err := imagesource.Build{Context: folder, Dockerfile: path}.Bases()
+				if err != nil || len(bases) == 0 {
+					t.Errorf("%s has no base: %v", path, err)
+				}
+				for _, base := range bases {
+					if _, tag, tagged := strings.Cut(base, ":"); !tagged || tag == "latest" {
+						t.Errorf("%s builds on %s, which has no certain version", path, base)
+					}
+				}
+				for _, version := range pin.FindAllString(read(t, "modules", name, path), -1) {
+					some, starred := strings.CutSuffix(version, "*")
+					if !slices.ContainsFunc(tested, func(v string) bool { return v == version || starred && strings.HasPrefix(v, some) }) {
+						t.Errorf("%s installs %s, which no test runs", path, version)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			wants := slices.ContainsFunc(declared(t, folder, "variables.tf", "variable"), func(d declaration) bool { return d.name == "image" && d.value == "null" })
+			if wants && !found {
+				t.Error("it takes an image, and has no Dockerfile")
+			}
+		})
+	}
+}
