@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +28,9 @@ const (
 	// kafkaLeast and kafkaMost bound the count of brokers. Each has so many processors that all of them fit into two.
 	kafkaLeast, kafkaMost = 3, 6
 	kafkaCPUs             = 0.3
-	// kafkaBusy is the share of what a broker takes at most that counts as what it carries. The load goes from what
-	// kafkaBase brokers carry to what kafkaPeak do.
-	kafkaBusy            = 0.6
+	// kafkaBusy is the share of what a broker takes within the bound that counts as what it carries. The load goes from
+	// what kafkaBase brokers carry to what kafkaPeak do.
+	kafkaBusy            = 0.75
 	kafkaBase, kafkaPeak = 2, 5
 	// kafkaBound is the latency of a produce that is allowed, in milliseconds: of 99 % in each second.
 	kafkaBound = 500
@@ -106,16 +107,16 @@ func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
 // kafkaRamp is how long a load grows that finds out what brokers take, and kafkaRampPeak beyond that, in records a second.
 const (
 	kafkaRamp     = 90 * time.Second
-	kafkaRampPeak = 15_000
-	// kafkaSaturated is for how many seconds brokers have to take what counts as the most.
-	kafkaSaturated = 10
+	kafkaRampPeak = 1500
+	// kafkaSettled is for how many seconds in a row brokers have to keep to the bound.
+	kafkaSettled = 5
 )
 
-// carried measures how many records a second a broker carries: kafkaBusy of what it takes at most.
+// carried measures how many records a second a broker carries: kafkaBusy of the most that it takes within the bound.
 func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
 	k.say("kafka: what %d brokers take", kafkaLeast)
 	day, err := k.day(ctx, staticBrokers(kafkaLeast), []string{
-		"-shape", "ramp", "-base", "100", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration", kafkaRamp.String(),
+		"-shape", "ramp", "-base", "50", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration", kafkaRamp.String(),
 	})
 	if err != nil {
 		return 0, err
@@ -123,15 +124,13 @@ func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
 	return math.Round(kafkaBusy * day.most() / kafkaLeast), nil
 }
 
-// most returns the records a second that were acknowledged in the best kafkaSaturated seconds in a row.
+// most returns the most records a second that were wanted while no record took too long, for kafkaSettled seconds.
 func (o kafkaOutcome) most() float64 {
 	best := 0.0
-	for i := range o.seconds {
-		sum := 0.0
-		for _, s := range o.seconds[max(0, i+1-kafkaSaturated) : i+1] {
-			sum += s.Acknowledged
+	for window := range slices.Chunk(o.seconds, kafkaSettled) {
+		if len(window) == kafkaSettled && !slices.ContainsFunc(window, kafkaSecond.late) {
+			best = max(best, window[0].Wanted)
 		}
-		best = max(best, sum/kafkaSaturated)
 	}
 	return best
 }

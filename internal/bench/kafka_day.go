@@ -83,7 +83,7 @@ func (k *kafkaBench) day(ctx context.Context, rule kafkaRule, load []string) (ma
 // watch runs the load, counts the brokers meanwhile, and returns what the load says in the end.
 func (k *kafkaBench) watch(ctx context.Context, dir string, load []string, made *kafkaOutcome) ([]byte, error) {
 	command := exec.CommandContext(ctx, filepath.Join(k.programs, "load"), append([]string{
-		"-bootstrap", fmt.Sprintf("127.0.0.1:%d", kafkaPort), "-listen", kafkaLoadAt, "-size", "200",
+		"-bootstrap", fmt.Sprintf("127.0.0.1:%d", kafkaPort), "-listen", kafkaLoadAt, "-producers", "30",
 		"-rebalancer", kafkaRebalancer + "/status",
 	}, load...)...)
 	var said, complaints bytes.Buffer
@@ -187,8 +187,8 @@ func kafkaTables(carried float64, rules []kafkaRule, days []kafkaOutcome) []fmt.
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("A day is %s long, a sine from %.0f records a second of 200 bytes to %.0f, on 12 partitions with three copies each.", kafkaDay, kafkaBase*carried, kafkaPeak*carried)),
-		note(fmt.Sprintf("A broker has %g processors, and carries %.0f records a second: %.0f %% of what it takes. Seconds count whose p99 was over the bound.", kafkaCPUs, carried, 100*kafkaBusy)),
+		note(fmt.Sprintf("A day is %s long, a sine from %.0f records of 1 kB a second to %.0f, by 30 producers, on 12 partitions with three copies each.", kafkaDay, kafkaBase*carried, kafkaPeak*carried)),
+		note(fmt.Sprintf("A broker has %g processors, and carries %.0f records a second: %.0f %% of what it takes within the bound. Seconds count whose p99 was over it.", kafkaCPUs, carried, 100*kafkaBusy)),
 		note("Models are trained, and rules tuned with as many decisions, on thirty such days in a model; heat goes by processors. One day each: no spread is known."),
 	}
 }
